@@ -1,3 +1,1 @@
 """A place to fly without the real game and without a provider's key."""
-
-from __future__ import annotations

@@ -1,3 +1,1 @@
 """The local game: an MCP server with ticks, places, prices and pirates."""
-
-from __future__ import annotations

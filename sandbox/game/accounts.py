@@ -7,8 +7,8 @@ import hmac
 import unicodedata
 
 from sandbox.game import views
-from sandbox.game.actions.damage import new_ship
-from sandbox.game.config import GameError, Json, plain, release, rfc3339
+from sandbox.game.actions.combat import new_ship
+from sandbox.game.config import GameError, Json, describe_release
 from sandbox.game.sessions import Session
 from sandbox.game.state import State
 from sandbox.game.world.catalogue import STARTER
@@ -78,13 +78,13 @@ def _make_player(
         username=username,
         empire=capital.empire,
         password_hash=_hash(password),
-        created_at=rfc3339(state.sources.now_ns()),
+        created_at=state.now,
         home_base=capital.base[0],
         system_id=capital.system_id,
         poi_id=capital.station[0],
         docked_at=capital.base[0],
         ship=new_ship(state, player_id, STARTER),
-        visited={capital.system_id: plain(state.sources.now_ns())},
+        visited={capital.system_id: state.plain_now},
     )
 
 
@@ -94,8 +94,7 @@ def _hash(password: str) -> str:
 
 
 def login(state: State, arguments: Json) -> Json:
-    player_id = state.usernames.get(arguments.get("username", "").strip().casefold())
-    player = state.players.get(player_id or "")
+    player = state.find_player(arguments.get("username", "").strip())
     given = _hash(arguments.get("password", ""))
     if player is None or not hmac.compare_digest(given, player.password_hash):
         raise GameError(
@@ -109,31 +108,30 @@ def login(state: State, arguments: Json) -> Json:
         "session_id": session.id,
         "username": player.username,
         **_situation(state, player),
-        "captains_log": views.log_view(player.log[: 1 if modern else None]),
+        "captains_log": views.view_log(player.log[: 1 if modern else None]),
         "pending_trades": [],
         "unread_chat": {"system": 0, "local": 0, "faction": 0, "private": 0},
-        "release_info": release(state.config.era),
+        "release_info": describe_release(state.config.era),
     }
 
 
 def _open(state: State, player: Player) -> Session:
-    now = rfc3339(state.sources.now_ns())
-    player.last_login_at = player.last_active_at = now
+    player.last_login_at = player.last_active_at = state.now
     return state.sessions.open(player.id)
 
 
 def _situation(state: State, player: Player) -> Json:
     system = state.world.systems[player.system_id]
     return {
-        "player": views.full_player_view(player, state.faction_of(player)),
-        "ship": views.ship_view(player.ship),
-        "system": views.system_view(system, player.revealed),
-        "poi": views.poi_view(state.world.pois[player.poi_id]),
+        "player": views.view_full_player(player, state.faction_of(player)),
+        "ship": views.view_ship(player.ship),
+        "system": views.view_system(system, player.revealed),
+        "poi": views.view_poi(state.world.pois[player.poi_id]),
     }
 
 
 def logout(state: State, player: Player, session: Session) -> Json:
     """End a session; the captain and the ship stay where they are."""
-    player.last_active_at = rfc3339(state.sources.now_ns())
+    player.last_active_at = state.now
     state.sessions.close(session.id)
     return {"message": f"Goodbye, {player.username}. Your ship waits for you."}

@@ -49,7 +49,7 @@ _HOW = {
 }
 
 
-def release(era: str) -> Json:
+def describe_release(era: str) -> Json:
     """The answer of get_version in an era."""
     version, date = VERSIONS[era]
     return {
@@ -62,22 +62,22 @@ def release(era: str) -> Json:
     }
 
 
-def dice(*occasion: object) -> random.Random:
+def make_dice(*occasion: object) -> random.Random:
     """Give the generator of one occasion, such as (seed, tick, player, "mine")."""
     name = ":".join(str(part) for part in occasion)
     return random.Random(name)  # noqa: S311 - a game's chance, no secret depends on it
 
 
-def hex_id(*occasion: object) -> str:
+def make_hex_id(*occasion: object) -> str:
     """Give the 32 hex digits that always name the same thing of the same world."""
-    return f"{dice('id', *occasion).getrandbits(128):032x}"
+    return f"{make_dice('id', *occasion).getrandbits(128):032x}"
 
 
 _NS = 1_000_000_000
 NEVER = "0001-01-01T00:00:00Z"
 
 
-def rfc3339(now_ns: int) -> str:
+def format_time(now_ns: int) -> str:
     """Write nanoseconds since 1970 the way Go does, without trailing zeros."""
     seconds, fraction = divmod(now_ns, _NS)
     moment = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
@@ -85,12 +85,12 @@ def rfc3339(now_ns: int) -> str:
     return f"{moment}.{digits}Z" if digits else f"{moment}Z"
 
 
-def plain(now_ns: int) -> str:
+def format_plain_time(now_ns: int) -> str:
     """Write nanoseconds since 1970 as in the captain's log and the map."""
     return datetime.fromtimestamp(now_ns // _NS, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def fields(words: str) -> Callable[[object], Json]:
+def make_view(words: str) -> Callable[[object], Json]:
     """Make a view of an object: each word is an attribute to show.
 
     `name=path` shows the attribute at a dotted path under another name.

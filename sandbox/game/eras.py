@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sandbox.game.actions.action import Action
+from sandbox.game.actions.action import Action, Call, Intent
 from sandbox.game.config import GameError, Json
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
 from sandbox.game.table import ACTIONS
-from sandbox.game.views import condition_view
+from sandbox.game.views import view_condition
 from sandbox.game.world.models import Pending, Player
 
 
@@ -48,17 +48,17 @@ def advance(state: State, player: Player, pending: Pending) -> list[Event]:
 
     Raises GameError where it has become impossible since it was accepted.
     """
-    action = ACTIONS[pending.tool]
+    action, call = ACTIONS[pending.tool], Call(state, player, pending.arguments)
     if not pending.begun:
         if action.begin:
-            action.begin(state, player, pending.arguments)
+            action.begin(call)
         pending.begun = True
     if state.tick < pending.due_tick:
         return []
     player.pending = None
     tally = state.tallies[player.username]
     try:
-        events = action.finish(state, player, pending.arguments)
+        events = action.finish(call)
     except GameError as error:
         tally.failed[action.tool.name] += 1
         raise GameError(error.code, f"{error.code}: {error.message}") from None
@@ -74,51 +74,54 @@ class Queued:
 
     blocks = False
 
-    def must_wait(self, state: State, player: Player) -> bool:
-        """Has the player used up this tick?"""
-        return player.acted_tick == state.tick
+    def __init__(self, state: State) -> None:
+        self._state = state
 
-    def submit(
-        self, state: State, player: Player, action: Action, arguments: Json
-    ) -> Json:
+    def must_wait(self, player: Player) -> bool:
+        """Has the player used up this tick?"""
+        return player.acted_tick == self._state.tick
+
+    def submit(self, player: Player, action: Action, arguments: Json) -> Json:
         """Take an action in; GameError, which costs no tick, where it is impossible."""
         refuse_in_transit(player, action)
-        intent = action.prepare(state, player, arguments)
-        due = state.tick + intent.ticks
-        player.pending = Pending(action.tool.name, intent.arguments, due)
-        player.acted_tick = state.tick
+        intent = self._accept(player, action, arguments)
+        player.acted_tick = self._state.tick
         return {"queued": True, **intent.preview}
 
-    def resolve(self, state: State) -> None:
+    def _accept(
+        self, player: Player, action: Action, arguments: Json, flag: str = ""
+    ) -> Intent:
+        intent = action.prepare(Call(self._state, player, arguments))
+        due = self._state.tick + intent.ticks
+        player.pending = Pending(action.tool.name, intent.arguments, due, flag=flag)
+        return intent
+
+    def resolve(self) -> None:
         """Take everybody's action one tick further, and tell of those that end."""
-        for player in list(state.players.values()):
+        for player in list(self._state.players.values()):
             pending = player.pending
             if pending is None:
                 continue
             try:
-                events = advance(state, player, pending)
+                events = advance(self._state, player, pending)
             except GameError as error:
-                self._fail(state, player, pending, error)
+                self._fail(player, pending, error)
             else:
                 if events:
-                    self._succeed(state, player, pending, events)
+                    self._succeed(player, pending, events)
 
     def outcome(self, player_id: str) -> Outcome | None:
         """Take what came of the player's last action, None while it is under way."""
         return None
 
-    def _succeed(
-        self, state: State, player: Player, pending: Pending, events: list[Event]
-    ) -> None:
+    def _succeed(self, player: Player, pending: Pending, events: list[Event]) -> None:
         for event in events:
-            state.tell(event, player)
+            self._state.tell(event, player)
 
-    def _fail(
-        self, state: State, player: Player, pending: Pending, why: GameError
-    ) -> None:
-        told = {"command": pending.tool, "tick": state.tick}
+    def _fail(self, player: Player, pending: Pending, why: GameError) -> None:
+        told = {"command": pending.tool, "tick": self._state.tick}
         told |= {"code": why.code, "message": why.message}
-        state.tell(Event(told, "action_error"), player)
+        self._state.tell(Event(told, "action_error"), player)
 
 
 MOST_NAMES = 20
@@ -142,7 +145,7 @@ def _travel(state: State, own: Json) -> Json:
 
 def _dock(state: State, own: Json) -> Json:
     base = state.world.bases[own["base_id"]]
-    condition = condition_view(base, state.bases.get(base.id))
+    condition = view_condition(base, state.bases.get(base.id))
     story = {"base": base.name, "story": _STORY}
     return {"action": "dock", **story, "station_condition": condition}
 
@@ -159,6 +162,7 @@ def _attack(state: State, own: Json) -> Json:
     }
 
 
+# How the result of an action differs from its own event.
 _RESULTS: dict[str, Callable[[State, Json], Json]] = {
     "travel": _travel,
     "jump": lambda state, own: {k: v for k, v in own.items() if k != "poi_id"},
@@ -170,7 +174,6 @@ _RESULTS: dict[str, Callable[[State, Json], Json]] = {
     },
     "attack": _attack,
 }
-"""How the result of an action differs from its own event."""
 
 
 class Blocking(Queued):
@@ -178,49 +181,42 @@ class Blocking(Queued):
 
     blocks = True
 
-    def __init__(self) -> None:
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
         self._outcomes: dict[str, Outcome] = {}
 
-    def must_wait(self, state: State, player: Player) -> bool:
+    def must_wait(self, player: Player) -> bool:
         return False
 
-    def submit(
-        self, state: State, player: Player, action: Action, arguments: Json
-    ) -> Json:
+    def submit(self, player: Player, action: Action, arguments: Json) -> Json:
         refuse_in_transit(player, action)
         if player.pending is not None:
             raise GameError("action_pending", "Another action is already in progress")
-        flag = _move_for(state, player, action)
-        intent = action.prepare(state, player, arguments)
-        name, due = action.tool.name, state.tick + intent.ticks
-        player.pending = Pending(name, intent.arguments, due, flag=flag)
+        flag = _move_for(self._state, player, action)
+        intent = self._accept(player, action, arguments, flag)
         self._outcomes.pop(player.id, None)
         return {
             "pending": True,
-            "command": name,
+            "command": action.tool.name,
             "ticks": intent.ticks,
             "message": "The action is carried out at its tick.",
         }
 
-    def _fail(
-        self, state: State, player: Player, pending: Pending, why: GameError
-    ) -> None:
-        super()._fail(state, player, pending, why)
+    def _fail(self, player: Player, pending: Pending, why: GameError) -> None:
+        super()._fail(player, pending, why)
         self._outcomes[player.id] = Outcome(error=why)
 
-    def _succeed(
-        self, state: State, player: Player, pending: Pending, events: list[Event]
-    ) -> None:
+    def _succeed(self, player: Player, pending: Pending, events: list[Event]) -> None:
         result = dict(events[0].data)
         if pending.tool in _RESULTS:
-            result = _RESULTS[pending.tool](state, result)
+            result = _RESULTS[pending.tool](self._state, result)
         if pending.flag:
             result[pending.flag] = True
         # The captain learns his own outcome by action_result, once.
         others = [event for event in events if event.msg_type != "ok"]
-        super()._succeed(state, player, pending, others)
-        told = {"command": pending.tool, "tick": state.tick, "result": result}
-        state.tell(Event(told, "action_result"), player)
+        super()._succeed(player, pending, others)
+        told = {"command": pending.tool, "tick": self._state.tick, "result": result}
+        self._state.tell(Event(told, "action_result"), player)
         self._outcomes[player.id] = Outcome(result)
 
     def outcome(self, player_id: str) -> Outcome | None:
@@ -229,19 +225,16 @@ class Blocking(Queued):
 
 def _move_for(state: State, player: Player, action: Action) -> str:
     """Dock or undock where the action needs it; gives the flag for its result."""
+    move = ""
     if action.needs == "space" and player.docked_at:
-        player.docked_at = None
-        return _tell_move(state, player, action, "undock")
-    if action.needs == "dock" and not player.docked_at and not player.in_transit:
+        move, player.docked_at = "undock", None
+    elif action.needs == "dock" and not player.docked_at and not player.in_transit:
         base = state.world.pois[player.poi_id].base
         cells = action.tool.name == "refuel" and player.ship.cargo.get("fuel_cell")
         if base is not None and not cells:
-            player.docked_at = base.id
-            return _tell_move(state, player, action, "dock")
-    return ""
-
-
-def _tell_move(state: State, player: Player, action: Action, move: str) -> str:
+            move, player.docked_at = "dock", base.id
+    if not move:
+        return ""
     message = f"Automatically {move}ed (required for {action.tool.name})"
     state.tell(Event({"message": message, "type": f"auto_{move}"}), player)
     return f"auto_{move}ed"

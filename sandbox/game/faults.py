@@ -16,19 +16,17 @@ from typing import Any
 
 from starlette.types import Message, Send
 
-from sandbox.game.config import Json, dice
+from sandbox.game.config import Json, make_dice
 
+# Kinds that keep an answer back; the first that strikes is the only one.
 STOPPING = ("lost-transport", "lost-session", "429", "rate-limit", "502", "lost-answer")
-"""Kinds that keep an answer back; the first that strikes is the only one."""
-
+# Kinds that change when or how an answer comes; they may strike together.
 SHAPING = ("delay", "null-lists", "text", "sse")
-"""Kinds that change when or how an answer comes; they may strike together."""
-
 VANISH = "vanish"
 KINDS = (*STOPPING, *SHAPING, VANISH)
 VANISHED_TICKS = 25
+# Tools that never vanish, else nobody could play at all.
 STAYING = frozenset({"register", "login", "logout"})
-"""Tools that never vanish, else nobody could play at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class Plan:
     gone: frozenset[str] = frozenset()
 
 
-def parse(text: str) -> Plan:
+def parse_plan(text: str) -> Plan:
     """Read `lost-session=0.01,502=0.02,vanish=get_ship+scan`. Raises ValueError.
 
     `vanish` takes a rate or the names of tools, joined by `+`.
@@ -119,7 +117,7 @@ class Faults:
         rate, number = self.plan.rates.get(kind, 0.0), self._calls[username]
         # No die is made for what cannot happen.
         return rate > 0 and (
-            dice(self._seed, "fault", kind, username, number).random() < rate
+            make_dice(self._seed, "fault", kind, username, number).random() < rate
         )
 
     def hidden(self, tool: str, tick: int) -> bool:
@@ -130,10 +128,10 @@ class Faults:
         if not rate or tool in STAYING:
             return False
         period = tick // VANISHED_TICKS
-        return dice(self._seed, "vanish", tool, period).random() < rate
+        return make_dice(self._seed, "vanish", tool, period).random() < rate
 
 
-def as_text(value: Any) -> str:
+def render_text(value: Any) -> str:
     """Render a JSON answer for a person: lines, and tables with tabs for lists."""
     if value == [] or (isinstance(value, Mapping) and value.get("count") == 0):
         return "No notifications."
@@ -234,13 +232,9 @@ def _answer(body: bytes, *, streamed: bool) -> Json | None:
     lines = [body]
     if streamed:
         lines = [one[5:] for one in body.splitlines() if one.startswith(b"data:")]
-    for line in lines:
-        if not line.strip():
-            continue
-        found = json.loads(line)
-        if isinstance(found, dict) and "result" in found:
-            return found
-    return None
+    found = (json.loads(line) for line in lines if line.strip())
+    answers = (one for one in found if isinstance(one, dict) and "result" in one)
+    return next(answers, None)
 
 
 def _change(answer: Json, forms: AbstractSet[str]) -> None:
@@ -250,16 +244,16 @@ def _change(answer: Json, forms: AbstractSet[str]) -> None:
     block = result["content"][0]
     value = json.loads(block["text"])
     if "null-lists" in forms:
-        value = without_empty_lists(value)
+        value = null_empty_lists(value)
         block["text"] = json.dumps(value, indent=2, ensure_ascii=False)
     if "text" in forms:
-        block["text"] = as_text(value)
+        block["text"] = render_text(value)
 
 
-def without_empty_lists(value: Any) -> Any:
+def null_empty_lists(value: Any) -> Any:
     """Write every empty list as null, as Go writes a nil slice."""
     if isinstance(value, dict):
-        return {name: without_empty_lists(one) for name, one in value.items()}
+        return {name: null_empty_lists(one) for name, one in value.items()}
     if isinstance(value, list):
-        return [without_empty_lists(one) for one in value] or None
+        return [null_empty_lists(one) for one in value] or None
     return value

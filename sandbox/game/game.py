@@ -6,24 +6,23 @@ import json
 
 from sandbox.game import accounts
 from sandbox.game.actions.action import Call
-from sandbox.game.actions.damage import clear_wrecks
-from sandbox.game.actions.pirates import prowl
+from sandbox.game.actions.combat import clear_wrecks
+from sandbox.game.actions.pirates import move_pirates
 from sandbox.game.config import (
     Config,
     GameError,
     Json,
-    dice,
-    release,
-    rfc3339,
+    describe_release,
+    make_dice,
     unknown_command,
 )
 from sandbox.game.eras import ERAS, Outcome
-from sandbox.game.happenings import let_happen
+from sandbox.game.happenings import run_due_jobs
 from sandbox.game.sessions import Write
 from sandbox.game.state import Sources, State
-from sandbox.game.table import ACTIONS, QUERIES, tools_of
-from sandbox.game.tool import Tool, check
-from sandbox.game.world.npcs import wander
+from sandbox.game.table import ACTIONS, QUERIES, list_tools
+from sandbox.game.tool import Tool, check_arguments
+from sandbox.game.world.npcs import choose_goal
 
 _REGROWTH = 500
 SECRET = frozenset({"session_id", "password", "registration_code"})
@@ -41,8 +40,8 @@ class Game:
     ) -> None:
         self.config = config or Config()
         self.state = State(self.config, sources or Sources())
-        self.resolution = ERAS[self.config.era]()
-        self.tools = tools_of(self.config.era)
+        self.resolution = ERAS[self.config.era](self.state)
+        self.tools = list_tools(self.config.era)
 
     @property
     def tick(self) -> int:
@@ -72,8 +71,8 @@ class Game:
             return False
         given = arguments or {}
         player = self.state.players[self.player_of(given.get("session_id"))]
-        check(tool.parameters, tool.example, given)
-        return self.resolution.must_wait(self.state, player)
+        check_arguments(tool.parameters, tool.example, given)
+        return self.resolution.must_wait(player)
 
     def player_of(self, session_id: object) -> str:
         """The id of the player behind a session; raises GameError."""
@@ -81,8 +80,8 @@ class Game:
 
     def end_sessions(self, username: str) -> None:
         """Log an account out everywhere, as a restart of the real server does."""
-        player_id = self.state.usernames.get(username.casefold())
-        for session in self.state.sessions.of(player_id or ""):
+        player = self.state.find_player(username)
+        for session in self.state.sessions.of(player.id) if player else ():
             self.state.sessions.close(session.id)
 
     def outcome(self, player_id: str) -> Outcome | None:
@@ -120,9 +119,8 @@ class Game:
         session = self.state.sessions.find(arguments.get("session_id"))
         if session is not None:
             return self.state.players[session.player_id].username
-        name = str(arguments.get("username", "")).strip().casefold()
-        player_id = self.state.usernames.get(name)
-        return self.state.players[player_id].username if player_id else ""
+        player = self.state.find_player(str(arguments.get("username", "")).strip())
+        return player.username if player else ""
 
     def _call(self, name: str, arguments: Json) -> Json | str:
         tool = self._tool(name)
@@ -130,26 +128,26 @@ class Game:
             return self._open_call(tool, arguments)
         session = self.state.sessions.use(arguments.get("session_id"))
         player = self.state.players[session.player_id]
-        checked = check(tool.parameters, tool.example, arguments)
-        player.last_active_at = rfc3339(self.state.sources.now_ns())
+        checked = check_arguments(tool.parameters, tool.example, arguments)
+        player.last_active_at = self.state.now
         if name == "logout":
             return accounts.logout(self.state, player, session)
         if name in QUERIES:
             return QUERIES[name](Call(self.state, player, checked, session.mailbox))
-        if self.resolution.must_wait(self.state, player):
+        if self.resolution.must_wait(player):
             wait = self.config.tick_seconds
             words = f"One action per tick. Try again in {wait:g} seconds."
             raise GameError("rate_limited", words, wait_seconds=wait)
-        return self.resolution.submit(self.state, player, ACTIONS[name], checked)
+        return self.resolution.submit(player, ACTIONS[name], checked)
 
     def _open_call(self, tool: Tool, arguments: Json) -> Json:
-        checked = check(tool.parameters, tool.example, arguments)
+        checked = check_arguments(tool.parameters, tool.example, arguments)
         if tool.name == "register":
             return accounts.register(self.state, checked)
         if tool.name == "login":
             return accounts.login(self.state, checked)
         if tool.name == "get_version":
-            return release(self.config.era)
+            return describe_release(self.config.era)
         return {"commands": [one.command() for one in self.tools.values()]}
 
     def step(self) -> int:
@@ -165,13 +163,13 @@ class Game:
             player.ship.shield = min(
                 build.shield, player.ship.shield + build.shield_recharge
             )
-        self.resolution.resolve(state)
-        prowl(state)
-        let_happen(state)
+        self.resolution.resolve()
+        move_pirates(state)
+        run_due_jobs(state)
         clear_wrecks(state)
-        rng = dice(self.config.seed, state.tick, "npcs")
+        rng = make_dice(self.config.seed, state.tick, "npcs")
         for npc in state.npcs.values():
-            if target := wander(npc, state.world, rng):
+            if target := choose_goal(npc, state.world, rng):
                 state.move_npc(npc, target)
         for deposit in state.mined.values():
             # The emptier the faster: a whole fleet finds its level.

@@ -193,8 +193,7 @@ class _Request:
 
     async def message(self) -> Json:
         """The JSON-RPC message; empty where there is none or a very long one."""
-        body = b""
-        more = True
+        body, more = b"", True
         while more and len(body) < MOST_READ_BYTES:
             part = await self._receive()
             self._read.append(part)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.game.actions.damage import DAMAGE_TYPE, clear_queue, die, new_ship, shoot
+from sandbox.game.actions.combat import DAMAGE_TYPE, clear_queue, kill, new_ship, shoot
 from sandbox.game.actions.pirates import ambush
 from sandbox.game.config import Json
 from sandbox.game.minor.orders import is_fair
@@ -108,18 +108,12 @@ def _drone_lost(case: Case) -> Json:
     return {"drone_id": drone.id, "cause": "asteroid"}
 
 
-def _base_hit(damage: int) -> Callable[[Case], Json]:
-    """A station is damaged, and mended after a while."""
-
-    def change(case: Case) -> Json:
-        base_id = case.base
-        case.state.bases.setdefault(base_id, BaseState()).damage = damage
-        if damage:
-            job = Job("", "station_repaired", case.player.id, base_id, "")
-            case.state.schedule(job, REPAIR_TICKS)
-        return {"base_id": base_id, "damage_pct": damage}
-
-    return change
+def _damage_base(case: Case, damage: int) -> Json:
+    case.state.bases.setdefault(case.base, BaseState()).damage = damage
+    if damage:
+        job = Job("", "station_repaired", case.player.id, case.base, "")
+        case.state.schedule(job, REPAIR_TICKS)
+    return {"base_id": case.base, "damage_pct": damage}
 
 
 def _police_shot(case: Case) -> None:
@@ -128,11 +122,11 @@ def _police_shot(case: Case) -> None:
         raise NothingToHappenError(f"{player.username} is not out in space")
     hit = shoot(player.ship, _DRONE_DAMAGE)
     told = {"tick": state.tick, "drone_id": "police", "target_id": player.id}
-    told |= {"damage": _DRONE_DAMAGE, "damage_type": DAMAGE_TYPE}
-    told["destroyed"] = hit.destroyed
+    shot = {"damage": _DRONE_DAMAGE, "damage_type": DAMAGE_TYPE}
+    told |= {**shot, "destroyed": hit.destroyed}
     state.tell(Event(told, "police_combat", "combat"), player)
     if hit.destroyed:
-        die(state, player, "police", "Police Drone", "police")
+        kill(state, player, "police", "Police Drone", "police")
 
 
 def _queue_lost(case: Case) -> None:
@@ -155,25 +149,25 @@ def _ambushed(case: Case) -> None:
 
 Change = Callable[[Case], Json | None]
 HERE, ME = "here", "me"
+# What an event changes, its category, and who hears of it.
 HAPPENINGS: dict[str, tuple[Change, str, str]] = {
     "market_update": (_order_taken, "market", ME),
     "crafting_update": (_goods_made, "crafting", ME),
     "ship_commission_complete": (_ship_built, "system", ME),
     "drone_update": (_drone_dug, "system", ME),
     "drone_destroyed": (_drone_lost, "combat", ME),
-    "base_raid_update": (_base_hit(_RAID_DAMAGE), "combat", HERE),
-    "base_destroyed": (_base_hit(100), "combat", HERE),
-    "station_repaired": (_base_hit(0), "combat", HERE),
+    "base_raid_update": (lambda case: _damage_base(case, _RAID_DAMAGE), "combat", HERE),
+    "base_destroyed": (lambda case: _damage_base(case, 100), "combat", HERE),
+    "station_repaired": (lambda case: _damage_base(case, 0), "combat", HERE),
     "skill_level_up": (_level_gained, "system", ME),
     # These are told by the change itself.
     "police_combat": (_police_shot, "combat", ""),
     "queue_cleared": (_queue_lost, "system", ""),
     "pirate_spawn": (_ambushed, "combat", ""),
 }
-"""What an event changes, its category, and who hears of it."""
 
 
-def happen(case: Case, kind: str, data: Json | None = None) -> None:
+def let_happen(case: Case, kind: str, data: Json | None = None) -> None:
     """Let an event happen; one that changes nothing is told in the words of `data`.
 
     Raises NothingToHappenError where there is nothing that it could happen to.
@@ -195,13 +189,13 @@ def happen(case: Case, kind: str, data: Json | None = None) -> None:
         state.tell(event, player)
 
 
-def let_happen(state: State) -> None:
+def run_due_jobs(state: State) -> None:
     """Let happen whose tick has come; what it was about may be gone (once per tick)."""
     for job in [one for one in state.jobs.values() if one.due_tick <= state.tick]:
         del state.jobs[job.id]
         player = state.players[job.player_id]
         case = Case(state, player, job.subject, job.count, job.base_id)
         try:
-            happen(case, job.kind)
+            let_happen(case, job.kind)
         except NothingToHappenError:
             continue

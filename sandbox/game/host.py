@@ -61,24 +61,15 @@ _HOW = {
 Context = ServerRequestContext[Any]
 
 
-def make_app(
-    turns: Turns,
-    keeper: Keeper | None,
-    faults: Faults,
-    *,
-    host: str,
-    json_response: bool,
-) -> Starlette:
-    """Build the web application that answers for a game."""
-
-    def tools() -> list[Tool]:
-        every = turns.game.tools.values()
-        return [one for one in every if not faults.hidden(one.name, turns.game.tick)]
+def _make_app(host: Host, address: str) -> Starlette:
+    game, faults = host.game, host.faults
 
     async def list_tools(
         ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_listed(tool) for tool in tools()])
+        every = game.tools.values()
+        tools = [one for one in every if not faults.hidden(one.name, game.tick)]
+        return types.ListToolsResult(tools=[_listed(tool) for tool in tools])
 
     async def list_resources(
         ctx: Context, params: types.PaginatedRequestParams | None
@@ -89,32 +80,32 @@ def make_app(
         ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         try:
-            if faults.hidden(params.name, turns.game.tick):
+            if faults.hidden(params.name, game.tick):
                 raise unknown_command(params.name)
-            text = await turns.answer(params.name, params.arguments or {})
+            text = await host.turns.answer(params.name, params.arguments or {})
         except GameError as error:
             return _result(error.text, is_error=True)
-        if params.name == "register" and keeper is not None:
+        if params.name == "register" and host.keeper is not None:
             # Whoever was told a password can log in after any end of the server.
-            await keeper.save()
+            await host.keeper.save()
         return _result(text)
 
     server: Server[Any] = Server(
         "spacemolt-gameserver",
-        version=VERSIONS[turns.game.config.era][0],
+        version=VERSIONS[game.config.era][0],
         title="SpaceMolt (sandbox)",
-        instructions=_INSTRUCTIONS.format(how=_HOW[turns.game.config.era]),
+        instructions=_INSTRUCTIONS.format(how=_HOW[game.config.era]),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
     )
     app = server.streamable_http_app(
         streamable_http_path=PATH,
-        json_response=json_response,
+        json_response=host.options.json_response,
         max_request_body_size=MOST_BODY_BYTES,
-        host=host,
+        host=address,
     )
-    app.add_middleware(FaultGate, faults=faults, turns=turns)
+    app.add_middleware(FaultGate, faults=faults, turns=host.turns)
     app.add_middleware(HandshakeOnly)
     return app
 
@@ -130,9 +121,8 @@ class HandshakeOnly:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        version = None
-        if scope["type"] == "http":
-            version = Headers(scope=scope).get("mcp-protocol-version")
+        headers = Headers(scope=scope) if scope["type"] == "http" else {}
+        version = headers.get("mcp-protocol-version")
         if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
             await self._app(scope, receive, send)
             return
@@ -181,7 +171,9 @@ class HostOptions:
 class _Uvicorn(uvicorn.Server):
     """Leaves the signals alone, says when it is ready, and ends without complaint."""
 
-    def __init__(self, app: Starlette, ready: Callable[[], None]) -> None:
+    def __init__(
+        self, app: Starlette, listener: socket.socket, ready: Callable[[], None]
+    ) -> None:
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -192,6 +184,7 @@ class _Uvicorn(uvicorn.Server):
             timeout_graceful_shutdown=1,
         )
         super().__init__(config)
+        self.listener = listener
         self._ready = ready
         self._ending = asyncio.Event()
 
@@ -276,13 +269,7 @@ class Host:
         `ready` is called once, when connections are accepted. `control` is served
         beside the game. An error in the clock ends the serving and is raised.
         """
-        app = make_app(
-            self.turns,
-            self.keeper,
-            self.faults,
-            host=listener.getsockname()[0],
-            json_response=self.options.json_response,
-        )
+        app = _make_app(self, listener.getsockname()[0])
         served = [(listener, app), *([control] if control else [])]
         waiting = [listener for listener, _ in served]
 
@@ -291,17 +278,13 @@ class Host:
             if not waiting:
                 ready()
 
-        self._servers = [_Uvicorn(app, count_down) for _, app in served]
+        self._servers = [_Uvicorn(app, one, count_down) for one, app in served]
         tasks = self._start_tasks()
         if self._stopping:
             self.stop()
         try:
-            await asyncio.gather(
-                *(
-                    server.serve(sockets=[one])
-                    for server, (one, _) in zip(self._servers, served, strict=True)
-                )
-            )
+            serving = [one.serve(sockets=[one.listener]) for one in self._servers]
+            await asyncio.gather(*serving)
         finally:
             for task in tasks:
                 task.cancel()
@@ -333,7 +316,7 @@ class Host:
             self.stop()
 
 
-def bind(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
     """Listen on a port of a local address, 0 for any free one. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named, asyncio sends at once (TCP_NODELAY) on what it accepts.
@@ -349,7 +332,7 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def url_of(listener: socket.socket, path: str = PATH) -> str:
+def format_url(listener: socket.socket, path: str = PATH) -> str:
     """Give the address of the MCP endpoint on a bound socket, or of another path."""
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host

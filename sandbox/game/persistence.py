@@ -26,9 +26,8 @@ from sandbox.game.world.models import Player
 from sandbox.game.world.npcs import Pirate
 
 FORMAT = 1
+# What the kinds of work were called that earlier games have saved.
 _EARLIER_JOBS = {"recipe": "crafting_update", "ship": "ship_commission_complete"}
-"""What the kinds of work were called that earlier games have saved."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -68,7 +67,7 @@ _SAVED = TypeAdapter(SavedGame)
 _BY_ID = ("pirates", "wrecks", "orders", "jobs", "factions", "threads")
 
 
-def dump(game: Game) -> bytes:
+def dump_game(game: Game) -> bytes:
     """Write a game as JSON."""
     state = game.state
     saved = SavedGame(
@@ -95,7 +94,7 @@ def dump(game: Game) -> bytes:
     return _SAVED.dump_json(saved)
 
 
-def restore(game: Game, data: bytes) -> None:
+def restore_game(game: Game, data: bytes) -> None:
     """Put what was saved into a fresh game of the same world. Raises StateFileError."""
     try:
         saved = _SAVED.validate_json(data)
@@ -202,7 +201,7 @@ class Keeper:
         """
         try:
             if self._path.exists():
-                restore(self._game, self._path.read_bytes())
+                restore_game(self._game, self._path.read_bytes())
         except (OSError, StateFileError) as error:
             raise StateFileError(
                 f"Cannot use the state file {self._path}: {error}."
@@ -218,9 +217,9 @@ class Keeper:
         async with self._lock:
             if self._saved >= mine:
                 return
-            newest, data = self._asked, dump(self._game)
+            newest, data = self._asked, dump_game(self._game)
             try:
-                await asyncio.to_thread(write_whole, self._path, data)
+                await asyncio.to_thread(write_file, self._path, data)
             except OSError as error:
                 _log.error("The game could not be saved to %s: %s", self._path, error)
             else:
@@ -233,7 +232,7 @@ class Keeper:
             await self.save()
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes) -> None:
     """Write a file so that a reader finds the old or the new text, never a part."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

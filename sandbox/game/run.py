@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.game.config import FEWEST_SYSTEMS, MOST_SYSTEMS, Config
-from sandbox.game.control import is_loopback, make_control
 from sandbox.game.eras import ERAS
-from sandbox.game.faults import KINDS, Plan, parse
+from sandbox.game.faults import KINDS, Plan, parse_plan
 from sandbox.game.game import Game
-from sandbox.game.host import Host, HostOptions, bind, url_of
+from sandbox.game.host import Host, HostOptions, format_url, open_listener
 from sandbox.game.persistence import StateFileError
+from sandbox.game.truth import is_loopback, make_control
 
 HELP = "Run the local game server: MCP over streamable HTTP at /mcp."
 TRUTH_HOST = "127.0.0.1"
@@ -31,13 +31,14 @@ class CannotStart(Exception):
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Name the options; a bad value is refused with one line."""
-    port = partial(_read_whole, 0, 65535)
-    systems = partial(_read_whole, FEWEST_SYSTEMS, MOST_SYSTEMS)
+    port = partial(_read_number, int, 0, 65535)
+    systems = partial(_read_number, int, FEWEST_SYSTEMS, MOST_SYSTEMS)
+    seconds = partial(_read_number, float, 0.01, 3600)
     options: tuple[tuple[str, dict[str, Any]], ...] = (
         ("--port", {"type": port, "default": 8765, "help":
             "port to listen on, 0 for any free one (default: %(default)s)"}),
         ("--host", {"default": "127.0.0.1", "help": "address (default: %(default)s)"}),
-        ("--tick", {"type": _read_seconds, "default": 2.0, "help":
+        ("--tick", {"type": seconds, "default": 2.0, "help":
             "seconds per tick (default: 2)"}),
         ("--era", {"type": _read_era, "default": "A", "help":
             "how actions are answered (default: %(default)s)"}),
@@ -61,21 +62,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         parser.add_argument(name, **form)
 
 
-def _read_whole(least: int, most: int, text: str) -> int:
+def _read_number(kind: type[float], least: float, most: float, text: str) -> float:
     try:
-        return int(_check_range(least, most, int(text), text))
+        value = kind(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a whole number") from None
-
-
-def _read_seconds(text: str) -> float:
-    try:
-        return _check_range(0.01, 3600, float(text), text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number") from None
-
-
-def _check_range(least: float, most: float, value: float, text: str) -> float:
+        wanted = "a whole number" if kind is int else "a number"
+        raise ArgumentTypeError(f"{text!r} is not {wanted}") from None
     if not least <= value <= most:
         raise ArgumentTypeError(f"{text} is not from {least:g} to {most:g}")
     return value
@@ -83,7 +75,7 @@ def _check_range(least: float, most: float, value: float, text: str) -> float:
 
 def _read_faults(text: str) -> Plan:
     try:
-        return parse(text)
+        return parse_plan(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
 
@@ -123,11 +115,11 @@ def run(options: Mapping[str, Any], announce: Callable[[str], None]) -> None:
                 raise CannotStart(str(error)) from None
         pace = "by hand" if manual else f"{tick:g} s"
         line = (
-            f"sandbox game ready at {url_of(listener)} (tick {pace}, era {era}, "
+            f"sandbox game ready at {format_url(listener)} (tick {pace}, era {era}, "
             f"{config.systems} systems, seed {config.seed})"
         )
         if truth is not None:
-            line += f"; truth at {url_of(truth, '')}"
+            line += f"; truth at {format_url(truth, '')}"
 
         async def serve() -> None:
             loop = asyncio.get_running_loop()
@@ -152,7 +144,7 @@ def _check(options: Mapping[str, Any]) -> None:
 
 def _listen(host: str, port: int, option: str) -> socket.socket:
     try:
-        return bind(host, port)
+        return open_listener(host, port)
     except (OSError, OverflowError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise CannotStart(

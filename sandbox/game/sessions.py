@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.game.config import GameError, Json, fields
+from sandbox.game.config import GameError, Json, make_view
 
 QUEUE_LENGTH = 100
 
@@ -35,7 +35,7 @@ class Notification:
         return _NOTIFICATION(self)
 
 
-_NOTIFICATION = fields("id type timestamp msg_type data")
+_NOTIFICATION = make_view("id type timestamp msg_type data")
 
 
 @dataclass(slots=True)
@@ -55,8 +55,7 @@ class Mailbox:
         if clear:
             gone = {id(item) for item in given}
             kept = [item for item in self.waiting if id(item) not in gone]
-            self.waiting.clear()
-            self.waiting.extend(kept)
+            self.waiting = deque(kept, QUEUE_LENGTH)
         return given, len(wanted) - len(given)
 
 
@@ -73,28 +72,22 @@ class Session:
     mailbox: Mailbox = field(default_factory=Mailbox)
 
 
+@dataclass(slots=True)
 class Sessions:
     """All sessions, by id and by player."""
 
-    def __init__(
-        self,
-        idle_seconds: float,
-        exclusive: bool,
-        now_ns: Callable[[], int],
-        token: Callable[[int], str],
-    ) -> None:
-        self._idle_ns = int(idle_seconds * _NS)
-        self._exclusive = exclusive
-        self._now_ns = now_ns
-        self._token = token
-        self._by_id: dict[str, Session] = {}
-        self._by_player: dict[str, list[Session]] = {}
+    idle_seconds: float
+    exclusive: bool
+    now_ns: Callable[[], int]
+    token: Callable[[int], str]
+    _by_id: dict[str, Session] = field(default_factory=dict)
+    _by_player: dict[str, list[Session]] = field(default_factory=dict)
 
     def open(self, player_id: str) -> Session:
-        if self._exclusive:
+        if self.exclusive:
             for old in self.of(player_id):
                 self.close(old.id)
-        session = Session(self._token(16), player_id, self._now_ns())
+        session = Session(self.token(16), player_id, self.now_ns())
         self._by_id[session.id] = session
         self._by_player.setdefault(player_id, []).append(session)
         return session
@@ -108,15 +101,14 @@ class Sessions:
                 "Get one by calling login() or register() first.",
             )
         session = self._by_id.get(session_id)
-        now = self._now_ns()
-        if session is None or now - session.used_ns > self._idle_ns:
+        if session is None or session.used_ns < self._oldest_ns:
             self.close(session_id)
             raise GameError(
                 "session_invalid",
                 "Session not found or expired. "
                 "Call login() again to get a new session_id.",
             )
-        session.used_ns = now
+        session.used_ns = self.now_ns()
         return session
 
     def find(self, session_id: object) -> Session | None:
@@ -135,10 +127,14 @@ class Sessions:
 
     def close_idle(self) -> None:
         """End what was not used for too long."""
-        oldest = self._now_ns() - self._idle_ns
+        oldest = self._oldest_ns
         for session in list(self._by_id.values()):
             if session.used_ns < oldest:
                 self.close(session.id)
+
+    @property
+    def _oldest_ns(self) -> int:
+        return self.now_ns() - int(self.idle_seconds * _NS)
 
     def of(self, player_id: str) -> list[Session]:
         return list(self._by_player.get(player_id, ()))
@@ -187,7 +183,8 @@ class Tally:
 
     def view(self) -> Json:
         """The counts with their sums, as JSON."""
-        counts = {name: dict(sorted(getattr(self, name).items())) for name in _COUNTS}
+        by_tool = ("queries", "accepted", "executed", "failed")
+        counts = {name: dict(sorted(getattr(self, name).items())) for name in by_tool}
         gets = (n for tool, n in self.queries.items() if tool.startswith("get_"))
         return {
             "mutations_executed": self.executed.total(),
@@ -198,10 +195,7 @@ class Tally:
             "refusals": self.refused.total(),
             "first_tick": self.first_tick,
             "last_tick": self.last_tick,
-            "by_tool": {name: counts[name] for name in _COUNTS[:4]},
-            "refused": counts["refused"],
-            "faults": counts["faults"],
+            "by_tool": counts,
+            "refused": dict(sorted(self.refused.items())),
+            "faults": dict(sorted(self.faults.items())),
         }
-
-
-_COUNTS = ("queries", "accepted", "executed", "failed", "refused", "faults")

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sandbox.game.config import Config, Json, rfc3339
+from sandbox.game.config import Config, Json, format_plain_time, format_time
 from sandbox.game.sessions import Event, Notification, Sessions, Tally
 from sandbox.game.world import models
 from sandbox.game.world.markets import Markets
@@ -53,18 +53,32 @@ class State:
         self.threads: dict[str, models.Thread] = {}
         self.bases: dict[str, models.BaseState] = {}
         self.mined: dict[tuple[str, str], Deposit] = {}
+        # By the name of the account; "" is who is not logged in.
         self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
-        """By the name of the account; "" is who is not logged in."""
         self._here: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._npcs_here: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for npc in self.npcs.values():
             self._npcs_here[npc.poi_id][npc.id] = None
+
+    @property
+    def now(self) -> str:
+        """The time as the game stamps it."""
+        return format_time(self.sources.now_ns())
+
+    @property
+    def plain_now(self) -> str:
+        """The time as in the captain's log and the map."""
+        return format_plain_time(self.sources.now_ns())
 
     def add_player(self, player: Player) -> None:
         self.players[player.id] = player
         self.usernames[player.username.casefold()] = player.id
         if not player.in_transit:
             self._here[player.poi_id][player.id] = None
+
+    def find_player(self, username: str) -> Player | None:
+        """Look an account up by its name, in whatever case."""
+        return self.players.get(self.usernames.get(username.casefold(), ""))
 
     def leave(self, player: Player) -> None:
         """Take a ship from its place and tell those who stay."""
@@ -121,7 +135,7 @@ class State:
         notification = Notification(
             id=self.sources.token(16),
             type=event.category,
-            timestamp=rfc3339(self.sources.now_ns()),
+            timestamp=self.now,
             msg_type=event.msg_type,
             data=event.data,
         )

@@ -39,6 +39,7 @@ _ABOUT = (
     Tool("get_version", "query", "Get the game's version.", open=True),
     Tool("get_commands", "query", "Get the list of all commands.", open=True),
 )
+# In the order in which the game lists them.
 _ROWS: tuple[Tool | Action | Query, ...] = (
     *_AUTH,
     *own.STATE,
@@ -67,16 +68,13 @@ _ROWS: tuple[Tool | Action | Query, ...] = (
     *people.TEXTS,
     *people.LOOKS,
 )
-"""In the order in which the game lists them."""
-
 _TOOLS = (row if isinstance(row, Tool) else row.tool for row in _ROWS)
 TOOLS = {tool.name: tool for tool in _TOOLS}
+# What takes a captain's turn.
 ACTIONS = {row.tool.name: row for row in _ROWS if isinstance(row, Action)}
-"""What takes a captain's turn."""
-
+# What takes no turn: questions, and what is written down.
 QUERIES = {row.tool.name: row.answer for row in _ROWS if isinstance(row, Query)}
-"""What takes no turn: questions, and what is written down."""
-
+# Tools that were taken away, and those that were not there from the first.
 _ONLY_IN = {
     "A": frozenset(
         {"deploy_drone", "recall_drone", "get_drones", "get_listings", "get_ships"}
@@ -89,10 +87,9 @@ _ONLY_IN = {
         | {"survey_system", "use_item", "reload", "name_ship"}
     ),
 }
-"""Tools that were taken away, and those that were not there from the first."""
 
 
-def tools_of(era: str) -> dict[str, Tool]:
+def list_tools(era: str) -> dict[str, Tool]:
     """The tools of an era; since v0.63.1 the log is read one entry at a time."""
     absent = frozenset().union(*(_ONLY_IN[one] for one in _ONLY_IN if one != era))
     tools = {name: tool for name, tool in TOOLS.items() if name not in absent}

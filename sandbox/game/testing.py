@@ -9,24 +9,26 @@ with SandboxServer(era="C", faults="502=0.05") as sandbox:
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
+import contextlib
 import socket
-import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Self, TypeVar
+
+from anyio.abc import TaskStatus
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from sandbox.game import truth
 from sandbox.game.actions.pirates import ambush
 from sandbox.game.config import Config
-from sandbox.game.control import make_control
-from sandbox.game.faults import Order, parse
+from sandbox.game.faults import Order, parse_plan
 from sandbox.game.game import Game
-from sandbox.game.host import Host, HostOptions, bind, url_of
+from sandbox.game.host import Host, HostOptions, format_url, open_listener
 from sandbox.game.sessions import Write
 from sandbox.game.state import Sources
+from sandbox.game.truth import make_control
 from sandbox.game.world.models import Player
 
 _Result = TypeVar("_Result")
@@ -54,25 +56,23 @@ class SandboxServer:
     ) -> None:
         chosen = {"systems": 20, "tick_seconds": tick or 10.0, **config}
         self.game = Game(Config(**chosen), sources)
-        options = HostOptions(tick, state, json_response, parse(faults))
+        options = HostOptions(tick, state, json_response, parse_plan(faults))
         self._host = Host(self.game, options)
         self._port = port
-        self._listeners: list[socket.socket] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._ready: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._thread = contextlib.ExitStack()
+        self._portal: BlockingPortal | None = None
+        self._serving: Future[None] | None = None
         self.url = ""
         self.truth_url = ""
 
     def __enter__(self) -> Self:
         if self._host.keeper is not None:
             self._host.keeper.load()
-        self._listeners = [bind("127.0.0.1", self._port), bind("127.0.0.1", 0)]
-        self.url = url_of(self._listeners[0])
-        self.truth_url = url_of(self._listeners[1], "")
-        self._thread = threading.Thread(target=self._run, name="sandbox", daemon=True)
-        self._thread.start()
-        self._ready.result(_PATIENCE)
+        listener = open_listener("127.0.0.1", self._port)
+        truth_port = open_listener("127.0.0.1", 0)
+        self.url, self.truth_url = format_url(listener), format_url(truth_port, "")
+        self._portal = self._thread.enter_context(start_blocking_portal())
+        self._serving, _ = self._portal.start_task(self._serve, listener, truth_port)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -80,13 +80,10 @@ class SandboxServer:
 
     def stop(self) -> None:
         """End the server and wait until it is gone; a second call does nothing."""
-        if self._thread is None or self._loop is None:
-            return
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._host.stop)
-        self._thread.join(_PATIENCE)
-        if self._thread.is_alive():
-            raise TimeoutError("the sandbox did not end")
+        if self._serving is not None and not self._serving.done():
+            self.run(self._host.stop)
+            self._serving.result(_PATIENCE)
+        self._thread.close()
 
     def step(self, ticks: int = 1) -> int:
         """Let ticks pass and give the number of the last one."""
@@ -96,11 +93,13 @@ class SandboxServer:
 
     def run(self, function: Callable[[], _Result]) -> _Result:
         """Call a function in the server's thread, to look at or change the game."""
+        return self._loop.start_task_soon(function).result(_PATIENCE)
 
-        async def call() -> _Result:
-            return function()
-
-        return self._in_loop(call())
+    @property
+    def _loop(self) -> BlockingPortal:
+        if self._portal is None:
+            raise RuntimeError("the sandbox is not running")
+        return self._portal
 
     def player(self, username: str) -> Player:
         """The account as the game itself knows it. Raises KeyError."""
@@ -114,15 +113,15 @@ class SandboxServer:
 
     def happen(self, username: str, kind: str, **about: Any) -> None:
         """Let an event happen to an account; raises ValueError where it cannot."""
-        self.run(lambda: truth.happen(self.game, username, kind, about))
+        self.run(lambda: truth.let_happen(self.game, username, kind, about))
 
     def truth(self, username: str) -> dict[str, Any]:
         """All that is true of an account now, as on the truth port."""
-        return self.run(lambda: truth.account(self.game, username))
+        return self.run(lambda: truth.describe_account(self.game, username))
 
     def answer(self, username: str, tool: str, **arguments: Any) -> Any:
         """What a query would answer an account now, as on the truth port."""
-        return self.run(lambda: truth.snapshot(self.game, username, tool, arguments))
+        return self.run(lambda: truth.query_game(self.game, username, tool, arguments))
 
     def writes(self) -> dict[str, list[Write]]:
         """What was taken in of each account that changes something, in order."""
@@ -135,7 +134,7 @@ class SandboxServer:
 
     def set_faults(self, plan: str) -> None:
         """Let other things go wrong from now on; "" for none."""
-        parsed = parse(plan)
+        parsed = parse_plan(plan)
         self.run(lambda: setattr(self._host.faults, "plan", parsed))
 
     def strike_once(self, kind: str, *, tool: str = "", username: str = "") -> None:
@@ -154,28 +153,15 @@ class SandboxServer:
 
     def wait_until_held(self, count: int = 1) -> None:
         """Wait until so many requests are being held for the next tick."""
+        held = self._loop.start_task_soon(self._host.turns.until_held, count)
+        held.result(_PATIENCE)
 
-        async def wait() -> None:
-            await asyncio.wait_for(self._host.turns.until_held(count), _PATIENCE)
-
-        self._in_loop(wait())
-
-    def _in_loop(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        if self._loop is None:
-            work.close()
-            raise RuntimeError("the sandbox is not running")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_PATIENCE)
-
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._serve())
-        except BaseException as error:
-            if self._ready.done():
-                raise
-            self._ready.set_exception(error)
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        listener, truth_port = self._listeners
+    async def _serve(
+        self,
+        listener: socket.socket,
+        truth_port: socket.socket,
+        *,
+        task_status: TaskStatus[None],
+    ) -> None:
         control = (truth_port, make_control(self._host))
-        await self._host.serve(listener, lambda: self._ready.set_result(None), control)
+        await self._host.serve(listener, task_status.started, control)

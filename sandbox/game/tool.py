@@ -54,7 +54,9 @@ class Parameter:
         return view
 
 
-def check(parameters: tuple[Parameter, ...], example: Json, given: Json) -> Json:
+def check_arguments(
+    parameters: tuple[Parameter, ...], example: Json, given: Json
+) -> Json:
     """Give the arguments a tool may work with; null counts as absent.
 
     Raises GameError `invalid_payload` that names what is wrong and what is right.
@@ -91,29 +93,24 @@ def _invalid(wrong: str, parameters: tuple[Parameter, ...], example: Json) -> Ga
 
 def _value(parameter: Parameter, value: Any, example: Json) -> Any:
     """Check one value; 5.0 is a whole number as JSON writes it, true is none."""
-    name = parameter.name
     if parameter.type == "integer" and isinstance(value, float) and value.is_integer():
         value = int(value)
     kind, wanted = _TYPES[parameter.type]
     several = parameter.type in ("array", "items")
     values = value if several and isinstance(value, list) else [value]
-    if several != isinstance(value, list) or any(
-        type(one) is not kind for one in values
-    ):
+    fits = several == isinstance(value, list) and {type(one) for one in values} <= {
+        kind
+    }
+    least, most, wrong = parameter.least, parameter.most, ""
+    if not fits:
         hint = f" Example: {json.dumps(example)}" if example else ""
-        raise GameError(
-            "invalid_payload", f"Parameter '{name}' must be {wanted}.{hint}"
-        )
-    if isinstance(value, str) and len(value) > parameter.longest:
-        raise GameError(
-            "invalid_payload",
-            f"Parameter '{name}' is longer than {parameter.longest} characters.",
-        )
-    least, most = parameter.least, parameter.most
-    if (least is not None and value < least) or (most is not None and value > most):
-        raise GameError(
-            "invalid_payload", f"Parameter '{name}' must be from {least} to {most}."
-        )
+        wrong = f"must be {wanted}.{hint}"
+    elif isinstance(value, str) and len(value) > parameter.longest:
+        wrong = f"is longer than {parameter.longest} characters."
+    elif (least is not None and value < least) or (most is not None and value > most):
+        wrong = f"must be from {least} to {most}."
+    if wrong:
+        raise GameError("invalid_payload", f"Parameter '{parameter.name}' {wrong}")
     return value
 
 

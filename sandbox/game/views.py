@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from sandbox.game.config import NEVER, Json, fields, hex_id
+from sandbox.game.config import NEVER, Json, make_hex_id, make_view
 from sandbox.game.world.catalogue import ITEMS, MODULES, ShipClass
 from sandbox.game.world.markets import Market
 from sandbox.game.world.models import BaseState, Faction, LogEntry, Module, Player, Ship
 from sandbox.game.world.npcs import Npc, Pirate
 from sandbox.game.world.places import Base, Deposit, Poi, System
 
-_PLAYER = fields(
+_PLAYER = make_view(
     "id username empire credits created_at last_login_at last_active_at"
     " status_message=looks.status_message"
 )
-_COLORS = fields(
+_COLORS = make_view(
     "primary_color=looks.primary_color secondary_color=looks.secondary_color"
     " anonymous=looks.anonymous"
 )
-_WHERE = fields(
+_WHERE = make_view(
     "is_cloaked=looks.cloaked current_ship_id=ship.id current_system=system_id"
     " current_poi=poi_id home_base"
 )
 
 
-def player_view(player: Player, faction: Faction | None = None) -> Json:
+def view_player(player: Player, faction: Faction | None = None) -> Json:
     """The player as in get_status; `docked_at_base` is absent in space."""
     view = _PLAYER(player)
     view |= {"clan_tag": faction.tag if faction else ""}
@@ -47,10 +47,10 @@ def player_view(player: Player, faction: Faction | None = None) -> Json:
     }
 
 
-def full_player_view(player: Player, faction: Faction | None = None) -> Json:
+def view_full_player(player: Player, faction: Faction | None = None) -> Json:
     """The longer form that register and login give."""
     return {
-        **player_view(player, faction),
+        **view_player(player, faction),
         "skill_xp": {name: skill.xp for name, skill in sorted(player.skills.items())},
         "experience": sum(skill.xp for skill in player.skills.values()),
         "discovered_systems": {
@@ -60,15 +60,15 @@ def full_player_view(player: Player, faction: Faction | None = None) -> Json:
     }
 
 
-_SHIP = fields(
+_SHIP = make_view(
     "id owner_id class_id name=title created_at hull max_hull=build.hull shield"
     " max_shield=build.shield shield_recharge=build.shield_recharge armor=build.armor"
     " speed=build.speed fuel max_fuel=build.fuel cargo_used cargo_capacity=build.cargo"
 )
-_SLOTS = fields("weapon_slots defense_slots utility_slots")
+_SLOTS = make_view("weapon_slots defense_slots utility_slots")
 
 
-def ship_view(ship: Ship) -> Json:
+def view_ship(ship: Ship) -> Json:
     return {
         **_SHIP(ship),
         "cpu_used": ship.total("cpu_usage"),
@@ -77,25 +77,25 @@ def ship_view(ship: Ship) -> Json:
         "power_capacity": ship.build.power,
         **_SLOTS(ship.build),
         "modules": [module.id for module in ship.modules],
-        "cargo": brief_goods_view(ship.cargo),
+        "cargo": view_goods_briefly(ship.cargo),
     }
 
 
-def module_view(module: Module) -> Json:
+def view_module(module: Module) -> Json:
     magazine = MODULES[module.type_id].get("magazine_size")
     loaded = {"current_ammo": module.ammo} if magazine else {}
     return {"id": module.id, **MODULES[module.type_id], **loaded}
 
 
-_CLASS = fields("id name description lore class=kind price")
-_BUILD = fields(
+_CLASS = make_view("id name description lore class=kind price")
+_BUILD = make_view(
     "base_hull=hull base_shield=shield base_shield_recharge=shield_recharge"
     " base_armor=armor base_speed=speed base_fuel=fuel cargo_capacity=cargo"
     " cpu_capacity=cpu power_capacity=power"
 )
 
 
-def class_view(build: ShipClass) -> Json:
+def view_class(build: ShipClass) -> Json:
     return {
         **_CLASS(build),
         "tier": 1,
@@ -109,10 +109,10 @@ def class_view(build: ShipClass) -> Json:
     }
 
 
-_SYSTEM = fields("id name description")
+_SYSTEM = make_view("id name description")
 
 
-def system_view(system: System, revealed: Container[str] = ()) -> Json:
+def view_system(system: System, revealed: Container[str] = ()) -> Json:
     """A system in the seed era's form: ids only, the places are listed beside it."""
     empire = {"empire": system.empire} if system.empire else {}
     return {
@@ -121,17 +121,17 @@ def system_view(system: System, revealed: Container[str] = ()) -> Json:
         "police_level": system.police_level,
         "connections": list(system.connections),
         "pois": [poi.id for poi in system.known(revealed)],
-        "position": system.position.view(),
+        "position": system.position.view,
     }
 
 
-_POI = fields("id system_id type name description")
-_DEPOSIT = fields("resource_id richness remaining max_remaining")
-_BASE = fields("id poi_id name description empire")
+_POI = make_view("id system_id type name description position=position.view")
+_DEPOSIT = make_view("resource_id richness remaining max_remaining")
+_BASE = make_view("id poi_id name description empire")
 
 
-def poi_view(poi: Poi, *, resources: bool = True) -> Json:
-    view: Json = {**_POI(poi), "position": poi.position.view()}
+def view_poi(poi: Poi, *, resources: bool = True) -> Json:
+    view = _POI(poi)
     if poi.deposits and resources:
         view["resources"] = [_DEPOSIT(deposit) for deposit in poi.deposits]
     if poi.base:
@@ -139,7 +139,7 @@ def poi_view(poi: Poi, *, resources: bool = True) -> Json:
     return view
 
 
-def deposit_view(deposit: Deposit) -> Json:
+def view_deposit(deposit: Deposit) -> Json:
     """A deposit in full; the era's `depletion_percent` is what is left."""
     return {
         "resource_id": deposit.resource_id,
@@ -152,7 +152,7 @@ def deposit_view(deposit: Deposit) -> Json:
     }
 
 
-def base_view(base: Base, now: BaseState | None = None) -> Json:
+def view_base(base: Base, now: BaseState | None = None) -> Json:
     return {
         **_BASE(base),
         "services": dict.fromkeys(base.services, True),
@@ -163,7 +163,7 @@ def base_view(base: Base, now: BaseState | None = None) -> Json:
     }
 
 
-def condition_view(base: Base, now: BaseState | None = None) -> Json:
+def view_condition(base: Base, now: BaseState | None = None) -> Json:
     """How well a station works; four fifths of it do where nobody has attacked it."""
     damage = now.damage if now else 0
     working = len(base.facilities) * (100 - damage) * 4 // 500
@@ -179,10 +179,10 @@ def condition_view(base: Base, now: BaseState | None = None) -> Json:
     }
 
 
-_GOODS = fields("item_id=id name")
+_GOODS = make_view("item_id=id name")
 
 
-def goods_view(goods: Mapping[str, int]) -> list[Json]:
+def view_goods(goods: Mapping[str, int]) -> list[Json]:
     """Goods with their names, as storage and hold show them."""
     return [
         {**_GOODS(ITEMS[name]), "quantity": count, "size": ITEMS[name].size}
@@ -190,15 +190,15 @@ def goods_view(goods: Mapping[str, int]) -> list[Json]:
     ]
 
 
-def brief_goods_view(goods: Mapping[str, int]) -> list[Json]:
+def view_goods_briefly(goods: Mapping[str, int]) -> list[Json]:
     return [{"item_id": name, "quantity": count} for name, count in goods.items()]
 
 
-def offers_view(market: Market) -> list[Json]:
+def view_offers(market: Market) -> list[Json]:
     """What a station sells, as get_poi lists it."""
     return [
         {
-            "id": hex_id("offer", market.base_id, item_id),
+            "id": make_hex_id("offer", market.base_id, item_id),
             "base_id": "",
             "item_id": item_id,
             "quantity": shelf.stock,
@@ -210,7 +210,7 @@ def offers_view(market: Market) -> list[Json]:
     ]
 
 
-def log_view(entries: list[LogEntry]) -> list[Json]:
+def view_log(entries: list[LogEntry]) -> list[Json]:
     """A captain's log, newest first, with each entry's index."""
     return [
         {"index": index, "entry": entry.entry, "created_at": entry.created_at}
@@ -218,7 +218,7 @@ def log_view(entries: list[LogEntry]) -> list[Json]:
     ]
 
 
-def security(police_level: int) -> str:
+def describe_security(police_level: int) -> str:
     """The words for a police level."""
     for least, words in (
         (100, "Maximum Security (empire capital)"),
@@ -232,14 +232,13 @@ def security(police_level: int) -> str:
     return "Lawless (no police protection)"
 
 
-_NEAR = fields(
+_NEAR = make_view(
     "player_id=id username ship_class=ship.class_id status_message=looks.status_message"
 )
-_PIRATE = fields("pirate_id=id name tier")
-_STRENGTH = fields("hull max_hull shield max_shield")
+_PIRATE = make_view("pirate_id=id name tier is_boss hull max_hull shield max_shield")
 
 
-def player_nearby(player: Player, faction: Faction | None = None) -> Json:
+def view_player_nearby(player: Player, faction: Faction | None = None) -> Json:
     view = _NEAR(player)
     view |= {"clan_tag": faction.tag if faction else "", **_COLORS(player)}
     view["in_combat"] = player.target_id is not None
@@ -250,7 +249,7 @@ def player_nearby(player: Player, faction: Faction | None = None) -> Json:
     return view
 
 
-def npc_nearby(npc: Npc) -> Json:
+def view_npc(npc: Npc) -> Json:
     return {
         "player_id": npc.id,
         "username": npc.username,
@@ -264,7 +263,5 @@ def npc_nearby(npc: Npc) -> Json:
     }
 
 
-def pirate_nearby(pirate: Pirate) -> Json:
-    status = "attacking" if pirate.victim else "idle"
-    boss = {"is_boss": pirate.tier == "boss"}
-    return {**_PIRATE(pirate), **boss, **_STRENGTH(pirate), "status": status}
+def view_pirate(pirate: Pirate) -> Json:
+    return {**_PIRATE(pirate), "status": "attacking" if pirate.victim else "idle"}

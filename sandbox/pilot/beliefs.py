@@ -18,6 +18,7 @@ from sandbox.pilot.reading import (
 
 T = TypeVar("T")
 
+# Ticks after which a fact is too old to act on. Places and ways do not move.
 LIMITS: Mapping[str, int] = {
     "place": 30,
     "system": 30,
@@ -27,10 +28,8 @@ LIMITS: Mapping[str, int] = {
     "hull": 60,
     "credits": 60,
 }
-"""Ticks after which a fact is too old to act on. Places and ways do not move."""
-
+# The tool that tells a fact, where it is another than get_status.
 ASKS: Mapping[str, str] = {"hold": "get_cargo"}
-"""The tool that tells a fact, where it is another than get_status."""
 
 
 @dataclass(slots=True)
@@ -70,6 +69,27 @@ class Fact(Generic[T]):
         self.known = False
 
 
+@dataclass(slots=True)
+class Level(Fact[int]):
+    """A fact with a limit: fuel by the tank, hull by its frame."""
+
+    most: int | None = None
+
+    @property
+    def share(self) -> float:
+        """The level as a share of its limit; 1 where it is not known at all."""
+        return self.value / self.most if self.value is not None and self.most else 1.0
+
+    def fill(self) -> None:
+        """Learn that the limit is reached, where it is known."""
+        if self.most:
+            self.learn(self.most)
+
+
+def _is_named(word: str, *names: str) -> bool:
+    return word.casefold() in map(str.casefold, names)
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A point of interest of a system."""
@@ -81,10 +101,7 @@ class Place:
 
     def is_called(self, name: str | None) -> bool:
         """Whether an id or a name means this place."""
-        return name is not None and name.casefold() in (
-            self.id.casefold(),
-            self.name.casefold(),
-        )
+        return name is not None and _is_named(name, self.id, self.name)
 
     @property
     def minable(self) -> bool:
@@ -107,10 +124,7 @@ class Chart:
 
     def covers(self, system: str | None) -> bool:
         """Whether it is the chart of that system (id or name)."""
-        return system is None or system.casefold() in (
-            self.system.casefold(),
-            self.name.casefold(),
-        )
+        return system is None or _is_named(system, self.system, self.name)
 
 
 @dataclass(slots=True)
@@ -130,13 +144,11 @@ class Beliefs:
     system: Fact[str] = field(default_factory=Fact)
     docked: Fact[bool] = field(default_factory=Fact)
     hold: Fact[dict[str, int]] = field(default_factory=Fact)
-    fuel: Fact[int] = field(default_factory=Fact)
-    hull: Fact[int] = field(default_factory=Fact)
+    fuel: Level = field(default_factory=Level)
+    hull: Level = field(default_factory=Level)
     credits: Fact[int] = field(default_factory=Fact)
     used: int | None = None
     capacity: int | None = None
-    tank: int | None = None
-    frame: int | None = None
     full: bool = False
     digging: bool = False
     barren: bool = False
@@ -151,25 +163,10 @@ class Beliefs:
     found_systems: Mapping[str, str] = field(default_factory=dict)
     unsellable: set[str] = field(default_factory=set)
 
-    def facts(
-        self,
-    ) -> dict[str, Fact[str] | Fact[bool] | Fact[int] | Fact[dict[str, int]]]:
+    @property
+    def facts(self) -> dict[str, Fact[Any]]:
         """The facts that age, by name."""
-        return {
-            "place": self.place,
-            "system": self.system,
-            "docked": self.docked,
-            "hold": self.hold,
-            "fuel": self.fuel,
-            "hull": self.hull,
-            "credits": self.credits,
-        }
-
-    def share(self, fact: Fact[int], most: int | None) -> float:
-        """A level as a share of its limit; 1 where it is not known at all."""
-        if fact.value is None or not most:
-            return 1.0
-        return fact.value / most
+        return {name: getattr(self, name) for name in LIMITS}
 
     @property
     def here(self) -> Place | None:
@@ -218,19 +215,15 @@ def _learn_place(b: Beliefs, player: Json, where: Json) -> Iterator[str]:
 
 def _learn_ship(b: Beliefs, data: Json) -> Iterator[str]:
     ship = as_mapping(data.get("ship"))
-    fuel, hull = as_whole(ship.get("fuel")), as_whole(ship.get("hull"))
-    if fuel is not None:
-        b.tank = as_whole(ship.get("max_fuel")) or b.tank
-        b.fuel.learn(fuel)
-        yield "fuel"
-    if hull is not None:
-        b.frame = as_whole(ship.get("max_hull")) or b.frame
-        b.hull.learn(hull)
-        yield "hull"
+    for name, level in (("fuel", b.fuel), ("hull", b.hull)):
+        value = as_whole(ship.get(name))
+        if value is not None:
+            level.most = as_whole(ship.get(f"max_{name}")) or level.most
+            level.learn(value)
+            yield name
     if "cargo_used" in ship:
-        _learn_hold(
-            b, ship.get("cargo"), ship["cargo_used"], ship.get("cargo_capacity")
-        )
+        capacity = ship.get("cargo_capacity")
+        _learn_hold(b, ship.get("cargo"), ship["cargo_used"], capacity)
         yield "hold"
 
 
@@ -246,9 +239,8 @@ def _learn_hold(b: Beliefs, items: object, used: object, capacity: object) -> No
         for item in as_objects(items)
     }
     b.hold.learn(held)
-    b.used = as_whole(used)
-    if b.used is None:
-        b.used = sum(held.values())
+    whole = as_whole(used)
+    b.used = sum(held.values()) if whole is None else whole
     b.capacity = as_whole(capacity) or b.capacity
     b.full = bool(b.capacity and b.used >= b.capacity)
 
@@ -264,22 +256,22 @@ def _learn_system(b: Beliefs, data: Json) -> Iterator[str]:
 
 
 def _read_chart(data: Json) -> Chart | None:
-    """A chart from a get_system answer, before or after the change of v0.87."""
+    # The answer's form changed with v0.87.
     system = as_mapping(data.get("system"))
     name = as_text(system.get("id"))
     if not name:
         return None
     listed = as_objects(data.get("pois")) or as_objects(system.get("pois"))
     ways = system.get("connections") or data.get("connections")
-    named = [
+    ids = (
         as_text(way.get("system_id")) or as_text(way.get("id"))
         for way in as_objects(ways)
-    ]
+    )
     return Chart(
         system=name,
         name=as_text(system.get("name")) or name,
         places=tuple(map(_read_place, listed)),
-        ways=tuple(as_texts(ways)) or tuple(way for way in named if way),
+        ways=tuple(as_texts(ways) or filter(None, ids)),
     )
 
 

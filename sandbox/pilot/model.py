@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -76,19 +75,21 @@ _NAME = re.compile(r"\bYou are ([^,.;:\n]{1,80})|\b[Yy]our name is ([^,.;:\n]{1,
 
 
 @cache
-def pilot_model() -> FunctionModel:
+def make_pilot() -> FunctionModel:
     """The pilot; there is one, since it has no state."""
     return FunctionModel(_answer, model_name="pilot")
 
 
 async def _answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """Decide on the next message from what a model would be sent."""
     transcript = _read_transcript(messages)
-    tools = {tool.name: _argument_names(tool) for tool in info.function_tools}
+    tools = {
+        tool.name: frozenset(tool.parameters_json_schema.get("properties") or ())
+        for tool in info.function_tools
+    }
     if summary.is_summary_asked(transcript):
         decision = Decision(text=summary.write_summary(transcript))
     else:
-        decision = _decide(_captain_name(transcript.system), transcript, tools)
+        decision = _decide(transcript, tools)
     parts = list(_parts(decision, len(messages)))
     return ModelResponse(
         parts,
@@ -97,15 +98,15 @@ async def _answer(messages: list[ModelMessage], info: AgentInfo) -> ModelRespons
     )
 
 
-def _decide(
-    name: str, transcript: Transcript, tools: Mapping[str, frozenset[str]]
-) -> Decision:
-    """Decide on the next message of captain ``name``."""
+def _decide(transcript: Transcript, tools: Mapping[str, frozenset[str]]) -> Decision:
+    found = _NAME.search(transcript.system)
+    name = (found[1] or found[2]).strip() if found else ""
     beliefs = Replay().run(transcript)
     learn_block(beliefs, read_block(transcript.state))
-    s = Situation(name, beliefs, transcript, tools, find_current_order(transcript))
-    found = (decision for rule in RULES if (decision := rule(s)) is not None)
-    decision = next(found, None) or Decision(
+    order = find_current_order(transcript)
+    s = Situation(name or "Captain", beliefs, transcript, tools, order)
+    decisions = filter(None, (rule(s) for rule in RULES))
+    decision = next(decisions, None) or Decision(
         text=situation.describe_refusals(transcript.calls_of_turn()),
         thought="I see nothing useful to do in this tick.",
     )
@@ -113,7 +114,6 @@ def _decide(
 
 
 def _with_news(s: Situation, decision: Decision) -> Decision:
-    """Fetch notifications beside an action if an outcome is not known yet."""
     tool = "get_notifications"
     fetched = EVENTS_ARE_FETCHED in s.transcript.state
     if not decision.acts or fetched or not s.can_ask(tool) or not _is_news_due(s, tool):
@@ -126,24 +126,19 @@ def _is_news_due(s: Situation, tool: str) -> bool:
     names = [c.name for c in s.transcript.calls() if not c.answer.is_error]
     if tool not in names:
         return bool(names) or s.beliefs.logged_in is True
-    last = len(names) - 1 - names[::-1].index(tool)
-    since = [name for name in names[last + 1 :] if name in ACTIONS]
+    after = names[len(names) - names[::-1].index(tool) :]
+    since = [name for name in after if name in ACTIONS]
     dull = all(name == "mine" for name in since)
     return len(since) >= MINES_WITHOUT_NEWS if dull else bool(since)
 
 
 def _with_acknowledgement(s: Situation, decision: Decision) -> Decision:
-    """Say at once that an order or another message was heard."""
     heard = find_unanswered(s.transcript)
     if not heard:
         return decision
     found = parse_order(heard)
     said = situation.acknowledge_order(*found) if found else "I hear you."
     return replace(decision, text=f"{said} {decision.text}".strip())
-
-
-def _argument_names(tool: ToolDefinition) -> frozenset[str]:
-    return frozenset(tool.parameters_json_schema.get("properties") or ())
 
 
 def _parts(decision: Decision, position: int) -> Iterator[ModelResponsePart]:
@@ -157,13 +152,6 @@ def _parts(decision: Decision, position: int) -> Iterator[ModelResponsePart]:
         yield ToolCallPart(call.name, arguments, f"pilot_{position}_{index}")
 
 
-def _captain_name(system: str) -> str:
-    """The captain's name in a system prompt."""
-    found = _NAME.search(system)
-    name = (found[1] or found[2]).strip() if found else ""
-    return name or "Captain"
-
-
 def _read_transcript(messages: Sequence[ModelMessage]) -> Transcript:
     """Read the messages of a view; the newest state block counts."""
     system: list[str] = []
@@ -172,7 +160,7 @@ def _read_transcript(messages: Sequence[ModelMessage]) -> Transcript:
     state = ""
     for step, message in enumerate(messages):
         if isinstance(message, ModelResponse):
-            entries += _read_own(message, step, pending, len(entries))
+            _add_own(entries, pending, message, step)
             continue
         for part in message.parts:
             if isinstance(part, SystemPromptPart):
@@ -189,38 +177,30 @@ def _read_transcript(messages: Sequence[ModelMessage]) -> Transcript:
     return Transcript("\n\n".join(system), entries, state)
 
 
-def _read_own(
-    message: ModelResponse, step: int, pending: dict[str, int], start: int
-) -> list[Entry]:
+def _add_own(
+    entries: list[Entry], pending: dict[str, int], message: ModelResponse, step: int
+) -> None:
     calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
     if not calls:
         said = [part.content for part in message.parts if isinstance(part, TextPart)]
-        return [Said("\n".join(said))]
-    for index, call in enumerate(calls):
-        pending[call.tool_call_id] = start + index
-    return [
-        Called(
-            call.tool_name, _as_object(call.args), reading.Answer("", unsure=True), step
-        )
-        for call in calls
-    ]
-
-
-def _as_object(arguments: str | Mapping[str, Any] | None) -> Mapping[str, Any]:
-    if isinstance(arguments, str):
-        return reading.find_object(arguments)
-    return arguments or {}
+        entries.append(Said("\n".join(said)))
+    for call in calls:
+        pending[call.tool_call_id] = len(entries)
+        given = call.args or {}
+        arguments = reading.find_object(given) if isinstance(given, str) else given
+        unanswered = reading.Answer("", unsure=True)
+        entries.append(Called(call.tool_name, arguments, unanswered, step))
 
 
 def _put_answer(
     entries: list[Entry], pending: dict[str, int], part: ToolReturnPart
 ) -> None:
     """Put a result beside its call; the last of several counts (A31)."""
-    index = pending.get(part.tool_call_id)
-    call = entries[index] if index is not None else None
-    if index is not None and isinstance(call, Called):
+    index = pending.get(part.tool_call_id, -1)
+    call = entries[index] if index >= 0 else None
+    if isinstance(call, Called):
         read = reading.read_answer(part.model_response_str(wrap_if_error=False))
-        entries[index] = Called(call.name, call.arguments, read, call.step)
+        entries[index] = replace(call, answer=read)
 
 
 def _estimate_usage(
@@ -246,8 +226,6 @@ def _estimate_usage(
 
 def _estimate_part(part: object) -> int:
     if isinstance(part, ToolCallPart):
-        return estimate_tokens(part.tool_name) + estimate_tokens(
-            part.args_as_json_str()
-        )
-    content = getattr(part, "content", "")
-    return estimate_tokens(content if isinstance(content, str) else str(content))
+        texts = (part.tool_name, part.args_as_json_str())
+        return sum(map(estimate_tokens, texts))
+    return estimate_tokens(str(getattr(part, "content", "")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from memory.context.types import is_nudge
 from sandbox.pilot.beliefs import Beliefs
 from sandbox.pilot.reading import (
     Called,
-    Entry,
     Heard,
     Json,
     Transcript,
@@ -27,7 +26,8 @@ MAX_ORDER = 500
 # Own calls after which a passing order is forgotten.
 PATIENCE = 12
 
-PASSING = frozenset({"sell", "explore", "refuel"})
+# Orders that pass, each with the call that ends it.
+PASSING = {"sell": "undock", "explore": "jump", "refuel": "refuel"}
 ONCE = frozenset({"report", "search", "note"})
 
 _BROADCAST = re.compile(r"Latest word from your commander:\s*(.+)")
@@ -61,42 +61,40 @@ class Order:
     fresh: bool = False
     calls_since: tuple[Called, ...] = ()
 
-    def done(self, *tools: str) -> bool:
-        """Whether one of these calls was accepted since it was given."""
-        return any(
-            call.name in tools and not call.answer.is_error for call in self.calls_since
-        )
+    def was_done_by(self, tool: str) -> bool:
+        """Whether a call of this tool was accepted since it was given."""
+        return any(c.name == tool and not c.answer.is_error for c in self.calls_since)
 
 
 def find_current_order(transcript: Transcript) -> Order | None:
     """The newest order in view, else the broadcast in the system prompt."""
     entries = transcript.entries
-    for index in range(len(entries) - 1, -1, -1):
-        entry = entries[index]
+    for index, entry in reversed(list(enumerate(entries))):
         if not isinstance(entry, Heard) or is_nudge(entry.text):
             continue
-        if is_summary_block(entry.text):
+        text, fresh, done = entry.text, index + 1 == len(entries), False
+        if is_summary_block(text):
             # A summary quotes old orders: what was done is not done again.
-            text, done = find_quoted_order(entry.text)
-            found = parse_order(text)
-            if found and not (done and found[0] in ONCE | PASSING):
-                return Order(*found, text, calls_since=_calls_after(entries, index))
-            continue
-        if found := parse_order(entry.text):
-            since = _calls_after(entries, index)
-            return Order(*found, entry.text, index + 1 == len(entries), since)
+            (text, done), fresh = find_quoted_order(text), False
+        found = parse_order(text)
+        if found and not (done and found[0] in {*ONCE, *PASSING}):
+            since = [e for e in entries[index + 1 :] if isinstance(e, Called)]
+            return Order(*found, text, fresh, tuple(since))
     said = _BROADCAST.search(transcript.system)
     found = parse_order(said[1]) if said else None
     return Order(*found, said[1] if said else "") if found else None
 
 
+def is_human(text: str) -> bool:
+    """Whether a text of the user role is neither a nudge nor a summary."""
+    return not (is_nudge(text) or is_summary_block(text))
+
+
 def find_unanswered(transcript: Transcript) -> str:
     """The text that was heard last, if it is not answered yet; not of a nudge."""
     last = transcript.entries[-1] if transcript.entries else None
-    if isinstance(last, Heard) and not (
-        is_nudge(last.text) or is_summary_block(last.text)
-    ):
-        return last.text if len(last.text) <= MAX_ORDER else ""
+    if isinstance(last, Heard) and is_human(last.text) and len(last.text) <= MAX_ORDER:
+        return last.text
     return ""
 
 
@@ -117,13 +115,8 @@ def parse_order(text: str) -> tuple[str, str] | None:
 
 
 def _target(words: str) -> str:
-    """The target of an order, without what follows it."""
     first = re.split(r"[.!?;\n]|,| and | then ", words)[0]
     return re.sub(r"^(?:the|system|planet)\s+", "", first.strip().strip("\"'"))
-
-
-def _calls_after(entries: Sequence[Entry], index: int) -> tuple[Called, ...]:
-    return tuple(e for e in entries[index + 1 :] if isinstance(e, Called))
 
 
 def learn_notifications(b: Beliefs, data: Json) -> None:
@@ -172,8 +165,7 @@ def _learn_arrival(b: Beliefs, event: Json) -> None:
 
 
 def _forget_ship(b: Beliefs) -> None:
-    """Forget what was known about the ship: it is lost."""
-    for fact in b.facts().values():
+    for fact in b.facts.values():
         fact.doubt()
     b.full = b.barren = b.no_base = False
     b.chart = None
@@ -191,26 +183,8 @@ def learn_refusal(
         b.place.doubt()
 
 
-def _learn_full(b: Beliefs) -> None:
-    b.full = True
-
-
 def _learn_barren(b: Beliefs) -> None:
     b.barren, b.digging = True, False
-
-
-def _learn_no_base(b: Beliefs) -> None:
-    b.no_base = True
-
-
-def _learn_full_tank(b: Beliefs) -> None:
-    if b.tank:
-        b.fuel.learn(b.tank)
-
-
-def _learn_full_hull(b: Beliefs) -> None:
-    if b.frame:
-        b.hull.learn(b.frame)
 
 
 def _forget_place(b: Beliefs) -> None:
@@ -224,12 +198,12 @@ LESSONS: Mapping[str, Callable[[Beliefs], None]] = {
     "not_docked": lambda b: b.docked.learn(False),
     "docked": lambda b: b.docked.learn(True),
     "already_docked": lambda b: b.docked.learn(True),
-    "cargo_full": _learn_full,
+    "cargo_full": lambda b: setattr(b, "full", True),
     "no_resources": _learn_barren,
     "not_asteroid": _learn_barren,
-    "no_base": _learn_no_base,
-    "fuel_full": _learn_full_tank,
-    "hull_full": _learn_full_hull,
+    "no_base": lambda b: setattr(b, "no_base", True),
+    "fuel_full": lambda b: b.fuel.fill(),
+    "hull_full": lambda b: b.hull.fill(),
     "no_fuel": lambda b: b.fuel.learn(0),
     "invalid_poi": _forget_place,
     "wrong_system": _forget_place,
@@ -237,7 +211,7 @@ LESSONS: Mapping[str, Callable[[Beliefs], None]] = {
     "already_in_system": _forget_place,
     "insufficient_items": lambda b: b.hold.doubt(),
     "invalid_item": lambda b: b.hold.doubt(),
-    "no_cargo_space": _learn_full,
+    "no_cargo_space": lambda b: setattr(b, "full", True),
     "insufficient_credits": lambda b: b.credits.learn(0),
     "no_credits": lambda b: b.credits.learn(0),
 }

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 Json = Mapping[str, Any]
@@ -62,19 +63,12 @@ def read_answer(text: str) -> Answer:
     if found := _ERROR.match(text):
         return Answer(text, {}, found[1] or "error", found[2].strip())
     data = find_object(text)
-    if data.get("error"):
-        return _read_error(text, data)
+    if error := data.get("error"):
+        named = error if isinstance(error, Mapping) else {**data, "code": error}
+        code, message = named.get("code") or "error", named.get("message") or ""
+        return Answer(text, {}, str(code), str(message))
     unsure = not data and bool(_UNKNOWN.match(text))
     return Answer(text, data, unsure=unsure)
-
-
-def _read_error(text: str, data: Json) -> Answer:
-    error = data["error"]
-    if isinstance(error, Mapping):
-        code, message = error.get("code"), error.get("message")
-    else:
-        code, message = error, data.get("message")
-    return Answer(text, {}, str(code or "error"), str(message or ""))
 
 
 def find_object(text: str) -> Json:
@@ -196,8 +190,8 @@ class Transcript:
 
 
 def _find_turn_start(entries: Sequence[Entry]) -> int:
-    """Where the last turn begins: with what was heard last, or after what was said last."""
     for index, entry in reversed(list(enumerate(entries))):
+        # The last turn begins with what was heard last, or after what was said last.
         if not isinstance(entry, Called):
             return index if isinstance(entry, Heard) else index + 1
     return 0
@@ -265,13 +259,6 @@ class Block:
         return next(sure, lines[0] if lines else None)
 
 
-@dataclass(slots=True)
-class _Section:
-    tool: str
-    age: int | None
-    note: str
-
-
 def read_block(text: str) -> Block:
     """Read a state block; the text may be empty."""
     if not text:
@@ -281,53 +268,46 @@ def read_block(text: str) -> Block:
     stale = set(_stale_tools(text))
     account = next((m[1] for m in map(_ACCOUNT.match, text.splitlines()) if m), "")
     sections: dict[str, dict[str, Shown]] = {}
-    for section, lines in _read_sections(text):
-        shown = sections.setdefault(section.tool, {})
-        for label, line in _read_lines(section, lines, section.tool in stale):
+    for section, lines in _split_sections(text):
+        shown = sections.setdefault(section[1], {})
+        for label, line in _read_lines(section, lines, section[1] in stale):
             shown.setdefault(label, line)
     return Block(True, account, sections)
 
 
 def _stale_tools(text: str) -> Iterator[str]:
-    """The tools whose snapshots the closing lines call stale."""
     for line in text.splitlines():
         if found := _STALE.match(line):
             yield from re.findall(r"\w+", found[1] or found[2])
 
 
-def _read_sections(text: str) -> Iterator[tuple[_Section, list[str]]]:
-    section: _Section | None = None
-    lines: list[str] = []
+def _split_sections(text: str) -> list[tuple[re.Match[str], list[str]]]:
+    """The headings, each a match of tool and age, with the lines below."""
+    sections: list[tuple[re.Match[str], list[str]]] = []
     for line in text.splitlines():
         if found := _HEADING.match(line):
-            if section:
-                yield section, lines
-            section, lines = _Section(found[1], _read_age(found[2]), found[2]), []
-        elif section and line.lstrip().startswith("- "):
-            lines.append(line)
-    if section:
-        yield section, lines
+            sections.append((found, []))
+        elif sections and line.lstrip().startswith("- "):
+            sections[-1][1].append(line)
+    return sections
 
 
 def _read_lines(
-    section: _Section, lines: list[str], stale: bool
+    section: re.Match[str], lines: list[str], stale: bool
 ) -> Iterator[tuple[str, Shown]]:
     """Each fact with its label; the first line without a label is the name."""
     for index, line in enumerate(lines):
         if line.startswith(" "):
             continue
-        children = []
-        for below in lines[index + 1 :]:
-            if not below.startswith(" "):
-                break
-            children.append(below.strip()[2:])
+        below = takewhile(lambda one: one.startswith(" "), lines[index + 1 :])
+        children = [child.strip()[2:] for child in below]
         yield _read_fact(section, line[2:], children, stale)
 
 
 def _read_fact(
-    section: _Section, line: str, children: list[str], stale: bool
+    section: re.Match[str], line: str, children: list[str], stale: bool
 ) -> tuple[str, Shown]:
-    mark = _MARK.search(line) or _MARK.search(f" {section.note}")
+    mark = _MARK.search(line) or _MARK.search(f" {section[2]}")
     merged = _MERGED.search(line)
     for pattern in (_MARK, _MERGED, _GROWING, _WAS):
         line = pattern.sub("", line)
@@ -335,9 +315,9 @@ def _read_fact(
     more = bool(_MORE.search(line)) or any(_MORE.match(f"- {c}") for c in children)
     return label if colon else "", Shown(
         value=_MORE.split(value if colon else line)[0].strip(),
-        age=0 if merged else section.age,
+        age=0 if merged else _read_age(section[2]),
         changed=mark[1] if mark else "",
-        ask=mark[3] if mark else section.tool,
+        ask=mark[3] if mark else section[1],
         stale=stale and not merged,
         children=tuple(_WAS.sub("", child) for child in children),
         complete=not more,
@@ -345,7 +325,6 @@ def _read_fact(
 
 
 def _read_age(words: str) -> int | None:
-    """The age of a section in ticks; None if it names none."""
     if words.startswith("just now"):
         return 0
     if found := _TICKS.search(words):

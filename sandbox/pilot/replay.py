@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from sandbox.pilot import beliefs as pilot_beliefs
 from sandbox.pilot import orders
-from sandbox.pilot.beliefs import LIMITS, Beliefs, Fact, T
+from sandbox.pilot.beliefs import LIMITS, READERS, Beliefs, Fact, T, learn_recalled
 from sandbox.pilot.reading import (
     LOGGED_OUT_CODES,
     Block,
@@ -60,11 +59,11 @@ class Replay:
             beliefs.logged_in = True
         if call.name == "get_notifications":
             orders.learn_notifications(beliefs, data)
-        elif reader := pilot_beliefs.READERS.get(call.name):
+        elif reader := READERS.get(call.name):
             for fact in reader(beliefs, data):
                 self._set_fresh(fact)
         elif call.name == "zoea_recall":
-            pilot_beliefs.learn_recalled(beliefs, call.arguments, data)
+            learn_recalled(beliefs, call.arguments, data)
 
     def _set_fresh(self, fact: str) -> None:
         self.ages[fact] = 0
@@ -75,7 +74,12 @@ class Replay:
         self.beliefs.on_the_way = ""
         for fact in self.ages:
             self.ages[fact] += 1
-        for fact in _EFFECTS[call.name](self.beliefs, call):
+        effect, doubted = _EFFECTS[call.name]
+        if effect is None or (call.answer.unsure and doubted):
+            for fact in doubted:
+                self.beliefs.facts[fact].doubt()
+            return
+        for fact in effect(self.beliefs, call):
             self._set_fresh(fact)
 
     def _learn_refusal(self, call: Called, *, now: bool) -> None:
@@ -85,15 +89,14 @@ class Replay:
             return
         if call.name.startswith(OWN):
             return
-        facts = self.beliefs.facts().values()
+        facts = self.beliefs.facts.values()
         before = [(fact.value, fact.known) for fact in facts]
         orders.learn_refusal(self.beliefs, code, call.name, call.arguments)
         for fact, was in zip(facts, before, strict=True):
             fact.firm = now and (fact.firm or (fact.value, fact.known) != was)
 
     def _doubt_the_old(self) -> None:
-        """Doubt what is older than its limit, by ticks or by own actions."""
-        for name, fact in self.beliefs.facts().items():
+        for name, fact in self.beliefs.facts.items():
             then, now = self.seen.get(name), self.beliefs.tick
             ticks = now - then if then is not None and now is not None else 0
             if max(ticks, self.ages.get(name, 0)) > LIMITS[name]:
@@ -106,25 +109,16 @@ Effect = Callable[[Beliefs, Called], tuple[str, ...]]
 
 
 def _travel(b: Beliefs, call: Called) -> tuple[str, ...]:
-    if call.answer.unsure:
-        b.place.doubt()
-        return ()
     _depart(b, call, usual_fuel=1)
     b.place.learn(as_text(call.arguments.get("target_poi")) or "")
     return ("place",)
 
 
 def _jump(b: Beliefs, call: Called) -> tuple[str, ...]:
-    if call.answer.unsure:
-        b.place.doubt()
-        b.system.doubt()
-        return ()
     b.came_from = b.system.value or b.came_from
     _depart(b, call, usual_fuel=2)
     place = as_text(call.answer.data.get("poi_id"))
-    b.place.learn("")
-    b.place.value, b.place.known = place, place is not None
-    b.place.ask = "get_notifications"
+    b.place = Fact(place, place is not None, "get_notifications")
     b.system.learn(as_text(call.arguments.get("target_system")) or "")
     return ("place", "system")
 
@@ -140,9 +134,6 @@ def _depart(b: Beliefs, call: Called, usual_fuel: int) -> None:
 
 
 def _dock(b: Beliefs, call: Called) -> tuple[str, ...]:
-    if call.answer.unsure:
-        b.docked.doubt()
-        return ()
     b.docked.learn(call.name == "dock")
     return ("docked",)
 
@@ -177,16 +168,10 @@ def _take_out(b: Beliefs, item: str, count: int) -> None:
         b.used = max(0, b.used - count)
 
 
-def _buy(b: Beliefs, call: Called) -> tuple[str, ...]:
-    b.hold.doubt()
-    b.credits.doubt()
-    return ()
-
-
 def _refuel(b: Beliefs, call: Called) -> tuple[str, ...]:
     b.credits.doubt()
-    level = as_whole(call.answer.data.get("fuel_now")) or b.tank
-    if level is None or call.answer.unsure:
+    level = as_whole(call.answer.data.get("fuel_now")) or b.fuel.most
+    if level is None:
         b.fuel.doubt()
         return ()
     b.fuel.learn(level)
@@ -195,30 +180,23 @@ def _refuel(b: Beliefs, call: Called) -> tuple[str, ...]:
 
 def _repair(b: Beliefs, call: Called) -> tuple[str, ...]:
     b.credits.doubt()
-    if b.frame is None or call.answer.unsure:
-        b.hull.doubt()
-        return ()
-    b.hull.learn(b.frame)
-    return ("hull",)
+    b.hull.doubt()
+    b.hull.fill()
+    return ("hull",) if b.hull.known else ()
 
 
-def _attack(b: Beliefs, call: Called) -> tuple[str, ...]:
-    for fact in b.facts().values():
-        fact.doubt()
-    return ()
-
-
-_EFFECTS: Mapping[str, Effect] = {
-    "travel": _travel,
-    "jump": _jump,
-    "dock": _dock,
-    "undock": _dock,
-    "mine": _mine,
-    "sell": _sell,
-    "buy": _buy,
-    "refuel": _refuel,
-    "repair": _repair,
-    "attack": _attack,
+# What an action leads to, and what is in doubt instead where that is not known.
+_EFFECTS: Mapping[str, tuple[Effect | None, tuple[str, ...]]] = {
+    "travel": (_travel, ("place",)),
+    "jump": (_jump, ("place", "system")),
+    "dock": (_dock, ("docked",)),
+    "undock": (_dock, ("docked",)),
+    "mine": (_mine, ()),
+    "sell": (_sell, ()),
+    "buy": (None, ("hold", "credits")),
+    "refuel": (_refuel, ("credits", "fuel")),
+    "repair": (_repair, ("credits", "hull")),
+    "attack": (None, tuple(LIMITS)),
 }
 # What takes a tick.
 ACTIONS = frozenset(_EFFECTS)
@@ -238,16 +216,22 @@ def learn_block(beliefs: Beliefs, block: Block) -> None:
     _location(beliefs, block)
     if shown := block.find("Docked", "get_status"):
         _merge(beliefs.docked, "docked", shown.value.startswith("Yes"), shown)
-    _levels(beliefs, block)
+    if shown := block.find("Credits", "get_status"):
+        _merge(beliefs.credits, "credits", _parse_number(shown.value), shown)
+    for name, level in (("fuel", beliefs.fuel), ("hull", beliefs.hull)):
+        if shown := block.find(name.capitalize(), *_SHIP):
+            value, most = _split_level(shown)
+            level.most = most or level.most
+            _merge(level, name, value, shown)
     _hold(beliefs, block)
-    name = block.find("", "get_system")
-    beliefs.charted = name is not None and not name.changed
-    if (transit := block.find("In transit", *_SHIP)) and not _doubt(transit, "place"):
+    system = block.find("", "get_system")
+    beliefs.charted = system is not None and not system.changed
+    transit = block.find("In transit", *_SHIP)
+    if transit and not _is_doubtful(transit, "place"):
         beliefs.on_the_way = transit.value.removeprefix("Yes to ")
 
 
-def _doubt(shown: Shown, fact: str) -> bool:
-    """Whether this line does not make a fact known; see Fact."""
+def _is_doubtful(shown: Shown, fact: str) -> bool:
     old = shown.age is None or shown.age > LIMITS[fact]
     return bool(shown.changed) or shown.stale or old
 
@@ -259,7 +243,7 @@ def _merge(fact: Fact[T], name: str, value: T | None, shown: Shown) -> None:
     """
     if value is None or fact.firm:
         return
-    if not _doubt(shown, name):
+    if not _is_doubtful(shown, name):
         fact.learn(value)
     elif not fact.known:
         fact.value = value
@@ -274,36 +258,21 @@ def _location(b: Beliefs, block: Block) -> None:
     if not arrow:
         system, place = "", system
     before = b.place.value
-    _merge(b.place, "place", _same(b, place, before), shown)
-    if system and not (
-        b.chart and b.chart.covers(b.system.value) and b.chart.covers(system)
-    ):
+    _merge(b.place, "place", _find_known_id(b, place, before), shown)
+    charted = b.chart and b.chart.covers(b.system.value) and b.chart.covers(system)
+    if system and not charted:
         _merge(b.system, "system", system, shown)
-    elif system and not _doubt(shown, "system"):
+    elif system and not _is_doubtful(shown, "system"):
         b.system.known = True
     if b.place.known and b.place.value != before:
         b.barren = b.no_base = False
 
 
-def _same(b: Beliefs, place: str, before: str | None) -> str:
-    """The id that the messages use for this place."""
+def _find_known_id(b: Beliefs, place: str, before: str | None) -> str:
     found = b.chart.find(place) if b.chart else None
     if found is not None and found.is_called(before):
         return before or place
     return found.id if found else place
-
-
-def _levels(b: Beliefs, block: Block) -> None:
-    if shown := block.find("Credits", "get_status"):
-        _merge(b.credits, "credits", _parse_number(shown.value), shown)
-    if shown := block.find("Fuel", *_SHIP):
-        level, most = _split_level(shown)
-        b.tank = most or b.tank
-        _merge(b.fuel, "fuel", level, shown)
-    if shown := block.find("Hull", *_SHIP):
-        level, most = _split_level(shown)
-        b.frame = most or b.frame
-        _merge(b.hull, "hull", level, shown)
 
 
 def _hold(b: Beliefs, block: Block) -> None:
@@ -314,14 +283,15 @@ def _hold(b: Beliefs, block: Block) -> None:
     b.capacity = most or b.capacity
     if count is None:
         return
-    sure = not _doubt(shown, "hold")
+    sure = not _is_doubtful(shown, "hold")
     # Mining only adds: what was full before it is full now.
     at_least = sure or set(shown.changed.split(", ")) == {"mine"}
     if sure or not b.hold.known:
         b.used = count if at_least else None
         full = b.capacity and b.used is not None and b.used >= b.capacity
         b.full = b.full or bool(full)
-    held = _read_items(shown)
+    items = filter(None, map(_CHILD.match, shown.children))
+    held = {item[1]: int(item[2].replace(",", "")) for item in items}
     if shown.complete and (held or count == 0):
         _merge(b.hold, "hold", held, shown)
     elif sure or not b.hold.known:
@@ -329,19 +299,12 @@ def _hold(b: Beliefs, block: Block) -> None:
 
 
 def _split_level(shown: Shown) -> tuple[int | None, int | None]:
-    """The numbers of a line such as "Fuel: 80/100"."""
+    # Such as "Fuel: 80/100".
     level, _, most = shown.value.partition("/")
     return _parse_number(level), _parse_number(most)
 
 
-def _read_items(shown: Shown) -> dict[str, int]:
-    """The items below a Cargo line, by name."""
-    found = (_CHILD.match(child) for child in shown.children)
-    return {m[1]: int(m[2].replace(",", "")) for m in found if m}
-
-
 def _parse_number(text: str) -> int | None:
-    """A number with thousands separators, None for anything else."""
     digits = text.strip().replace(",", "")
     try:
         return int(float(digits))

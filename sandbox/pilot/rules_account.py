@@ -27,26 +27,18 @@ def enter_game(s: Situation) -> Decision | None:
     if s.beliefs.logged_in is True:
         return None
     if s.beliefs.logged_in is None and not s.asked("get_status"):
-        return _ask_status(s)
+        thought = "Nothing in view says whether I am logged in."
+        return s.query(thought, "get_status")
     failed = [c for c in s.transcript.calls_of_turn() if c.answer.is_error]
     refusals = [c for c in failed if c.name in ("register", "login")]
     if len(refusals) >= 3:
-        return Decision(
-            text=f"I cannot get into the game: {refusals[-1].answer.message}",
-            thought="Three refusals are enough for one turn.",
-        )
+        text = f"I cannot get into the game: {refusals[-1].answer.message}"
+        return Decision(text=text, thought="Three refusals are enough for one turn.")
     return _enter(s, refusals[-1] if refusals else None)
 
 
-def _ask_status(s: Situation) -> Decision | None:
-    if "get_status" not in s.tools:
-        return None
-    thought = "Nothing in view says whether I am logged in."
-    return Decision((Call("get_status", {}),), thought=thought)
-
-
 def _enter(s: Situation, refused: Called | None) -> Decision | None:
-    known = _named_in(refused) or account_name(s)
+    known = _named_in(refused) or _find_account_name(s)
     taken = sum(
         call.name == "register" and call.answer.code == "username_taken"
         for call in s.transcript.calls()
@@ -68,7 +60,6 @@ def _enter(s: Situation, refused: Called | None) -> Decision | None:
 
 
 def _named_in(refused: Called | None) -> str:
-    """The account that a refusal says to log in to."""
     said = refused.answer.message if refused else ""
     found = re.search(r"""login\b.*?"username":\s*"([^"]+)""", said)
     return found[1] if found else ""
@@ -80,8 +71,7 @@ def _call(s: Situation, tool: str, thought: str, **arguments: Any) -> Decision:
     return Decision((Call(tool, wanted),), thought=thought)
 
 
-def account_name(s: Situation) -> str:
-    """The account that the prompt or the view names; empty if there is none."""
+def _find_account_name(s: Situation) -> str:
     found = _ACCOUNT.search(s.transcript.system)
     told = found[1].strip() if found else ""
     if told and not _NO_ACCOUNT.match(told):
@@ -113,12 +103,8 @@ def follow_order(s: Situation) -> Decision | None:
     match order.kind:
         case "hold":
             return _rest("I hold as ordered and wait for new orders.")
-        case "dock":
-            return _dock(s)
-        case "sell":
-            return _sell(s)
-        case "refuel":
-            return _refuel(s)
+        case "dock" | "sell" | "refuel":
+            return _obey_at_station(s, order.kind)
         case "explore":
             return rules_space.explore_neighbour(s, "I am ordered to explore.")
         case "goto":
@@ -129,43 +115,24 @@ def follow_order(s: Situation) -> Decision | None:
 def _is_past(order: Order) -> bool:
     if order.kind not in PASSING:
         return False
-    done = {
-        "sell": order.done("undock"),
-        "refuel": order.done("refuel"),
-        "explore": order.done("jump"),
-    }
-    return done[order.kind] or len(order.calls_since) > PATIENCE
+    done = order.was_done_by(PASSING[order.kind])
+    return done or len(order.calls_since) > PATIENCE
 
 
 def _rest(text: str) -> Decision:
     return Decision(text=text, thought="My orders are to stay as I am.")
 
 
-def _dock(s: Situation) -> Decision | None:
-    asked = s.ask("I am ordered to dock.", "docked")
-    if asked or s.beliefs.docked.value:
-        return asked or _rest("I am docked as ordered and wait for new orders.")
-    return rules_space.go_to_station(s, "I am ordered to dock.")
-
-
-def _sell(s: Situation) -> Decision | None:
-    asked = s.ask("I am ordered to sell.", "docked")
-    if asked:
+def _obey_at_station(s: Situation, kind: str) -> Decision | None:
+    why = f"I am ordered to {kind}."
+    if asked := s.ask(why, "docked"):
         return asked
-    if s.beliefs.docked.value:
-        return rules_space.sell_cargo(s)
-    if rules_space.is_hold_empty(s):
-        return None
-    return rules_space.go_to_station(s, "I am ordered to sell.")
-
-
-def _refuel(s: Situation) -> Decision | None:
-    asked = s.ask("I am ordered to refuel.", "docked")
-    if asked:
-        return asked
-    if s.beliefs.docked.value:
-        return s.act("I am ordered to refuel.", "refuel")
-    return rules_space.go_to_station(s, "I am ordered to refuel.")
+    if not s.beliefs.docked.value:
+        idle = kind == "sell" and rules_space.is_hold_empty(s)
+        return None if idle else rules_space.go_to_station(s, why)
+    if kind == "dock":
+        return _rest("I am docked as ordered and wait for new orders.")
+    return rules_space.sell_cargo(s) if kind == "sell" else s.act(why, "refuel")
 
 
 def listen_for_news(s: Situation) -> Decision | None:
@@ -173,10 +140,8 @@ def listen_for_news(s: Situation) -> Decision | None:
     recent = [c.name for c in s.transcript.calls()]
     if "get_notifications" not in s.tools or "get_notifications" in recent[-3:]:
         return None
-    return Decision(
-        (Call("get_notifications", {}),),
-        thought="I have nothing to do; let me see whether anything has happened.",
-    )
+    thought = "I have nothing to do; let me see whether anything has happened."
+    return Decision((Call("get_notifications", {}),), thought=thought)
 
 
 def run_errand(s: Situation) -> Decision | None:
@@ -188,28 +153,25 @@ def run_errand(s: Situation) -> Decision | None:
         return None
     match order.kind:
         case "report":
-            return _report(s)
+            facts = ("place", "docked", "hold", "fuel", "credits")
+            report = Decision((), situation.describe_ship(s), "I report what I know.")
+            return s.ask("A report is wanted.", *facts) or report
         case "search":
             return _search(s, order.target)
         case "note":
-            return _note(s, order.target)
+            thought, words = "A note for the captain's log.", order.target
+            log = s.query(thought, "captains_log_add", entry=words)
+            return log or Decision(text=f"Noted: {words}")
     return None
-
-
-def _report(s: Situation) -> Decision:
-    asked = s.ask("A report is wanted.", "place", "docked", "hold", "fuel", "credits")
-    return asked or Decision(
-        text=situation.describe_ship(s), thought="I report what I know."
-    )
 
 
 def _search(s: Situation, words: str) -> Decision | None:
     tool = "zoea_search_messages"
     if tool not in s.tools:
         return Decision(text="I have no tool to search my memory with.")
-    if not s.asked(tool):
-        thought = f"I am asked about something that I cannot see: {words}."
-        return Decision((Call(tool, {"query": words}),), thought=thought)
+    thought = f"I am asked about something that I cannot see: {words}."
+    if asked := s.query(thought, tool, query=words):
+        return asked
     found = next(c for c in s.transcript.calls_of_turn() if c.name == tool)
     return Decision(text=_describe_hits(words, found.answer))
 
@@ -222,13 +184,6 @@ def _describe_hits(words: str, answer: Answer) -> str:
     return f'I find {len(hits)} messages about "{words}". The newest: {last[:200]}'
 
 
-def _note(s: Situation, words: str) -> Decision | None:
-    if "captains_log_add" not in s.tools or s.asked("captains_log_add"):
-        return Decision(text=f"Noted: {words}")
-    thought = "A note for the captain's log."
-    return Decision((Call("captains_log_add", {"entry": words}),), thought=thought)
-
-
 # --- The end of a turn.
 
 
@@ -237,10 +192,8 @@ def end_turn(s: Situation) -> Decision | None:
     calls = s.transcript.calls_of_turn()
     acted = [c for c in calls if c.name in ACTIONS and not c.answer.is_error]
     if acted:
-        thought = "One action a tick: the rest has to wait."
-        return Decision(
-            text=situation.describe_action(acted[-1], s.beliefs), thought=thought
-        )
+        text = situation.describe_action(acted[-1])
+        return Decision(text=text, thought="One action a tick: the rest has to wait.")
     waiting = [c for c in calls if c.answer.code in WAIT_CODES]
     if waiting:
         said = waiting[-1].answer.message or waiting[-1].answer.code

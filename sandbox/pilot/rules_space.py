@@ -8,6 +8,7 @@ from zlib import crc32
 
 from sandbox.pilot import situation
 from sandbox.pilot.beliefs import Chart, Place
+from sandbox.pilot.reading import read_block
 from sandbox.pilot.situation import Call, Decision, Situation
 
 LOW_FUEL = 0.15
@@ -28,24 +29,21 @@ REPAIR_BELOW = 0.6
 
 def act_in_space(s: Situation) -> Decision | None:
     """Decide where to go while undocked."""
-    asked = s.ask("Where to go depends on where I am.", "place")
-    if asked:
+    if asked := s.ask("Where to go depends on where I am.", "place"):
         return asked
     if done := _mine_here(s):
         return done
     if _must_return(s):
         why = "The hold is full." if s.beliefs.full else "It is time to go back."
         return go_to_station(s, why)
-    asked = s.ask_chart("I have to find a place to mine.")
-    if asked:
+    if asked := s.ask_chart("I have to find a place to mine."):
         return asked
-    return _unload_first(s) or _to_neighbour(s) or _to_belt(s) or _go_home(s)
+    return _ask_before_leaving(s) or _to_neighbour(s) or _to_belt(s) or _go_home(s)
 
 
 def act_at_station(s: Situation) -> Decision | None:
     """Do what there is to do while docked, one action a tick."""
-    asked = s.ask("What I can do depends on where I am.", "docked")
-    if asked:
+    if asked := s.ask("What I can do depends on where I am.", "docked"):
         return asked
     if s.beliefs.docked.value is not True:
         return None
@@ -53,7 +51,6 @@ def act_at_station(s: Situation) -> Decision | None:
 
 
 def _mine_here(s: Situation) -> Decision | None:
-    """Mine where the ship is, while that makes sense."""
     if not _can_mine_here(s) or _must_return(s):
         return None
     done = s.act("I am at a place to mine and there is room in the hold.", "mine")
@@ -78,9 +75,8 @@ def _can_mine_here(s: Situation) -> bool:
 
 
 def _must_return(s: Situation) -> bool:
-    """Whether the hold or the tank calls for a station."""
     b = s.beliefs
-    if b.full or b.share(b.fuel, b.tank) < LOW_FUEL:
+    if b.full or b.fuel.share < LOW_FUEL:
         return True
     if _can_mine_here(s) or not b.capacity:
         return False
@@ -95,8 +91,7 @@ def is_hold_empty(s: Situation) -> bool:
 # --- Going somewhere: belts, stations, other systems.
 
 
-def _unload_first(s: Situation) -> Decision | None:
-    """Before leaving a station's place, make sure that there is nothing to sell."""
+def _ask_before_leaving(s: Situation) -> Decision | None:
     here = s.beliefs.here
     if here is None or not here.base or s.beliefs.no_base:
         return None
@@ -107,7 +102,6 @@ def _unload_first(s: Situation) -> Decision | None:
 
 
 def _to_belt(s: Situation) -> Decision | None:
-    """Fly to a place of this system where one can mine."""
     chart = s.beliefs.chart_here
     for place in chart.places if chart else ():
         barren = s.beliefs.barren and place.is_called(s.beliefs.place.value)
@@ -120,22 +114,18 @@ def _to_belt(s: Situation) -> Decision | None:
 
 def go_to_station(s: Situation, why: str) -> Decision | None:
     """Dock if there is a base here, else fly to one, else to another system's."""
-    asked = s.ask(why, "place") or s.ask_chart(why)
-    if asked:
+    if asked := s.ask(why, "place") or s.ask_chart(why):
         return asked
     here = s.beliefs.here
     if here is not None and here.base and not s.beliefs.no_base:
         return s.act(f"{why} There is a base here.", "dock")
-    for place in _stations(s.beliefs.chart_here):
-        if place is not here:
+    chart = s.beliefs.chart_here
+    for place in chart.places if chart else ():
+        if place.base and place is not here:
             thought = f"{why} {place.name} has a base."
             if done := s.act(thought, "travel", target_poi=place.id):
                 return done
     return _go_home(s) or s.act(f"{why} I try to dock right here.", "dock")
-
-
-def _stations(chart: Chart | None) -> list[Place]:
-    return [place for place in chart.places if place.base] if chart else []
 
 
 def _to_neighbour(s: Situation) -> Decision | None:
@@ -143,7 +133,7 @@ def _to_neighbour(s: Situation) -> Decision | None:
     b, here = s.beliefs, s.beliefs.here
     if here is None or not here.base or not is_hold_empty(s):
         return None
-    if b.credits.value is None or b.share(b.fuel, b.tank) < EXPLORE_ABOVE:
+    if b.credits.value is None or b.fuel.share < EXPLORE_ABOVE:
         return None
     if _dice(s, b.credits.value) % EXPLORE_EVERY:
         return None
@@ -152,8 +142,7 @@ def _to_neighbour(s: Situation) -> Decision | None:
 
 def explore_neighbour(s: Situation, why: str) -> Decision | None:
     """Jump to a neighbouring system."""
-    asked = s.ask("An undocked ship can jump.", "docked") or s.ask_chart(why)
-    if asked:
+    if asked := s.ask("An undocked ship can jump.", "docked") or s.ask_chart(why):
         return asked
     if s.beliefs.docked.value:
         return s.act(f"{why} First I undock.", "undock")
@@ -162,8 +151,8 @@ def explore_neighbour(s: Situation, why: str) -> Decision | None:
         return None
     ways = sorted(chart.ways)
     first = _dice(s, s.beliefs.credits.value or 0) // EXPLORE_EVERY
-    for turn in range(len(ways)):
-        way = ways[(first + turn) % len(ways)]
+    start = first % len(ways)
+    for way in ways[start:] + ways[:start]:
         if done := s.act(f"{why} I have a look at {way}.", "jump", target_system=way):
             return done
     return None
@@ -182,31 +171,25 @@ def _go_home(s: Situation) -> Decision | None:
         return s.act(thought, "jump", target_system=s.beliefs.came_from)
     base = s.beliefs.home_base
     if not base:
-        if s.can_ask("get_status"):
-            thought = "I need to know which base is my home."
-            return Decision((Call("get_status", {}),), thought=thought)
-        return None
+        return s.query("I need to know which base is my home.", "get_status")
     return _jump_towards(s, base.removesuffix("_base"))
 
 
 def _jump_towards(s: Situation, wanted: str) -> Decision | None:
-    """Jump one system further on the way to a system, found by name or id."""
     b, chart = s.beliefs, s.beliefs.chart_here
-    asked = s.ask_chart(f"I look for the way to {wanted}.")
-    if asked:
+    if asked := s.ask_chart(f"I look for the way to {wanted}."):
         return asked
     target = b.found_systems.get(wanted.casefold(), wanted)
     if chart and target in chart.ways:
         return s.act(f"{target} is next door.", "jump", target_system=target)
     if hop := _next_hop(b.route, b.system.value, target):
         return s.act(f"{hop} is on the way to {target}.", "jump", target_system=hop)
-    if wanted.casefold() not in b.found_systems and s.can_ask("search_systems"):
-        call = Call("search_systems", {"query": wanted})
-        return Decision((call,), thought=f"Which system is {wanted}?")
-    if target and s.can_ask("find_route"):
-        call = Call("find_route", {"target_system": target})
-        return Decision((call,), thought=f"How do I get to {target}?")
-    return None
+    if wanted.casefold() not in b.found_systems:
+        thought = f"Which system is {wanted}?"
+        if asked := s.query(thought, "search_systems", query=wanted):
+            return asked
+    thought = f"How do I get to {target}?"
+    return s.query(thought, "find_route", target_system=target) if target else None
 
 
 def _next_hop(route: tuple[str, ...], system: str | None, target: str) -> str:
@@ -218,8 +201,7 @@ def _next_hop(route: tuple[str, ...], system: str | None, target: str) -> str:
 def go_to(s: Situation, wanted: str) -> Decision | None:
     """Follow an order to go to a place or a system, and stay there."""
     why = f"I am ordered to go to {wanted}."
-    asked = s.ask(why, "place", "system", "docked") or s.ask_chart(why)
-    if asked:
+    if asked := s.ask(why, "place", "system", "docked") or s.ask_chart(why):
         return asked
     chart = s.beliefs.chart_here
     goal = _goal(chart, wanted)
@@ -234,7 +216,6 @@ def go_to(s: Situation, wanted: str) -> Decision | None:
 
 
 def _goal(chart: Chart | None, wanted: str) -> Place | None:
-    """The place that is meant: by id or name, else by a part of the name."""
     if chart is None:
         return None
     part = wanted.casefold()
@@ -245,6 +226,7 @@ def _goal(chart: Chart | None, wanted: str) -> Place | None:
     ]
     if "belt" in part.split():
         near += [place for place in chart.places if place.minable]
+    # An exact id or name first, else a part of the name.
     return chart.find(wanted) or next(iter(near), None)
 
 
@@ -274,27 +256,23 @@ def sell_cargo(s: Situation) -> Decision | None:
 
 
 def _is_equipment(item: str) -> bool:
-    """Whether an item (id or name) is equipment of the ship."""
-    words = item.replace("_", " ").casefold()
-    return words.startswith(KEEP)
+    return item.replace("_", " ").casefold().startswith(KEEP)
 
 
 def _refuel_or_repair(s: Situation) -> Decision | None:
-    """Refuel and repair while there is money for it."""
     b = s.beliefs
     if b.credits.value == 0:
         return None
-    if b.share(b.fuel, b.tank) < REFUEL_BELOW:
-        thought = f"Fuel {b.fuel.value}/{b.tank} is low and I am docked."
+    if b.fuel.share < REFUEL_BELOW:
+        thought = f"Fuel {b.fuel.value}/{b.fuel.most} is low and I am docked."
         if done := s.act(thought, "refuel"):
             return _with_log(s, done)
-    if b.share(b.hull, b.frame) < REPAIR_BELOW:
-        return s.act(f"The hull is down to {b.hull.value}/{b.frame}.", "repair")
+    if b.hull.share < REPAIR_BELOW:
+        return s.act(f"The hull is down to {b.hull.value}/{b.hull.most}.", "repair")
     return None
 
 
 def _leave(s: Situation) -> Decision | None:
-    """Undock, with an entry in the log if something was sold."""
     done = s.act("Nothing more to do at this station: back to work.", "undock")
     return _with_log(s, done) if done else None
 
@@ -317,11 +295,7 @@ def _with_log(s: Situation, decision: Decision) -> Decision:
     now = f" {money.value:,} credits." if money.known else ""
     entry = f"Sold {sold} kinds of cargo at {where}.{now} Next: mine again."
     log = Call("captains_log_add", {"entry": entry})
-    count = (Call("get_status", {}),) if _is_uncounted(s) else ()
+    has_block = read_block(s.transcript.state).logged_in is True
+    uncounted = has_block and not money.known and s.can_ask("get_status")
+    count = (Call("get_status", {}),) if uncounted else ()
     return replace(decision, calls=(log, *count, *decision.calls))
-
-
-def _is_uncounted(s: Situation) -> bool:
-    """Whether there is a state block, but the credits are not known."""
-    kept = s.block.logged_in is True
-    return kept and not s.beliefs.credits.known and s.can_ask("get_status")

@@ -10,7 +10,6 @@ from sandbox.pilot.beliefs import ASKS, Beliefs
 from sandbox.pilot.orders import LESSONS, Order
 from sandbox.pilot.reading import (
     WAIT_CODES,
-    Block,
     Called,
     Transcript,
     as_text,
@@ -94,7 +93,7 @@ class Situation:
 
     def ask(self, thought: str, *facts: str) -> Decision | None:
         """Ask for the facts that are not known; None if all are, or no tool helps."""
-        every = self.beliefs.facts()
+        every = self.beliefs.facts
         unknown = [name for name in facts if not every[name].known]
         wanted = [tool for name in unknown if (tool := self._teller(name))]
         if not wanted:
@@ -104,28 +103,23 @@ class Situation:
         return Decision(calls, thought=f"{thought} I do not know for sure: {names}.")
 
     def _teller(self, name: str) -> str:
-        """The tool to ask for a fact; empty if there is none."""
-        named = self.beliefs.facts()[name].ask
-        for tool in (named, ASKS.get(name, "get_status"), "get_status"):
-            if self.can_ask(tool):
-                return tool
-        return ""
+        named = self.beliefs.facts[name].ask
+        tools = (named, ASKS.get(name, "get_status"), "get_status")
+        return next(filter(self.can_ask, tools), "")
 
-    @property
-    def block(self) -> Block:
-        """The state block in view."""
-        return read_block(self.transcript.state)
+    def query(self, thought: str, tool: str, **arguments: Any) -> Decision | None:
+        """Make a query; None if it is not offered, or was made in this turn."""
+        if not self.can_ask(tool):
+            return None
+        return Decision((Call(tool, arguments),), thought=thought)
 
     def ask_chart(self, thought: str) -> Decision | None:
         """Get the chart of this system: from the cache if it is there, else anew."""
         if self.beliefs.chart_here:
             return None
-        handle = "state://get_system"
         if self.beliefs.charted and self.can_ask("zoea_recall"):
-            return Decision(
-                (Call("zoea_recall", {"handle": handle}),),
-                thought=f"{thought} The cached chart has the ids.",
-            )
+            cached = f"{thought} The cached chart has the ids."
+            return self.query(cached, "zoea_recall", handle="state://get_system")
         if not self.can_ask("get_system"):
             return None
         calls = [Call("get_system", {})]
@@ -139,12 +133,11 @@ class Situation:
         return Decision(tuple(calls), thought=thought)
 
     def _lacks_credits(self) -> bool:
-        """Whether there is a state block without the credits."""
-        block = self.block
+        block = read_block(self.transcript.state)
         return block.logged_in is True and not block.find("Credits", "get_status")
 
 
-def describe_action(call: Called, beliefs: Beliefs) -> str:
+def describe_action(call: Called) -> str:
     """Say what was done in this tick, and what comes next."""
     data, arguments = call.answer.data, call.arguments
     arrival = as_whole(data.get("arrival_tick"))
@@ -153,19 +146,17 @@ def describe_action(call: Called, beliefs: Beliefs) -> str:
         return f"I do not know whether {call.name} happened. I look again next tick."
     match call.name:
         case "travel":
-            goal = as_text(data.get("destination")) or str(arguments.get("target_poi"))
+            goal = as_text(data.get("destination")) or arguments.get("target_poi")
             return f"Flying to {goal}. I wait for the arrival{until}."
         case "jump":
-            goal = as_text(data.get("destination")) or str(
-                arguments.get("target_system")
-            )
+            goal = as_text(data.get("destination")) or arguments.get("target_system")
             return f"Jumping to {goal}. I wait for the arrival{until}."
         case "mine":
             what = as_text(data.get("resource_name")) or "ore"
             return f"Mining {what}. I wait for the yield of the next tick."
         case "sell":
-            what = as_text(data.get("item")) or str(arguments.get("item_id"))
-            return f"Selling {arguments.get('quantity')} {what}. I wait for the sale."
+            item = as_text(data.get("item")) or arguments.get("item_id")
+            return f"Selling {arguments.get('quantity')} {item}. I wait for the sale."
     doing = {
         "dock": "Docking",
         "undock": "Undocking",
@@ -205,13 +196,12 @@ def describe_ship(s: Situation) -> str:
     """Say where the ship is and what it has, as far as that is known."""
     b = s.beliefs
     place = b.here.name if b.here else b.place.value or "a place I do not know"
-    parts = [
-        f"{s.name} reporting: {'docked' if b.docked.value else 'in space'} at {place}"
-    ]
+    where = "docked" if b.docked.value else "in space"
+    parts = [f"{s.name} reporting: {where} at {place}"]
     if b.used is not None:
         parts.append(f"cargo {b.used}/{b.capacity or '?'}")
     if b.fuel.value is not None:
-        parts.append(f"fuel {b.fuel.value}/{b.tank or '?'}")
+        parts.append(f"fuel {b.fuel.value}/{b.fuel.most or '?'}")
     if b.credits.value is not None:
         parts.append(f"{b.credits.value:,} credits")
     return f"{', '.join(parts)}."

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from memory.context.summaries import LAST_ORDER_LABEL, is_summary_block
 from memory.context.summary_prompt import UNDERSTOOD_TEXT
-from memory.context.types import is_nudge
+from sandbox.pilot.orders import is_human
 from sandbox.pilot.reading import Called, Entry, Heard, Said, Transcript
 from sandbox.pilot.replay import ACTIONS
 
@@ -52,11 +52,8 @@ def _as_list(lines: Sequence[str]) -> str:
 
 
 def _read_former(entries: Sequence[Entry]) -> dict[str, list[str]]:
-    """The lines of the summary before, by heading."""
-    block = next(
-        (e.text for e in entries if isinstance(e, Heard) and is_summary_block(e.text)),
-        "",
-    )
+    heard = (entry.text for entry in entries if isinstance(entry, Heard))
+    block = next(filter(is_summary_block, heard), "")
     sections_text, suffix, rest = block.rpartition(LAST_ORDER_LABEL)
     parts = _HEADING.split(sections_text if suffix else rest)
     return {
@@ -71,9 +68,7 @@ def _read_former(entries: Sequence[Entry]) -> dict[str, list[str]]:
 
 def _orders(entries: Sequence[Entry]) -> Iterator[str]:
     for entry in entries:
-        if isinstance(entry, Heard) and not (
-            is_nudge(entry.text) or is_summary_block(entry.text)
-        ):
+        if isinstance(entry, Heard) and is_human(entry.text):
             yield f"Ordered: {_shorten(entry.text)}"
 
 
@@ -105,10 +100,8 @@ def _count_actions(actions: Sequence[Called]) -> list[str]:
 
 
 def _last_words(entries: Sequence[Entry]) -> list[str]:
-    said = [
-        e.text for e in entries if isinstance(e, Said) and e.text != UNDERSTOOD_TEXT
-    ]
-    return [_shorten(text) for text in said[-1:]]
+    said = [entry.text for entry in entries if isinstance(entry, Said)]
+    return [_shorten(text) for text in said if text != UNDERSTOOD_TEXT][-1:]
 
 
 def _errors(actions: Sequence[Called]) -> list[str]:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from sandbox.game import truth
-from sandbox.game.actions.damage import die
-from sandbox.game.config import GameError, dice
+from sandbox.game.actions.combat import kill
+from sandbox.game.config import GameError, make_dice
 from sandbox.game.game import Game
 from sandbox.game.happenings import HAPPENINGS
-from sandbox.game.persistence import dump, restore
+from sandbox.game.persistence import dump_game, restore_game
 from sandbox.game.world.models import Drone, Module, Ship
 from tests.sandbox.arguments import GOODS, arguments
 from tests.sandbox.captains import Captain, make_game
@@ -52,7 +52,7 @@ EVENTS = sorted(set(HAPPENINGS) - {"pirate_spawn"})
 def _let_happen(captain: Captain, rng: random.Random) -> None:
     """Let something happen to a captain, if it can."""
     with suppress(ValueError):
-        truth.happen(captain.game, captain.player.username, rng.choice(EVENTS), {})
+        truth.let_happen(captain.game, captain.player.username, rng.choice(EVENTS), {})
 
 
 def _help(captain: Captain, rng: random.Random) -> None:
@@ -75,7 +75,7 @@ def _help(captain: Captain, rng: random.Random) -> None:
     if rng.random() < 0.02 and not player.drones:
         player.drones.append(Drone(f"drone {player.username}", "sol_belt", "ore_iron"))
     if player.in_transit and rng.random() < 0.1:
-        die(captain.game.state, player, "", "an asteroid", "collision")
+        kill(captain.game.state, player, "", "an asteroid", "collision")
     if not any(one.ammo for one in player.ship.modules) and rng.random() < 0.05:
         player.ship.modules.append(Module("gun", "weapon_cannon_1"))
 
@@ -90,7 +90,7 @@ class Played:
 
 def play(game: Game, seed: int, ticks: int) -> Played:
     """Let three captains call anything at all."""
-    rng = dice(seed, "any call")
+    rng = make_dice(seed, "any call")
     captains = [Captain(game, name) for name in ("First", "Second", "Third")]
     tools = [one for one in game.tools.values() if one.name not in LEFT_OUT]
     played = Played()
@@ -124,11 +124,11 @@ def test_nothing_that_is_called_breaks_the_game(era: str) -> None:
     # Nearly everything was possible at some time, so the run has tried it.
     assert len(answered) >= len(game.tools) - len(LEFT_OUT) - 6
     for name in ("First", "Second", "Third"):
-        true = truth.account(game, name)
+        true = truth.describe_account(game, name)
         assert true["calls"]["mutations_executed"] > 100
     again = make_game(era=era, raid_chance=0.1)
-    restore(again, dump(game))
-    assert dump(again) == dump(game)
+    restore_game(again, dump_game(game))
+    assert dump_game(again) == dump_game(game)
 
 
 def test_the_same_calls_make_the_same_world() -> None:
@@ -136,5 +136,5 @@ def test_the_same_calls_make_the_same_world() -> None:
     for _ in range(2):
         game = make_game(raid_chance=0.1)
         play(game, 2, 300)
-        worlds.append(dump(game))
+        worlds.append(dump_game(game))
     assert worlds[0] == worlds[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sandbox.game import truth
-from sandbox.game.actions.damage import CLONE_COST
+from sandbox.game.actions.combat import CLONE_COST
 from sandbox.game.game import Game
 from sandbox.game.happenings import REPAIR_TICKS
 from sandbox.game.minor.orders import TAKEN_AFTER_TICKS
@@ -22,7 +22,7 @@ def test_a_sell_order_is_taken_bit_by_bit(captain: Captain) -> None:
     assert order["order_id"] == made["data"]["order_id"]
     (iron,) = captain.call("view_market", item_id="ore_iron")["items"]
     assert iron["sell_orders"][-1]["my_quantity"] == order["remaining"]
-    truth.happen(captain.game, "Wanderer", "market_update", {"count": 3})
+    truth.let_happen(captain.game, "Wanderer", "market_update", {"count": 3})
     (told,) = captain.news()
     assert told["data"]["base_id"] == "sol_base"
     (left,) = captain.call("view_orders")["orders"]
@@ -128,7 +128,7 @@ def test_a_ship_that_was_ordered_is_kept_at_the_base(modern: Captain) -> None:
 
 def test_a_raided_base_is_mended(captain: Captain) -> None:
     before = captain.call("get_base")
-    truth.happen(captain.game, "Wanderer", "base_raid_update", {})
+    truth.let_happen(captain.game, "Wanderer", "base_raid_update", {})
     assert captain.news()[0]["msg_type"] == "base_raid_update"
     assert captain.call("get_base")["condition"]["condition"] == "struggling"
     for _ in range(REPAIR_TICKS):

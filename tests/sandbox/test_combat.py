@@ -123,14 +123,14 @@ def test_captains_shoot_at_each_other(game: Game) -> None:
 
 def test_the_police_shoots_at_who_is_out_in_space(captain: Captain) -> None:
     with pytest.raises(ValueError, match="not out in space"):
-        truth.happen(captain.game, "Wanderer", "police_combat", {})
+        truth.let_happen(captain.game, "Wanderer", "police_combat", {})
     captain.do("undock")
-    truth.happen(captain.game, "Wanderer", "police_combat", {})
+    truth.let_happen(captain.game, "Wanderer", "police_combat", {})
     (drone,) = captain.news()
     assert drone["msg_type"] == "police_combat"
     assert captain.player.ship.shield == 50 - drone["data"]["damage"]
     captain.player.ship.hull, captain.player.ship.shield = 1, 0
-    truth.happen(captain.game, "Wanderer", "police_combat", {})
+    truth.let_happen(captain.game, "Wanderer", "police_combat", {})
     assert kinds(captain.news()) == ["police_combat", "player_died"]
     assert captain.player.docked_at == "sol_base"
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
-from sandbox.game.control import is_loopback
 from sandbox.game.testing import SandboxServer
+from sandbox.game.truth import is_loopback
 from tests.sandbox.remote import flying
 
 

@@ -22,7 +22,7 @@ from sandbox.game.faults import (
     VANISHED_TICKS,
     Faults,
     Order,
-    parse,
+    parse_plan,
 )
 from sandbox.game.testing import SandboxServer
 from tests.sandbox.remote import HEADERS, INITIALIZE, flying
@@ -173,7 +173,7 @@ async def test_rates_strike_as_often_as_said_and_are_counted() -> None:
 
 
 def strikes(seed: int, names: list[str]) -> list[tuple[str, list[str]]]:
-    faults = Faults(seed, parse("502=0.2,text=0.2,sse=0.2"))
+    faults = Faults(seed, parse_plan("502=0.2,text=0.2,sse=0.2"))
     return [(name, sorted(faults.strike(name, "mine"))) for name in names]
 
 
@@ -186,7 +186,7 @@ def test_the_same_play_meets_the_same_faults() -> None:
 
 
 def test_a_tool_vanishes_by_rate_for_a_while() -> None:
-    faults = Faults(1, parse("vanish=0.3"))
+    faults = Faults(1, parse_plan("vanish=0.3"))
     gone = [faults.hidden("mine", tick) for tick in range(0, 2000, VANISHED_TICKS)]
     assert 8 <= sum(gone) <= 40
     first = gone.index(True) * VANISHED_TICKS
@@ -205,10 +205,10 @@ def test_orders_wait_for_the_call_that_fits() -> None:
 
 
 def test_a_plan_in_words() -> None:
-    plan = parse("lost-session=0.01, 502=0.02,vanish=get_ship+scan")
+    plan = parse_plan("lost-session=0.01, 502=0.02,vanish=get_ship+scan")
     assert plan.rates == {"lost-session": 0.01, "502": 0.02}
     assert plan.gone == {"get_ship", "scan"}
-    assert parse("").rates == {}
+    assert parse_plan("").rates == {}
     assert set(KINDS) == {*STOPPING, *SHAPING, "vanish"}
 
 
@@ -224,7 +224,7 @@ def test_a_plan_in_words() -> None:
 )
 def test_a_plan_that_is_wrong_is_one_clear_line(text: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
-        parse(text)
+        parse_plan(text)
 
 
 def test_only_some_kinds_can_strike_once() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.game.host import Host, HostOptions, bind, url_of
+from sandbox.game.host import Host, HostOptions, format_url, open_listener
 from tests.sandbox.captains import Captain, make_game
 
 
@@ -23,7 +23,10 @@ async def test_a_clock_that_fails_ends_the_serving_but_not_the_world(
 
     monkeypatch.setattr(game, "step", fail)
     host = Host(game, HostOptions(tick_seconds=0.001, state_file=path))
-    with bind("127.0.0.1", 0) as listener, pytest.raises(RuntimeError, match="no more"):
+    with (
+        open_listener("127.0.0.1", 0) as listener,
+        pytest.raises(RuntimeError, match="no more"),
+    ):
         async with asyncio.timeout(20):
             await host.serve(listener, lambda: None)
     assert b"Survivor" in path.read_bytes()
@@ -32,14 +35,14 @@ async def test_a_clock_that_fails_ends_the_serving_but_not_the_world(
 async def test_a_host_that_is_stopped_before_it_serves_ends_at_once() -> None:
     host = Host(make_game(), HostOptions())
     host.stop()
-    with bind("127.0.0.1", 0) as listener:
+    with open_listener("127.0.0.1", 0) as listener:
         async with asyncio.timeout(20):
             await host.serve(listener, lambda: None)
 
 
 def test_an_address_is_shown_as_a_url() -> None:
-    with bind("127.0.0.1", 0) as listener:
+    with open_listener("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
-        assert url_of(listener) == f"http://127.0.0.1:{port}/mcp"
+        assert format_url(listener) == f"http://127.0.0.1:{port}/mcp"
         with pytest.raises(OSError, match="in use"):
-            bind("127.0.0.1", port)
+            open_listener("127.0.0.1", port)

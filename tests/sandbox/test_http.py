@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from mcp.client import Client
 
-from sandbox.game.table import tools_of
+from sandbox.game.table import list_tools
 from sandbox.game.testing import SandboxServer
 from tests.sandbox.remote import HEADERS, INITIALIZE, connected
 
@@ -66,7 +66,7 @@ async def test_the_text_of_a_result_is_indented_json(sandbox: SandboxServer) -> 
 async def test_the_tools_are_listed_as_recorded(sandbox: SandboxServer) -> None:
     async with connected(sandbox.url) as captain:
         tools = {tool.name: tool for tool in (await captain.session.list_tools()).tools}
-    assert set(tools) == set(tools_of("A"))
+    assert set(tools) == set(list_tools("A"))
     assert tools["get_notifications"].description == (
         "Poll for pending notifications (chat, combat, trades, etc.)."
     )

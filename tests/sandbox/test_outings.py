@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.game.actions.damage import die, leave_wreck
-from sandbox.game.persistence import dump, restore
+from sandbox.game.actions.combat import kill, leave_wreck
+from sandbox.game.persistence import dump_game, restore_game
 from sandbox.game.world.models import Module
 from tests.sandbox.captains import Captain, make_game
 
@@ -44,8 +44,8 @@ def test_a_drone_digs_and_comes_back(captain: Captain) -> None:
     captain.do("deploy_drone")
     assert captain.player.ship.cargo == {}
     again = make_game()
-    restore(again, dump(captain.game))
-    assert dump(again) == dump(captain.game)
+    restore_game(again, dump_game(captain.game))
+    assert dump_game(again) == dump_game(captain.game)
     for _ in range(5):
         captain.game.step()
     told = [item for item in captain.news() if item["msg_type"] == "drone_update"]
@@ -137,7 +137,7 @@ def test_a_battle_is_told_from_the_first_shot_to_the_last(modern: Captain) -> No
 def test_the_queue_of_a_lost_ship_is_cleared(modern: Captain) -> None:
     modern.call("travel", target_poi="sol_belt")
     assert modern.call("get_queue")["queue"][0]["command"] == "travel"
-    die(modern.game.state, modern.player, "", "an asteroid", "collision")
+    kill(modern.game.state, modern.player, "", "an asteroid", "collision")
     told = [item["msg_type"] for item in modern.news()]
     assert told == ["queue_cleared", "player_died"]
     assert modern.call("get_queue")["queue"] == []

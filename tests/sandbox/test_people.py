@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sandbox.game.game import Game
-from sandbox.game.persistence import dump, restore
+from sandbox.game.persistence import dump_game, restore_game
 from tests.sandbox.captains import Captain, make_game
 
 
@@ -38,8 +38,8 @@ def test_war_is_told_to_the_other_side(game: Game, captain: Captain) -> None:
     assert other.call("faction_info")["enemies"] == [captain.player.faction_id]
     assert captain.refused("faction_declare_war", **target).code == "invalid_target"
     again = make_game()
-    restore(again, dump(game))
-    assert dump(again) == dump(game)
+    restore_game(again, dump_game(game))
+    assert dump_game(again) == dump_game(game)
 
 
 def test_notes_and_threads(game: Game, captain: Captain) -> None:

@@ -13,9 +13,9 @@ from sandbox.game.game import Game
 from sandbox.game.persistence import (
     Keeper,
     StateFileError,
-    dump,
-    restore,
-    write_whole,
+    dump_game,
+    restore_game,
+    write_file,
 )
 from tests.sandbox.captains import Captain, make_game
 
@@ -40,14 +40,14 @@ def played() -> tuple[Game, Captain]:
 
 def copy_of(game: Game) -> Game:
     copy = make_game()
-    restore(copy, dump(game))
+    restore_game(copy, dump_game(game))
     return copy
 
 
 def test_a_restored_game_is_the_same_game() -> None:
     game, _ = played()
     copy = copy_of(game)
-    assert dump(copy) == dump(game)
+    assert dump_game(copy) == dump_game(game)
     assert copy.tick == game.tick
 
 
@@ -58,7 +58,7 @@ def test_a_flight_goes_on_after_a_restart() -> None:
     copy.step()
     there = copy.state.players[captain.player.id]
     assert there.system_id == captain.player.system_id != "sol"
-    assert dump(copy) == dump(game)
+    assert dump_game(copy) == dump_game(game)
 
 
 def test_accounts_stay_and_sessions_go() -> None:
@@ -69,11 +69,11 @@ def test_accounts_stay_and_sessions_go() -> None:
     assert captain.refused("get_status").code == "session_invalid"
     captain.session_id = copy.call("login", given)["session_id"]
     assert captain.call("captains_log_list")["entries"][0]["entry"] == "a note ✓"
-    assert captain.registered["password"] not in dump(game).decode()
+    assert captain.registered["password"] not in dump_game(game).decode()
 
 
 def broken(**changes: Any) -> bytes:
-    data = json.loads(dump(played()[0]))
+    data = json.loads(dump_game(played()[0]))
     for path, value in changes.items():
         part = data
         *way, last = path.split("__")
@@ -120,12 +120,12 @@ def test_no_file_is_a_fresh_world(tmp_path: Path) -> None:
 
 def test_writing_replaces_the_whole_file_and_leaves_no_other(tmp_path: Path) -> None:
     path = tmp_path / "world.json"
-    write_whole(path, b"old and long")
-    write_whole(path, b"new")
+    write_file(path, b"old and long")
+    write_file(path, b"new")
     assert path.read_bytes() == b"new"
     assert [one.name for one in tmp_path.iterdir()] == ["world.json"]
     with pytest.raises(OSError, match="directory"):
-        write_whole(tmp_path, b"x")
+        write_file(tmp_path, b"x")
     assert path.read_bytes() == b"new"
 
 
@@ -133,7 +133,7 @@ def test_a_file_of_an_earlier_game_is_gone_on_with() -> None:
     """Saved when jobs were of two kinds, and the police had somebody's name."""
     game = make_game(era="C")
     landed = Path(__file__).with_name("landed.json").read_bytes()
-    restore(game, landed)
+    restore_game(game, landed)
     owner = next(iter(game.state.players.values()))
     before = owner.stores["sol_base"].get("refined_copper_wire", 0), len(owner.hangar)
     for _ in range(10):
@@ -143,8 +143,8 @@ def test_a_file_of_an_earlier_game_is_gone_on_with() -> None:
     assert game.state.jobs == {}
     assert all(base.damage == 0 for base in game.state.bases.values())
     again = make_game(era="C")
-    restore(again, dump(game))
-    assert dump(again) == dump(game)
+    restore_game(again, dump_game(game))
+    assert dump_game(again) == dump_game(game)
 
 
 async def test_saves_at_the_same_time_share_one_writing(
@@ -155,7 +155,7 @@ async def test_saves_at_the_same_time_share_one_writing(
     def note(path: Path, data: bytes) -> None:
         written.append(data)
 
-    monkeypatch.setattr("sandbox.game.persistence.write_whole", note)
+    monkeypatch.setattr("sandbox.game.persistence.write_file", note)
     keeper = Keeper(tmp_path / "world.json", make_game())
     await asyncio.gather(*(keeper.save() for _ in range(10)))
     assert 1 <= len(written) <= 2

@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.game.config import GameError
 from sandbox.game.game import Game
-from sandbox.game.table import tools_of
+from sandbox.game.table import list_tools
 from tests.sandbox.captains import Captain
 
 EMPIRES = (
@@ -195,7 +195,7 @@ def test_a_whole_number_may_be_written_with_a_point(captain: Captain) -> None:
 
 
 @pytest.mark.parametrize(
-    "tool", [name for name, tool in tools_of("A").items() if not tool.open]
+    "tool", [name for name, tool in list_tools("A").items() if not tool.open]
 )
 def test_every_tool_but_the_open_ones_asks_for_a_session(game: Game, tool: str) -> None:
     with pytest.raises(GameError) as caught:

@@ -19,10 +19,10 @@ import pytest
 from memory.gamestate.effects import ACTIONS, PREFIXES
 from memory.gamestate.reactions import FAMILIES, REACTIONS
 from memory.gamestate.values import find_value
-from sandbox.game.actions.damage import leave_wreck, new_ship
+from sandbox.game.actions.combat import leave_wreck, new_ship
 from sandbox.game.happenings import HAPPENINGS
 from sandbox.game.state import State
-from sandbox.game.table import TOOLS, tools_of
+from sandbox.game.table import TOOLS, list_tools
 from sandbox.game.testing import SandboxServer
 from sandbox.game.world.catalogue import SHIP_CLASSES
 from sandbox.game.world.models import (
@@ -337,7 +337,7 @@ async def look(pilot: Pilot, tool: str, path: str, given: Given) -> Any:
 
 
 def era_of(*tools: str) -> str:
-    return "A" if all(tool in tools_of("A") for tool in tools) else "C"
+    return "A" if all(tool in list_tools("A") for tool in tools) else "C"
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))

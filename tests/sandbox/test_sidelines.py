@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from sandbox.game.actions.damage import LASTS_TICKS
+from sandbox.game.actions.combat import LASTS_TICKS
 from sandbox.game.game import Game
-from sandbox.game.persistence import dump, restore
+from sandbox.game.persistence import dump_game, restore_game
 from sandbox.game.world.markets import PRICE_TICKS
 from tests.sandbox.captains import Captain, make_game
 
@@ -191,6 +191,6 @@ def test_what_was_begun_is_kept_in_the_state_file(captain: Captain) -> None:
     captain.do("undock")
     captain.do("jettison", item_id="ore_iron", quantity=5)
     again = make_game()
-    restore(again, dump(captain.game))
-    assert dump(again) == dump(captain.game)
+    restore_game(again, dump_game(captain.game))
+    assert dump_game(again) == dump_game(captain.game)
     assert len(again.state.wrecks) == 1

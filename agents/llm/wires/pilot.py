@@ -15,7 +15,7 @@ from pydantic_ai.messages import (
 
 from agents.llm.complete import request_completion
 from agents.llm.model_types import ChatMessage, Completion, CompletionRequest
-from sandbox.pilot.model import pilot_model
+from sandbox.pilot.model import make_pilot
 
 
 async def send(request: CompletionRequest) -> Completion:
@@ -25,7 +25,7 @@ async def send(request: CompletionRequest) -> Completion:
     history = [_convert(message, names) for message in request.messages]
     if system:
         history.insert(0, ModelRequest(system))
-    return await request_completion(request, pilot_model(), history)
+    return await request_completion(request, make_pilot(), history)
 
 
 def _convert(message: ChatMessage, names: dict[str, str]) -> ModelMessage:

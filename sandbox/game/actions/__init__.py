@@ -1,3 +1,1 @@
 """What the usual round consists of: flying, mining, trading and fighting."""
-
-from __future__ import annotations

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sandbox.game.config import GameError, Json, must_undock, not_docked_here, rfc3339
+from sandbox.game.config import GameError, Json, must_undock, not_docked_here
 from sandbox.game.sessions import Event, Mailbox
 from sandbox.game.state import State
 from sandbox.game.tool import ITEM, QUANTITY, Parameter, Tool, text
 from sandbox.game.world.catalogue import ITEMS, Item, find_item
-from sandbox.game.world.models import Goods, Job, Player, add_goods, size_of
+from sandbox.game.world.models import Goods, Job, Player, add_goods, measure_goods
 from sandbox.game.world.places import Base
 
 DOCKED = "You must be docked."
@@ -36,7 +36,9 @@ class Call:
     @property
     def base(self) -> Base:
         """Where the captain is docked. Raises GameError `not_docked`."""
-        return base_of(self.state, self.player)
+        if not self.player.docked_at:
+            raise not_docked_here()
+        return self.state.world.bases[self.player.docked_at]
 
     @property
     def count(self) -> int:
@@ -45,14 +47,21 @@ class Call:
     def token(self) -> str:
         return self.state.sources.token(16)
 
-    def now(self) -> str:
-        return rfc3339(self.state.sources.now_ns())
-
     def schedule(self, ticks: int, kind: str, subject: str, count: int = 1) -> None:
         """Let something happen to the captain, or to what is his, after some ticks."""
         where = self.player.docked_at or ""
         job = Job("", kind, self.player.id, where, subject, count)
         self.state.schedule(job, ticks)
+
+    def teach(self, skill_id: str, xp: int) -> bool:
+        """Add experience; True when a level was gained, which era C also tells."""
+        if not self.player.learn(skill_id, xp):
+            return False
+        if self.state.config.era == "C":
+            level = self.player.skills[skill_id].level
+            data = {"skill_id": skill_id, "new_level": level, "xp_gained": xp}
+            self.state.tell(Event(data, "skill_level_up"), self.player)
+        return True
 
     def tell(self, player: Player, kind: str, category: str, data: Json) -> None:
         self.state.tell(Event(data, kind, category), player)
@@ -63,7 +72,7 @@ class Call:
 
     def goods(self) -> Goods:
         """The goods that `item_id` and `quantity` name."""
-        item, quantity = named_item({"quantity": 1, **self.given})
+        item, quantity = read_item({"quantity": 1, **self.given})
         return {item.id: quantity}
 
     def hold(self) -> Goods:
@@ -86,11 +95,6 @@ class Intent:
     ticks: int = 1
 
 
-Prepare = Callable[[State, Player, Json], Intent]
-Begin = Callable[[State, Player, Json], None]
-Finish = Callable[[State, Player, Json], list[Event]]
-
-
 @dataclass(frozen=True, slots=True)
 class Action:
     """One action.
@@ -103,9 +107,9 @@ class Action:
     """
 
     tool: Tool
-    prepare: Prepare
-    finish: Finish
-    begin: Begin | None = None
+    prepare: Callable[[Call], Intent]
+    finish: Callable[[Call], list[Event]]
+    begin: Callable[[Call], None] | None = None
     needs: str = ""
 
 
@@ -117,13 +121,6 @@ class Query:
     answer: Callable[[Call], Json | str]
 
 
-def base_of(state: State, player: Player) -> Base:
-    """The base where a captain is docked. Raises GameError `not_docked`."""
-    if not player.docked_at:
-        raise not_docked_here()
-    return state.world.bases[player.docked_at]
-
-
 def check_credits(player: Player, needed: int) -> None:
     """Raises GameError `insufficient_credits` where there are fewer."""
     if player.credits < needed:
@@ -132,12 +129,12 @@ def check_credits(player: Player, needed: int) -> None:
         )
 
 
-def named_item(arguments: Json) -> tuple[Item, int]:
+def read_item(arguments: Json) -> tuple[Item, int]:
     """Read `item_id` and `quantity`; raises GameError for what is no such thing."""
-    return find_item(arguments.get("item_id", "")), positive(arguments)
+    return find_item(arguments.get("item_id", "")), read_positive(arguments)
 
 
-def positive(arguments: Json, name: str = "quantity") -> int:
+def read_positive(arguments: Json, name: str = "quantity") -> int:
     """Read a number of at least 1; raises GameError `invalid_quantity`."""
     number = int(arguments.get(name, 0))
     if number < 1:
@@ -149,22 +146,11 @@ def positive(arguments: Json, name: str = "quantity") -> int:
 
 def check_room(player: Player, goods: Mapping[str, int]) -> None:
     """Raises GameError `no_cargo_space` where the goods do not fit into the hold."""
-    needed, free = size_of(goods), player.ship.cargo_free
+    needed, free = measure_goods(goods), player.ship.cargo_free
     if needed > free:
         raise GameError(
             "no_cargo_space", f"Not enough cargo space. Need {needed}, have {free}."
         )
-
-
-def teach(state: State, player: Player, skill_id: str, xp: int) -> bool:
-    """Add experience; True when a level was gained, which era C also tells."""
-    if not player.learn(skill_id, xp):
-        return False
-    if state.config.era == "C":
-        level = player.skills[skill_id].level
-        data = {"skill_id": skill_id, "new_level": level, "xp_gained": xp}
-        state.tell(Event(data, "skill_level_up"), player)
-    return True
 
 
 # --- Minor actions ---------------------------------------------------------------
@@ -185,8 +171,8 @@ def one(name: str, description: str, example: str = "") -> Takes:
 NOTHING = Takes()
 GOODS = Takes((ITEM, QUANTITY), {"item_id": "ore_iron", "quantity": 10})
 
+# Goods that can be moved from or to; None is out of the game.
 Place = Callable[[Call], Goods] | None
-"""Goods that can be moved from or to; None is out of the game."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +205,8 @@ class Move:
 
 
 Amount = Callable[[Call], int]
+# When an action is refused, with the code and the sentence of the refusal.
 Unless = tuple[Callable[[Call], Any], str, str]
-"""When an action is refused, with the code and the sentence of the refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +234,8 @@ class Row:
     teaches: tuple[str, Amount] | None = None
     told: tuple[str, str] = ("ok", "system")
 
-    def _check(self, state: State, player: Player, given: Json) -> Call:
-        call = Call(state, player, given)
-        if self.where == "space" and player.docked_at:
+    def _check(self, call: Call) -> None:
+        if self.where == "space" and call.player.docked_at:
             raise must_undock()
         if self.where == "dock" and self.service not in ("", *call.base.services):
             service = self.service
@@ -260,13 +245,13 @@ class Row:
         for holds, code, message in self.unless:
             if holds(call):
                 raise GameError(code, message)
-        check_credits(player, self.costs(call))
+        check_credits(call.player, self.costs(call))
         for move in self.moves:
             move.check(call)
-        return call
 
-    def prepare(self, state: State, player: Player, given: Json) -> Intent:
-        call = self._check(state, player, given)
+    def prepare(self, call: Call) -> Intent:
+        self._check(call)
+        given = call.given
         if self.previews:
             return Intent(given, self.previews(call))
         if "item_id" in given:
@@ -274,20 +259,20 @@ class Row:
         message = f"{self.tool.name} is under way."
         return Intent(given, {**given, "message": message})
 
-    def finish(self, state: State, player: Player, given: Json) -> list[Event]:
-        call = self._check(state, player, given)
+    def finish(self, call: Call) -> list[Event]:
+        self._check(call)
         cost, gain = self.costs(call), self.earns(call)
-        player.spend(cost)
-        player.earn(gain)
+        call.player.spend(cost)
+        call.player.earn(gain)
         moved = [move.goods(call) for move in self.moves]
         result = self.changes(call) or {}
         for move, goods in zip(self.moves, moved, strict=True):
             move.carry_out(call, goods)
         if self.teaches:
-            teach(state, player, self.teaches[0], self.teaches[1](call))
+            call.teach(self.teaches[0], self.teaches[1](call))
         if any(Call.hold in (move.source, move.target) for move in self.moves):
-            result["cargo_used"] = player.ship.cargo_used
-        return [Event({**given, "action": self.tool.name, **result}, *self.told)]
+            result["cargo_used"] = call.player.ship.cargo_used
+        return [Event({**call.given, "action": self.tool.name, **result}, *self.told)]
 
 
 def act(

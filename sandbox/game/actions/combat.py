@@ -1,4 +1,4 @@
-"""scan and attack: a close look, and a shot at a pirate or another captain.
+"""What shots do, battles, deaths and the wrecks that stay; and the tools scan and attack.
 
 A ship's hull gun is its only weapon here. A pirate shoots back at every tick until one
 of the two is gone or the ship leaves the place.
@@ -6,13 +6,17 @@ of the two is gone or the ship leaves the place.
 
 from __future__ import annotations
 
-from sandbox.game.actions import damage
-from sandbox.game.actions.action import Action, Intent, teach
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from sandbox.game.actions.action import Action, Call, Intent
 from sandbox.game.config import GameError, Json, must_undock
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
 from sandbox.game.tool import Parameter, Tool, text
-from sandbox.game.world.models import Player
+from sandbox.game.world.catalogue import STARTER, ShipClass
+from sandbox.game.world.models import Module, Player, Ship, Wreck
 from sandbox.game.world.npcs import Pirate
 
 _GUN = "Hull Gun"
@@ -20,6 +24,174 @@ _DAMAGE = 12
 _BACK_AFTER = 50
 _KILL_XP = 20
 _TARGET = text("target_id", "The ID of a ship at your location, from get_nearby")
+DAMAGE_TYPE = "kinetic"
+LASTS_TICKS = 60
+CLONE_COST = 50
+
+
+class Target(Protocol):
+    hull: int
+    shield: int
+
+
+# Somebody's id and name.
+Who = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """What one shot took away."""
+
+    shield: int
+    hull: int
+    destroyed: bool
+
+
+def shoot(target: Target, damage: int) -> Hit:
+    """Take damage from the shield first, then from the hull."""
+    shield = min(damage, target.shield)
+    hull = min(damage - shield, target.hull)
+    target.shield -= shield
+    target.hull -= hull
+    return Hit(shield, hull, target.hull == 0)
+
+
+def make_shot_event(state: State, attacker: Who, target: Who, hit: Hit) -> Event:
+    """A shot as both sides hear of it: by name in era A, by id in era C."""
+    name, count = "combat_update", "damage"
+    sides = {"attacker": attacker[1], "target": target[1]}
+    if state.config.era == "C":
+        name, count = "battle_damage", "total_damage"
+        sides = {"attacker_id": attacker[0], "target_id": target[0]}
+    data = {
+        "tick": state.tick,
+        **sides,
+        count: hit.shield + hit.hull,
+        "damage_type": DAMAGE_TYPE,
+        "shield_hit": hit.shield,
+        "hull_hit": hit.hull,
+        "destroyed": hit.destroyed,
+    }
+    return Event(data, name, "combat")
+
+
+def list_opponents(state: State, player: Player) -> list[Player]:
+    """The captains that a captain shoots at, or is shot at by."""
+    return [
+        other
+        for other in state.players.values()
+        if other.target_id == player.id or player.target_id == other.id
+    ]
+
+
+def begin_battle(state: State, attacker: Player, target: Player) -> None:
+    """Take a captain as the target; both hear of a battle that is new (era C)."""
+    if target not in list_opponents(state, attacker):
+        _tell_battle(state, attacker, target, "battle_started")
+    attacker.target_id = target.id
+
+
+def leave_battle(state: State, player: Player) -> None:
+    """Take a captain out of his battles: he flies away, or his ship is lost."""
+    for other in list_opponents(state, player):
+        _tell_battle(state, player, other, "battle_ended")
+        if other.target_id == player.id:
+            other.target_id = None
+    player.target_id = None
+
+
+def _tell_battle(state: State, one: Player, other: Player, kind: str) -> None:
+    if state.config.era == "C":
+        data = {"tick": state.tick, "player_ids": [one.id, other.id]}
+        state.tell(Event(data, kind, "combat"), one, other)
+
+
+def leave_wreck(
+    state: State, *, poi_id: str, victim: Who, ship_class: str, cargo: Mapping[str, int]
+) -> Wreck:
+    """Leave a wreck; no ship class means thrown away cargo."""
+    wreck = Wreck(
+        id=state.sources.token(16),
+        type="ship" if ship_class else "jettison",
+        poi_id=poi_id,
+        system_id=state.world.pois[poi_id].system_id,
+        victim_id=victim[0],
+        victim_name=victim[1],
+        ship_class=ship_class,
+        cargo=dict(cargo),
+        created_ns=state.sources.now_ns(),
+        expire_tick=state.tick + LASTS_TICKS,
+    )
+    state.wrecks[wreck.id] = wreck
+    return wreck
+
+
+def clear_wrecks(state: State) -> None:
+    """Take away what has floated long enough (once per tick)."""
+    gone = [one.id for one in state.wrecks.values() if one.expire_tick <= state.tick]
+    for name in gone:
+        del state.wrecks[name]
+    for player in state.players.values():
+        if player.towing in gone:
+            player.towing = ""
+
+
+def new_ship(state: State, owner_id: str, build: ShipClass) -> Ship:
+    """A ship as it leaves the yard."""
+    return Ship(
+        id=state.sources.token(16),
+        owner_id=owner_id,
+        class_id=build.id,
+        created_at=state.now,
+        hull=build.hull,
+        shield=build.shield,
+        fuel=build.fuel,
+        modules=[Module(state.sources.token(16), kind) for kind in build.modules],
+    )
+
+
+def kill(
+    state: State, player: Player, killer_id: str, killer_name: str, cause: str
+) -> None:
+    """Bring the captain home in a new ship without cargo, and tell him."""
+    cost = min(player.credits, CLONE_COST)
+    lost = player.ship.class_id
+    me, where, cargo = (player.id, player.username), player.poi_id, player.ship.cargo
+    wreck = leave_wreck(state, poi_id=where, victim=me, ship_class=lost, cargo=cargo)
+    state.leave(player)
+    player.spend(cost)
+    player.stats["ships_lost"] += 1
+    leave_battle(state, player)
+    clear_queue(state, player, "ship destroyed")
+    player.claim, player.coverage = player.claim + player.coverage, 0
+    player.towing = ""
+    player.ship = new_ship(state, player.id, STARTER)
+    base = state.world.bases[player.home_base]
+    state.arrive(player, base.poi_id)
+    player.docked_at = base.id
+    data = {
+        "killer_id": killer_id,
+        "killer_name": killer_name,
+        "respawn_base": base.id,
+        "clone_cost": cost,
+        "insurance_payout": player.claim,
+        "ship_lost": lost,
+        "new_ship_class": STARTER.id,
+        "wreck_id": wreck.id,
+        "cause": cause,
+    }
+    state.tell(Event(data, "player_died"), player)
+
+
+def clear_queue(state: State, player: Player, reason: str) -> None:
+    """Drop what a captain was about to do; since it has a name he is told (era C)."""
+    pending, player.pending = player.pending, None
+    if pending is not None and state.config.era == "C":
+        data = {"tick": state.tick, "reason": reason, "cleared": 1}
+        state.tell(Event(data, "queue_cleared"), player)
+
+
+# --- The tools
 
 
 def _no_such_target(target_id: str) -> GameError:
@@ -29,20 +201,19 @@ def _no_such_target(target_id: str) -> GameError:
     )
 
 
-def _prepare_scan(state: State, player: Player, given: Json) -> Intent:
-    target = {"target_id": given["target_id"]}
-    if _inspect(state, player, given["target_id"]) is None:
-        raise _no_such_target(given["target_id"])
-    return Intent(target, {**target, "message": "Scanning..."})
+def _prepare_scan(call: Call) -> Intent:
+    if _inspect(call) is None:
+        raise _no_such_target(call.given["target_id"])
+    return Intent(call.given, {**call.given, "message": "Scanning..."})
 
 
-def _finish_scan(state: State, player: Player, given: Json) -> list[Event]:
-    target_id = given["target_id"]
+def _finish_scan(call: Call) -> list[Event]:
+    player, target_id = call.player, call.given["target_id"]
     # A target that left in time is a scan without success, not an error.
-    seen = _inspect(state, player, target_id)
-    teach(state, player, "scanning", 2)
+    seen = _inspect(call)
+    call.teach("scanning", 2)
     found = {"target_id": target_id, "success": seen is not None}
-    target = state.players.get(target_id)
+    target = call.state.players.get(target_id)
     if seen is not None and target is not None:
         noticed = {
             "scanner_id": player.id,
@@ -51,94 +222,95 @@ def _finish_scan(state: State, player: Player, given: Json) -> list[Event]:
             "revealed_info": ["username", "ship_class", "hull", "shield", "cloaked"],
             "message": f"{player.username} has scanned your ship.",
         }
-        state.tell(Event(noticed, "scan_detected"), target)
+        call.tell(target, "scan_detected", "system", noticed)
     told = {**found, "revealed_info": list(seen or ()), **(seen or {})}
     return [Event(told, "scan_result", "combat")]
 
 
-def _inspect(state: State, player: Player, target_id: str) -> Json | None:
+def _inspect(call: Call) -> Json | None:
+    state, here, target_id = call.state, call.player.poi_id, call.given["target_id"]
     seen: dict[str, tuple[str, str, int, int]] = {}
-    for pirate in state.pirates_at(player.poi_id):
+    for pirate in state.pirates_at(here):
         seen[pirate.id] = (pirate.name, "pirate", pirate.hull, pirate.shield)
-    for npc in state.npcs_at(player.poi_id):
+    for npc in state.npcs_at(here):
         seen[npc.id] = (npc.username, npc.ship_class, 100, 50)
-    for other in state.players_at(player.poi_id):
+    for other in state.players_at(here):
         ship = other.ship
         seen[other.id] = (other.username, ship.class_id, ship.hull, ship.shield)
-    if target_id not in seen or target_id == player.id:
+    if target_id not in seen or target_id == call.player.id:
         return None
     names = ("username", "ship_class", "hull", "shield")
     return dict(zip(names, seen[target_id], strict=True)) | {"cloaked": False}
 
 
-def _prepare_attack(state: State, player: Player, given: Json) -> Intent:
-    if player.docked_at:
+def _prepare_attack(call: Call) -> Intent:
+    if call.player.docked_at:
         raise must_undock()
-    target_id = given["target_id"]
-    weapon = given.get("weapon_idx", 0)
+    weapon = call.given.get("weapon_idx", 0)
     if weapon != 0:
         raise GameError("invalid_weapon", f"No weapon at index {weapon}. Use 0.")
-    target = _find_target(state, player, target_id)
+    target = _find_target(call)
     name = target.name if isinstance(target, Pirate) else target.username
     preview = {
-        "target_id": target_id,
+        "target_id": target.id,
         "target_name": name,
         "weapon_idx": 0,
         "weapon_name": _GUN,
-        "damage_type": damage.DAMAGE_TYPE,
+        "damage_type": DAMAGE_TYPE,
         "message": f"Attacking {name}",
     }
-    return Intent({"target_id": target_id}, preview)
+    return Intent({"target_id": target.id}, preview)
 
 
-def _find_target(state: State, player: Player, target_id: str) -> Pirate | Player:
-    """A pirate or an undocked captain at the same place."""
-    pirate = state.pirates.get(target_id)
-    if pirate and pirate.alive and pirate.poi_id == player.poi_id:
-        return pirate
-    for other in state.players_at(player.poi_id):
-        if other.id == target_id != player.id and not other.docked_at:
-            return other
+def _find_target(call: Call) -> Pirate | Player:
+    target_id, here = call.given["target_id"], call.player.poi_id
+    targets: list[Pirate | Player] = [*call.state.pirates_at(here)]
+    for target in targets + call.state.players_at(here):
+        docked = isinstance(target, Player) and target.docked_at
+        if target.id == target_id != call.player.id and not docked:
+            return target
     raise _no_such_target(target_id)
 
 
-def _finish_attack(state: State, player: Player, given: Json) -> list[Event]:
-    target = _find_target(state, player, given["target_id"])
+def _finish_attack(call: Call) -> list[Event]:
+    state, player, target = call.state, call.player, _find_target(call)
     if isinstance(target, Pirate):
-        return _shoot_pirate(state, player, target)
-    damage.begin_battle(state, player, target)
-    hit = damage.shoot(target.ship, _DAMAGE)
+        return _shoot_pirate(call, target)
+    begin_battle(state, player, target)
+    hit = shoot(target.ship, _DAMAGE)
     me, other = (player.id, player.username), (target.id, target.username)
-    shot = damage.shot_event(state, me, other, hit)
+    shot = make_shot_event(state, me, other, hit)
     state.tell(shot, target)
     if hit.destroyed:
         player.stats["ships_destroyed"] += 1
-        damage.die(state, target, player.id, player.username, "player")
+        kill(state, target, player.id, player.username, "player")
     return [shot]
 
 
-def _shoot_pirate(state: State, player: Player, pirate: Pirate) -> list[Event]:
-    hit = damage.shoot(pirate, _DAMAGE)
+def _shoot_pirate(call: Call, pirate: Pirate) -> list[Event]:
+    state, player = call.state, call.player
+    hit = shoot(pirate, _DAMAGE)
     me = (player.id, player.username)
-    shot = damage.shot_event(state, me, (pirate.id, pirate.name), hit)
+    shot = make_shot_event(state, me, (pirate.id, pirate.name), hit)
     if not hit.destroyed:
         player.target_id, pirate.victim = pirate.id, player.id
         pirate.strike_tick = state.tick
         return [shot]
     player.target_id = pirate.victim = None
-    return [shot, _destroy_pirate(state, player, pirate)]
+    return [shot, _destroy_pirate(call, pirate)]
 
 
-def _destroy_pirate(state: State, player: Player, pirate: Pirate) -> Event:
+def _destroy_pirate(call: Call, pirate: Pirate) -> Event:
+    state, player = call.state, call.player
     pirate.back_tick = state.tick + _BACK_AFTER
     reward = pirate.max_hull
     player.earn(reward)
     player.stats["pirates_destroyed"] += 1
-    teach(state, player, "weapons_basic", _KILL_XP)
+    call.teach("weapons_basic", _KILL_XP)
     player.advance_missions("kill_pirate", "", 1)
     steel, who = 1 + pirate.max_hull // 50, (pirate.id, pirate.name)
     cargo, where = {"refined_steel": steel}, pirate.poi_id
-    wreck = damage.leave_wreck(
+    wreck = leave_wreck(
         state, poi_id=where, victim=who, ship_class="pirate", cargo=cargo
     )
     modern = state.config.era == "C"

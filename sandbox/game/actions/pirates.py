@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.damage import DAMAGE_TYPE, die, shoot
-from sandbox.game.config import dice, fields, hex_id
+from sandbox.game.actions.combat import DAMAGE_TYPE, kill, shoot
+from sandbox.game.config import make_dice, make_hex_id, make_view
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
 from sandbox.game.world.models import Player
-from sandbox.game.world.npcs import TIERS, Pirate
+from sandbox.game.world.npcs import TIERS, Pirate, make_pirate
 
 WARNING_TICKS = 3
+# Below this police level pirates attack; elsewhere they only shoot back.
 LAWLESS = 20
-"""Below this police level pirates attack; elsewhere they only shoot back."""
-
 _RAIDER_STAYS = 10
-_NAME = fields("pirate_id=id pirate_name=name tier")
+_NAME = make_view("pirate_id=id pirate_name=name tier is_boss")
+_OWN_SHIP = make_view("your_hull=hull your_max_hull=build.hull your_shield=shield")
 _RAIDERS = ("Jackdaw", "Split Fang", "Cold Mercy", "Ragged Anne")
 
 
-def prowl(state: State) -> None:
+def move_pirates(state: State) -> None:
     """Let every pirate do what it does in a tick."""
     for pirate in list(state.pirates.values()):
         if pirate.alive:
@@ -68,14 +68,8 @@ def _warn(state: State, pirate: Pirate, player: Player) -> None:
     pirate.victim = player.id
     pirate.strike_tick = state.tick + WARNING_TICKS
     player.target_id = player.target_id or pirate.id
-    data = (
-        _NAME(pirate)
-        | {"is_boss": pirate.tier == "boss"}
-        | {
-            "attack_in_ticks": WARNING_TICKS,
-            "message": f"{pirate.name} locks weapons on you. Leave or fight.",
-        }
-    )
+    message = f"{pirate.name} locks weapons on you. Leave or fight."
+    data = {**_NAME(pirate), "attack_in_ticks": WARNING_TICKS, "message": message}
     state.tell(Event(data, "pirate_warning", "combat"), player)
 
 
@@ -85,8 +79,7 @@ def _shoot(state: State, pirate: Pirate, player: Player) -> None:
     ship = player.ship
     left = {"player_hull": ship.hull, "player_shield": ship.shield}
     if state.config.era == "C":
-        left = {"your_hull": ship.hull, "your_max_hull": ship.build.hull}
-        left["your_shield"] = ship.shield
+        left = _OWN_SHIP(ship)
     data = {
         "tick": state.tick,
         "pirate_id": pirate.id,
@@ -99,17 +92,16 @@ def _shoot(state: State, pirate: Pirate, player: Player) -> None:
     state.tell(Event(data, "pirate_combat", "combat"), player)
     if hit.destroyed:
         pirate.victim = None
-        die(state, player, pirate.id, pirate.name, "pirate")
+        kill(state, player, pirate.id, pirate.name, "pirate")
 
 
 def _raid(state: State) -> None:
-    """Now and then a raider finds a ship in lawless space."""
     for name in state.sessions.online():
         player = state.players[name]
         at_risk = _within_reach(state, player, player.poi_id) and not player.target_id
         if not at_risk or not _lawless(state, player.poi_id):
             continue
-        rng = dice(state.config.seed, state.tick, player.username, "raid")
+        rng = make_dice(state.config.seed, state.tick, player.username, "raid")
         if rng.random() < state.config.raid_chance:
             ambush(state, player)
 
@@ -119,25 +111,11 @@ def ambush(state: State, player: Player, tier: str = "small") -> Pirate:
 
     Raises KeyError for an unknown tier.
     """
-    build = TIERS[tier]
-    number = hex_id(state.config.seed, state.tick, player.username, "raider")
-    pirate = Pirate(
-        id=f"pirate_{number[:6]}",
-        name=_RAIDERS[int(number[:4], 16) % len(_RAIDERS)],
-        tier=tier,
-        max_hull=build.hull,
-        max_shield=build.shield,
-        hull=build.hull,
-        shield=build.shield,
-        poi_id=player.poi_id,
-        raider=True,
-        leaves_tick=state.tick + _RAIDER_STAYS,
-    )
+    occasion = (state.config.seed, state.tick, player.username, "raider")
+    name = _RAIDERS[int(make_hex_id(*occasion)[:4], 16) % len(_RAIDERS)]
+    pirate = make_pirate(name, tier, player.poi_id, *occasion)
+    pirate.raider, pirate.leaves_tick = True, state.tick + _RAIDER_STAYS
     state.pirates[pirate.id] = pirate
-    data = (
-        _NAME(pirate)
-        | {"is_boss": pirate.tier == "boss"}
-        | {"message": f"{pirate.name} drops out of the dark."}
-    )
+    data = {**_NAME(pirate), "message": f"{name} drops out of the dark."}
     state.tell_here(player.poi_id, Event(data, "pirate_spawn", "combat"))
     return pirate

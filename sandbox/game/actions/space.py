@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 
-from sandbox.game.actions.action import Action, Call, Intent, act, teach
-from sandbox.game.actions.damage import leave_battle
-from sandbox.game.config import GameError, Json, dice, must_undock, plain
+from sandbox.game.actions.action import Action, Call, Intent, act
+from sandbox.game.actions.combat import leave_battle
+from sandbox.game.config import GameError, Json, make_dice, must_undock
 from sandbox.game.sessions import Event
-from sandbox.game.state import State
 from sandbox.game.tool import Tool, text
 from sandbox.game.world.catalogue import ITEMS
-from sandbox.game.world.models import Player
 from sandbox.game.world.places import Base, Poi
 
 JUMP_TICKS = 2
@@ -21,32 +19,28 @@ _NOTHING_HERE = ("no_resources", "Nothing to mine here")
 _HOLD_FULL = ("cargo_full", "Cargo hold is full")
 
 
-def _check_fuel(player: Player, needed: int) -> None:
-    if player.ship.fuel < needed:
-        raise GameError(
-            "no_fuel", f"Not enough fuel. Need {needed}, have {player.ship.fuel}."
-        )
+def _plan_flight(call: Call, ticks: int, fuel: int) -> Json:
+    have, due = call.player.ship.fuel, call.state.tick + ticks
+    if have < fuel:
+        raise GameError("no_fuel", f"Not enough fuel. Need {fuel}, have {have}.")
+    return {"ticks": ticks, "fuel_cost": fuel, "arrival_tick": due}
 
 
-def _preview_flight(state: State, ticks: int, fuel: int) -> Json:
-    return {"ticks": ticks, "fuel_cost": fuel, "arrival_tick": state.tick + ticks}
-
-
-def _prepare_travel(state: State, player: Player, given: Json) -> Intent:
-    target = _find_place(state, player, given["target_poi"])
+def _prepare_travel(call: Call) -> Intent:
+    player, target = call.player, _find_place(call)
     if player.docked_at:
         raise must_undock()
-    start = state.world.pois[player.poi_id]
+    start = call.state.world.pois[player.poi_id]
     reach = _REACH_PER_TICK * player.ship.build.speed
     ticks = max(1, math.ceil(start.position.distance(target.position) / reach))
-    _check_fuel(player, ticks)
     preview = {"destination": target.name, "destination_id": target.id}
-    preview |= _preview_flight(state, ticks, ticks)
+    preview |= _plan_flight(call, ticks, ticks)
     return Intent({"poi_id": target.id, "fuel": ticks}, preview, ticks)
 
 
-def _find_place(state: State, player: Player, target_id: str) -> Poi:
-    target = state.world.pois.get(target_id)
+def _find_place(call: Call) -> Poi:
+    player, target_id = call.player, call.given["target_poi"]
+    target = call.state.world.pois.get(target_id)
     if target is None or (target.hidden and target.id not in player.revealed):
         raise GameError("invalid_poi", f"Unknown destination: {target_id}")
     if target.system_id != player.system_id:
@@ -60,13 +54,14 @@ def _find_place(state: State, player: Player, target_id: str) -> Poi:
     return target
 
 
-def _depart(state: State, player: Player, given: Json) -> None:
-    player.ship.fuel -= int(given["fuel"])
-    leave_battle(state, player)
-    state.leave(player)
+def _depart(call: Call) -> None:
+    call.player.ship.fuel -= int(call.given["fuel"])
+    leave_battle(call.state, call.player)
+    call.state.leave(call.player)
 
 
-def _arrive(state: State, player: Player, distance: float, place: Poi) -> None:
+def _arrive(call: Call, distance: float, place: Poi) -> None:
+    state, player = call.state, call.player
     player.stats["distance_traveled"] += round(distance)
     state.arrive(player, place.id)
     wreck = state.wrecks.get(player.towing)
@@ -76,22 +71,23 @@ def _arrive(state: State, player: Player, distance: float, place: Poi) -> None:
         wreck.poi_id, wreck.system_id = player.poi_id, player.system_id
 
 
-def _finish_travel(state: State, player: Player, given: Json) -> list[Event]:
-    target = state.world.pois[given["poi_id"]]
-    start = state.world.pois[player.poi_id]
-    _arrive(state, player, start.position.distance(target.position), target)
-    teach(state, player, "small_ships", 1)
-    others = [one.username for one in state.players_at(target.id) if one is not player]
+def _finish_travel(call: Call) -> list[Event]:
+    pois, player = call.state.world.pois, call.player
+    start, target = pois[player.poi_id], pois[call.given["poi_id"]]
+    _arrive(call, start.position.distance(target.position), target)
+    call.teach("small_ships", 1)
+    here = call.state.players_at(target.id)
+    others = [one.username for one in here if one is not player]
     told = {"action": "arrived", "poi": target.name, "poi_id": target.id}
     return [Event({**told, "online_players": others})]
 
 
-def _prepare_jump(state: State, player: Player, given: Json) -> Intent:
-    target = state.world.find_system(given["target_system"])
-    here = state.world.systems[player.system_id]
+def _prepare_jump(call: Call) -> Intent:
+    target = call.state.world.find_system(call.given["target_system"])
+    here = call.state.world.systems[call.player.system_id]
     if target is here:
         raise GameError("already_in_system", f"Already in {here.name}")
-    if player.docked_at:
+    if call.player.docked_at:
         raise must_undock()
     if target.id not in here.connections:
         raise GameError(
@@ -99,23 +95,22 @@ def _prepare_jump(state: State, player: Player, given: Json) -> Intent:
             f"{target.name} is not connected to {here.name}. "
             "Use 'find_route' to plan the way.",
         )
-    _check_fuel(player, JUMP_FUEL)
-    flight = _preview_flight(state, JUMP_TICKS, JUMP_FUEL)
+    flight = _plan_flight(call, JUMP_TICKS, JUMP_FUEL)
     preview = {"destination": target.name, **flight}
     return Intent({"system_id": target.id, "fuel": JUMP_FUEL}, preview, JUMP_TICKS)
 
 
-def _finish_jump(state: State, player: Player, given: Json) -> list[Event]:
-    start = state.world.systems[player.system_id]
-    target = state.world.systems[given["system_id"]]
+def _finish_jump(call: Call) -> list[Event]:
+    systems, player = call.state.world.systems, call.player
+    start, target = systems[player.system_id], systems[call.given["system_id"]]
     arrival = target.pois[0]
-    _arrive(state, player, start.position.distance(target.position), arrival)
-    teach(state, player, "navigation", 5)
+    _arrive(call, start.position.distance(target.position), arrival)
+    call.teach("navigation", 5)
     explored = target.id not in player.visited
     if explored:
         player.stats["systems_explored"] += 1
-        teach(state, player, "exploration", 5)
-    player.visited[target.id] = plain(state.sources.now_ns())
+        call.teach("exploration", 5)
+    player.visited[target.id] = call.state.plain_now
     told = {
         "action": "jumped",
         "from_system": start.id,
@@ -143,7 +138,8 @@ def _dock(call: Call) -> Json:
     return {"base": call.thing.name, "base_id": call.thing.id}
 
 
-def _prepare_mine(state: State, player: Player, given: Json) -> Intent:
+def _prepare_mine(call: Call) -> Intent:
+    state, player = call.state, call.player
     if player.docked_at:
         raise must_undock()
     power = player.ship.total("mining_power")
@@ -154,7 +150,7 @@ def _prepare_mine(state: State, player: Player, given: Json) -> Intent:
     if not deposits:
         raise GameError(*_NOTHING_HERE)
     # Rich deposits are met more often.
-    rng = dice(state.config.seed, state.tick, player.username, "mine")
+    rng = make_dice(state.config.seed, state.tick, player.username, "mine")
     deposit = rng.choices(deposits, [deposit.richness for deposit in deposits])[0]
     item = ITEMS[deposit.resource_id]
     if player.ship.cargo_free < item.size:
@@ -168,9 +164,9 @@ def _prepare_mine(state: State, player: Player, given: Json) -> Intent:
     return Intent({"resource_id": item.id}, preview)
 
 
-def _finish_mine(state: State, player: Player, given: Json) -> list[Event]:
-    item = ITEMS[given["resource_id"]]
-    poi = state.world.pois[player.poi_id]
+def _finish_mine(call: Call) -> list[Event]:
+    player, item = call.player, ITEMS[call.given["resource_id"]]
+    poi = call.state.world.pois[player.poi_id]
     deposit = next(one for one in poi.deposits if one.resource_id == item.id)
     power = player.ship.total("mining_power")
     room = player.ship.cargo_free // item.size
@@ -180,10 +176,10 @@ def _finish_mine(state: State, player: Player, given: Json) -> list[Event]:
     if not count:
         raise GameError(*_NOTHING_HERE)
     deposit.remaining -= count
-    state.mined[poi.id, item.id] = deposit
+    call.state.mined[poi.id, item.id] = deposit
     player.ship.load(item.id, count)
     player.stats["ore_mined"] += count
-    teach(state, player, "mining_basic", count)
+    call.teach("mining_basic", count)
     player.advance_missions("mine_resource", item.id, count)
     told = {
         "resource_id": item.id,

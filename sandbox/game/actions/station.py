@@ -6,16 +6,14 @@ from sandbox.game.actions.action import (
     DOCKED,
     GOODS,
     Action,
+    Call,
     Intent,
-    base_of,
     check_credits,
     check_room,
-    named_item,
-    teach,
+    read_item,
 )
-from sandbox.game.config import GameError, Json, not_docked_here
+from sandbox.game.config import GameError, Json
 from sandbox.game.sessions import Event
-from sandbox.game.state import State
 from sandbox.game.tool import ITEM, QUANTITY, Tool
 from sandbox.game.world.catalogue import Item
 from sandbox.game.world.markets import Shelf
@@ -33,10 +31,10 @@ _NOT_SOLD = (
 )
 
 
-def _read_trade(state: State, player: Player, given: Json) -> tuple[Item, int, Shelf]:
-    base = base_of(state, player)
-    item, quantity = named_item(given)
-    return item, quantity, state.markets.at(base).shelves[item.id]
+def _read_trade(call: Call) -> tuple[Item, int, Shelf]:
+    base = call.base
+    item, quantity = read_item(call.given)
+    return item, quantity, call.state.markets.at(base).shelves[item.id]
 
 
 def _preview(verb: str, item: Item, quantity: int, price: int) -> Intent:
@@ -51,9 +49,9 @@ def _preview(verb: str, item: Item, quantity: int, price: int) -> Intent:
     return Intent(arguments, preview)
 
 
-def _prepare_buy(state: State, player: Player, given: Json) -> Intent:
-    item, quantity, shelf = _read_trade(state, player, given)
-    _check_buy(player, item, shelf, quantity)
+def _prepare_buy(call: Call) -> Intent:
+    item, quantity, shelf = _read_trade(call)
+    _check_buy(call.player, item, shelf, quantity)
     return _preview("Buying", item, quantity, shelf.asked)
 
 
@@ -69,13 +67,13 @@ def _check_buy(player: Player, item: Item, shelf: Shelf, quantity: int) -> int:
     return count
 
 
-def _finish_buy(state: State, player: Player, given: Json) -> list[Event]:
-    item, quantity, shelf = _read_trade(state, player, given)
-    count = _check_buy(player, item, shelf, quantity)
+def _finish_buy(call: Call) -> list[Event]:
+    item, quantity, shelf = _read_trade(call)
+    count = _check_buy(call.player, item, shelf, quantity)
     cost = count * shelf.asked
     shelf.stock -= count
-    player.spend(cost)
-    player.ship.load(item.id, count)
+    call.player.spend(cost)
+    call.player.ship.load(item.id, count)
     data = {
         "action": "buy",
         "item": item.name,
@@ -85,15 +83,15 @@ def _finish_buy(state: State, player: Player, given: Json) -> list[Event]:
         **({"unfilled": quantity - count} if count < quantity else {}),
         "delivered_to_cargo": count,
         "fills": [_fill(count, shelf.asked)],
-        **_count_trade(state, player, cost),
+        **_count_trade(call, cost),
         "message": f"Bought {count} {item.name} for {cost}cr.",
     }
     return [Event(data)]
 
 
-def _prepare_sell(state: State, player: Player, given: Json) -> Intent:
-    item, quantity, shelf = _read_trade(state, player, given)
-    have = player.ship.cargo.get(item.id, 0)
+def _prepare_sell(call: Call) -> Intent:
+    item, quantity, shelf = _read_trade(call)
+    have = call.hold().get(item.id, 0)
     if have < quantity:
         raise GameError(
             "insufficient_items",
@@ -103,16 +101,16 @@ def _prepare_sell(state: State, player: Player, given: Json) -> Intent:
     return _preview("Selling", item, quantity, shelf.paid)
 
 
-def _finish_sell(state: State, player: Player, given: Json) -> list[Event]:
-    item, quantity, shelf = _read_trade(state, player, given)
+def _finish_sell(call: Call) -> list[Event]:
+    item, quantity, shelf = _read_trade(call)
     count = min(quantity, shelf.wanted)
     earned = count * shelf.paid
     left = quantity - count
     if count:
         shelf.wanted -= count
         shelf.stock += count
-        player.ship.load(item.id, -count)
-        player.earn(earned)
+        call.player.ship.load(item.id, -count)
+        call.player.earn(earned)
     note = f" {left} unsold (no buyers)." if left else ""
     data = {
         "action": "sell",
@@ -122,7 +120,7 @@ def _finish_sell(state: State, player: Player, given: Json) -> list[Event]:
         "total_earned": earned,
         **({"unsold": left} if left else {}),
         "fills": [_fill(count, shelf.paid)] if count else [],
-        **_count_trade(state, player, earned),
+        **_count_trade(call, earned),
         "message": f"Sold {count} {item.name} for {earned}cr.{note}",
     }
     return [Event(data)]
@@ -137,19 +135,18 @@ def _fill(count: int, price: int) -> Json:
     }
 
 
-def _count_trade(state: State, player: Player, worth: int) -> Json:
-    if player.docked_at:
-        state.markets.touch(player.docked_at)
+def _count_trade(call: Call, worth: int) -> Json:
+    call.state.markets.touch(call.base.id)
     if not worth:
         return {"level_up": False}
     xp = 1 + worth // 50
-    player.stats["trades_completed"] += 1
-    return {"level_up": teach(state, player, "trading", xp), "xp_gained": xp}
+    call.player.stats["trades_completed"] += 1
+    return {"level_up": call.teach("trading", xp), "xp_gained": xp}
 
 
-def _prepare_refuel(state: State, player: Player, given: Json) -> Intent:
-    missing = player.ship.build.fuel - player.ship.fuel
-    if not missing:
+def _prepare_refuel(call: Call) -> Intent:
+    player = call.player
+    if player.ship.fuel == player.ship.build.fuel:
         raise GameError("fuel_full", "Fuel tank is already full")
     if player.docked_at:
         check_credits(player, FUEL_PRICE)
@@ -164,11 +161,11 @@ def _prepare_refuel(state: State, player: Player, given: Json) -> Intent:
     return Intent({"source": source}, {"source": source, "message": "Refueling..."})
 
 
-def _finish_refuel(state: State, player: Player, given: Json) -> list[Event]:
-    ship = player.ship
+def _finish_refuel(call: Call) -> list[Event]:
+    player, ship, source = call.player, call.player.ship, call.given["source"]
     missing = ship.build.fuel - ship.fuel
-    data: Json = {"action": "refuel", "source": given["source"]}
-    if given["source"] == "station":
+    data: Json = {"action": "refuel", "source": source}
+    if source == "station":
         added = min(missing, player.credits // FUEL_PRICE)
         player.spend(added * FUEL_PRICE)
         data |= {"fuel": added, "cost": added * FUEL_PRICE}
@@ -182,17 +179,16 @@ def _finish_refuel(state: State, player: Player, given: Json) -> list[Event]:
     return [Event(data | {"fuel_now": ship.fuel, "fuel_max": ship.build.fuel})]
 
 
-def _prepare_repair(state: State, player: Player, given: Json) -> Intent:
-    if not player.docked_at:
-        raise not_docked_here()
-    if player.ship.hull >= player.ship.build.hull:
+def _prepare_repair(call: Call) -> Intent:
+    _ = call.base  # refuses where there is none
+    if call.player.ship.hull >= call.player.ship.build.hull:
         raise GameError("hull_full", "Hull is already at full strength")
-    check_credits(player, HULL_PRICE)
+    check_credits(call.player, HULL_PRICE)
     return Intent({}, {"message": "Repairing..."})
 
 
-def _finish_repair(state: State, player: Player, given: Json) -> list[Event]:
-    ship = player.ship
+def _finish_repair(call: Call) -> list[Event]:
+    player, ship = call.player, call.player.ship
     repaired = min(ship.build.hull - ship.hull, player.credits // HULL_PRICE)
     player.spend(repaired * HULL_PRICE)
     ship.hull += repaired

@@ -3,5 +3,3 @@
 A row says what an action needs, costs, moves, changes and teaches (`row`); a few lines
 of Python stand beside it where a row alone cannot say it.
 """
-
-from __future__ import annotations

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import DOCKED, Call, act, ask, one, teach
-from sandbox.game.config import GameError, Json, fields, not_docked_here, rfc3339
+from sandbox.game.actions.action import DOCKED, Call, act, ask, one
+from sandbox.game.config import GameError, Json, format_time, make_view, not_docked_here
 from sandbox.game.world.catalogue import ITEMS, TEMPLATES, Template
 from sandbox.game.world.models import Mission
 
 MOST_ACTIVE = 5
 LASTS_TICKS = 600
-_OFFER = fields("mission_id=id template_id=id title description type")
-_ACTIVE = fields("template_id=id title type description")
-_TAKEN = fields("template_id=id title type")
+_OFFER = make_view("mission_id=id template_id=id title description type")
+_ACTIVE = make_view("template_id=id title type description")
+_TAKEN = make_view("template_id=id title type")
 
 
 def _list_offers(call: Call) -> list[Template]:
@@ -119,15 +119,15 @@ def _accept(call: Call) -> Json:
         "message": f"Mission accepted: {template.title}",
         "mission_id": mission.id,
         **_TAKEN(template),
-        "expires_at": rfc3339(state.sources.now_ns() + lasts),
+        "expires_at": format_time(state.sources.now_ns() + lasts),
     }
 
 
 def _complete(call: Call) -> Json:
     mission, template = call.thing, TEMPLATES[call.thing.template_id]
     call.player.missions.remove(mission)
-    call.player.completed[template.id] = call.now()
-    teach(call.state, call.player, template.skill, template.xp)
+    call.player.completed[template.id] = call.state.now
+    call.teach(template.skill, template.xp)
     return {
         "message": f"Mission complete: {template.title}",
         "mission_id": mission.id,

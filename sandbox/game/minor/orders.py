@@ -10,26 +10,25 @@ from sandbox.game.actions.action import (
     Takes,
     act,
     ask,
-    named_item,
-    positive,
+    read_item,
+    read_positive,
 )
-from sandbox.game.config import GameError, Json, fields
+from sandbox.game.config import GameError, Json, make_view
 from sandbox.game.state import State
 from sandbox.game.tool import MOST_QUANTITY, Parameter, text
-from sandbox.game.views import offers_view
+from sandbox.game.views import view_offers
 from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.models import Order
 
+# By item and side.
 Offers = dict[tuple[str, str], list[Json]]
-"""By item and side."""
-
-_NAMES = fields("order_id=id order_type=side side item_id")
-_PRICES = fields("price_each quantity remaining")
+_NAMES = make_view("order_id=id order_type=side side item_id")
+_PRICES = make_view("price_each quantity remaining")
 MOST_ORDERS = 20
 TAKEN_AFTER_TICKS = 5
 
 
-def offers_of(state: State, base_id: str, me: str) -> Offers:
+def list_offers(state: State, base_id: str, me: str) -> Offers:
     """What captains offer, as the market lists it."""
     found: Offers = {}
     for order in state.orders.values():
@@ -68,12 +67,12 @@ def _view_orders(call: Call) -> Json:
 
 
 def _get_listings(call: Call) -> Json:
-    listed = offers_view(call.state.markets.at(call.base))
+    listed = view_offers(call.state.markets.at(call.base))
     return {"base_id": call.base.id, "listings": listed, "count": len(listed)}
 
 
 def _estimate_purchase(call: Call) -> Json:
-    item, quantity = named_item(call.given)
+    item, quantity = read_item(call.given)
     shelf = call.state.markets.at(call.base).shelves[item.id]
     count = min(quantity, shelf.stock)
     return {
@@ -88,7 +87,7 @@ def _estimate_purchase(call: Call) -> Json:
 
 def _worth(call: Call) -> int:
     (quantity,) = call.goods().values()
-    return positive(call.given, "price_each") * quantity
+    return read_positive(call.given, "price_each") * quantity
 
 
 def _fee(call: Call) -> int:
@@ -113,7 +112,7 @@ def _open(call: Call, side: str) -> Json:
         quantity=quantity,
         remaining=quantity,
         fee=_fee(call),
-        created_at=call.now(),
+        created_at=call.state.now,
     )
     call.state.orders[order.id] = order
     call.schedule(TAKEN_AFTER_TICKS, "market_update", order.id, quantity)
@@ -131,7 +130,7 @@ def _find_own(call: Call) -> Order:
 
 def _price_rise(call: Call) -> int:
     """What a new price costs more; less than nothing where it costs less."""
-    order, price = call.thing, positive(call.given, "new_price")
+    order, price = call.thing, read_positive(call.given, "new_price")
     return (price - order.price_each) * order.remaining if order.side == "buy" else 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from sandbox.game.actions.action import Call, Takes, act, ask, one
-from sandbox.game.config import GameError, Json, fields
+from sandbox.game.config import GameError, Json, make_view
 from sandbox.game.sessions import Event
 from sandbox.game.tool import Parameter, text
 from sandbox.game.world.models import Faction, Note, Player, Thread
@@ -17,10 +17,10 @@ MOST_THREADS = 50
 LONGEST_STATUS = 100
 LONGEST_TEXT = 10_000
 LEADER, MEMBER = "leader", "member"
-_NOTE_VIEW = fields("note_id=id title content")
-_NOTE_LINE = fields("note_id=id title created_at")
-_FACTION = fields("faction_id=id name tag")
-_THREAD_LINE = fields("thread_id=id title author created_at")
+_NOTE_VIEW = make_view("note_id=id title content")
+_NOTE_LINE = make_view("note_id=id title created_at")
+_FACTION = make_view("faction_id=id name tag")
+_THREAD_LINE = make_view("thread_id=id title author created_at")
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
 
 
@@ -42,7 +42,7 @@ def _chat(call: Call) -> Json:
         "sender_id": call.player.id,
         "sender": call.player.username,
         "content": content,
-        "timestamp": call.now(),
+        "timestamp": call.state.now,
     }
     if channel == "local":
         message["system_id"] = call.player.system_id
@@ -242,7 +242,7 @@ def _create_note(call: Call) -> Json:
     if len(call.player.notes) >= MOST_NOTES:
         raise GameError("too_many_notes", f"At most {MOST_NOTES} notes.")
     title, content = call.given["title"], call.given["content"]
-    note = Note(call.token(), title, content, call.now())
+    note = Note(call.token(), title, content, call.state.now)
     call.player.notes.append(note)
     return {"message": "Note created", "note_id": note.id, "title": note.title}
 
@@ -268,7 +268,7 @@ def _get_notes(call: Call) -> Json:
 
 def _forum_create_thread(call: Call) -> Json:
     token, me = call.token(), call.player.username
-    thread = Thread(token, call.given["title"], me, call.now())
+    thread = Thread(token, call.given["title"], me, call.state.now)
     threads = call.state.threads
     threads[thread.id] = thread
     while len(threads) > MOST_THREADS:
@@ -278,7 +278,7 @@ def _forum_create_thread(call: Call) -> Json:
 
 def _post(call: Call, thread: Thread) -> Json:
     post = {"author": call.player.username, "content": call.given["content"]}
-    thread.posts.append(post | {"created_at": call.now()})
+    thread.posts.append(post | {"created_at": call.state.now})
     return {"message": "Reply posted", "thread_id": thread.id}
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sandbox.game.actions.action import GOODS, Call, Move, Takes, act, ask, one
-from sandbox.game.actions.damage import LASTS_TICKS, die, leave_wreck
-from sandbox.game.config import GameError, Json, fields, rfc3339
-from sandbox.game.views import brief_goods_view
+from sandbox.game.actions.combat import LASTS_TICKS, kill, leave_wreck
+from sandbox.game.config import GameError, Json, format_time, make_view
+from sandbox.game.views import view_goods_briefly
 from sandbox.game.world.models import Drone, Goods, Wreck
 from sandbox.game.world.places import Deposit
 
@@ -15,9 +15,9 @@ MOST_DRONES = 3
 DIGS_TICKS = 5
 _DRONE = "mining_drone"
 _NS = 1_000_000_000
-_WRECK_VIEW = fields("id type poi_id system_id victim_id victim_name ship_class")
+_WRECK_VIEW = make_view("id type poi_id system_id victim_id victim_name ship_class")
 _WRECK = one("wreck_id", "The wreck's ID, from get_wrecks")
-_DRONE_VIEW = fields("drone_id=id poi_id resource_id mined")
+_DRONE_VIEW = make_view("drone_id=id poi_id resource_id mined")
 
 
 def _get_wrecks(call: Call) -> Json:
@@ -26,11 +26,11 @@ def _get_wrecks(call: Call) -> Json:
     wrecks = [
         {
             **_WRECK_VIEW(wreck),
-            "cargo": brief_goods_view(wreck.cargo),
+            "cargo": view_goods_briefly(wreck.cargo),
             "modules": [],
             "salvage_value": 0,
-            "created_at": rfc3339(wreck.created_ns),
-            "expires_at": rfc3339(wreck.created_ns + lasts_ns),
+            "created_at": format_time(wreck.created_ns),
+            "expires_at": format_time(wreck.created_ns + lasts_ns),
             "expire_tick": wreck.expire_tick,
         }
         for wreck in call.state.wrecks.values()
@@ -80,7 +80,7 @@ def _throw(call: Call) -> None:
 
 def _blow_up(call: Call) -> None:
     me = call.player
-    die(call.state, me, me.id, me.username, "self_destruct")
+    kill(call.state, me, me.id, me.username, "self_destruct")
 
 
 def _remove(call: Call) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sandbox.game.actions.action import Call, Move, Takes, act, ask, one
-from sandbox.game.actions.damage import new_ship, opponents
+from sandbox.game.actions.combat import list_opponents, new_ship
 from sandbox.game.actions.station import CELL_FUEL
-from sandbox.game.config import GameError, Json, fields
+from sandbox.game.config import GameError, Json, make_view
 from sandbox.game.tool import ITEM, MOST_QUANTITY, Parameter
-from sandbox.game.views import class_view
+from sandbox.game.views import view_class
 from sandbox.game.world import catalogue
 from sandbox.game.world.models import Goods, Module, Ship
 
@@ -15,12 +15,12 @@ MOST_SHIPS = 5
 YARD_TICKS = 5
 KIT_HULL = 25
 LONGEST_NAME = 40
-_OPPONENT = fields("player_id=id username")
+_OPPONENT = make_view("player_id=id username")
 
 
 def _get_ships(call: Call) -> Json:
     builds = [
-        class_view(each)
+        view_class(each)
         for each in catalogue.SHIP_CLASSES.values()
         if each != catalogue.STARTER
     ]
@@ -57,7 +57,7 @@ def _ship_view(call: Call, ship: Ship) -> Json:
 
 
 def _get_battle_status(call: Call) -> Json:
-    others = [_OPPONENT(each) for each in opponents(call.state, call.player)]
+    others = [_OPPONENT(each) for each in list_opponents(call.state, call.player)]
     return {"in_battle": bool(others), "opponents": others}
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from sandbox.game.actions.action import DOCKED, GOODS, Call, Move, Takes, act, ask, one
-from sandbox.game.config import GameError, Json, fields
+from sandbox.game.config import GameError, Json, make_view
 from sandbox.game.tool import MOST_QUANTITY, Parameter, text
-from sandbox.game.views import brief_goods_view, goods_view
+from sandbox.game.views import view_goods, view_goods_briefly
 from sandbox.game.world.catalogue import ITEMS
-from sandbox.game.world.models import Goods, Player, Trade, add_goods, size_of
+from sandbox.game.world.models import Goods, Player, Trade, add_goods, measure_goods
 
 LEAST_VALUE = 200
-_KEPT_SHIP = fields("ship_id=id class_id class_name=build.name")
-_OFFER = fields("trade_id=id offerer_id offerer_name target_id")
+_KEPT_SHIP = make_view("ship_id=id class_id class_name=build.name")
+_OFFER = make_view("trade_id=id offerer_id offerer_name target_id")
 _AMOUNT = Takes(
     (Parameter("amount", "integer", "How many credits", own_error=True,
                most=MOST_QUANTITY),), {"amount": 100},
@@ -23,7 +23,7 @@ def _view_storage(call: Call) -> Json:
     return {
         "base_id": base.id,
         "credits": player.saved_credits.get(base.id, 0),
-        "items": goods_view(player.stores.get(base.id, {})),
+        "items": view_goods(player.stores.get(base.id, {})),
         "ships": [
             {
                 **_KEPT_SHIP(ship),
@@ -75,8 +75,7 @@ STORAGE = (
 
 
 def _find_recipient(call: Call) -> Player:
-    name = call.given["recipient"].strip().casefold()
-    other = call.state.players.get(call.state.usernames.get(name, ""))
+    other = call.state.find_player(call.given["recipient"].strip())
     if other is None or other is call.player:
         raise GameError("invalid_target", "No such captain.")
     return other
@@ -176,9 +175,9 @@ def _offer(call: Call) -> Json:
 def _trade_view(trade: Trade) -> Json:
     return {
         **_OFFER(trade),
-        "offer_items": brief_goods_view(trade.offer_items),
+        "offer_items": view_goods_briefly(trade.offer_items),
         "offer_credits": trade.offer_credits,
-        "request_items": brief_goods_view(trade.request_items),
+        "request_items": view_goods_briefly(trade.request_items),
         "request_credits": trade.request_credits,
     }
 
@@ -255,7 +254,7 @@ TRADES = (
         where="dock", names=_find_acceptable,
         unless=((lambda call: _offerer(call).credits < call.thing.offer_credits,
                  "insufficient_credits", "The other captain has not enough credits."),
-                (lambda call: size_of(call.thing.request_items)
+                (lambda call: measure_goods(call.thing.request_items)
                  > _offerer(call).ship.cargo_free, "no_cargo_space",
                  "The other captain has no room.")),
         costs=lambda call: call.thing.request_credits,

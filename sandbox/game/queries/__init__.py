@@ -1,3 +1,1 @@
 """What a captain can ask on the usual round, and the captain's log."""
-
-from __future__ import annotations

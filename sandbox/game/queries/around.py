@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from sandbox.game import views
 from sandbox.game.actions.action import DOCKED, Call, Takes, ask, one
 from sandbox.game.actions.space import JUMP_FUEL
-from sandbox.game.config import GameError, Json, fields
-from sandbox.game.minor.orders import Offers, offers_of
+from sandbox.game.config import GameError, Json, make_view
+from sandbox.game.minor.orders import Offers, list_offers
 from sandbox.game.state import State
 from sandbox.game.tool import text
 from sandbox.game.world.catalogue import ITEMS, find_item
@@ -19,8 +19,8 @@ from sandbox.game.world.starmap import Chart
 
 MOST_FOUND = 20
 MOST_NEARBY = 100
-_FOUND = fields("system_id=id name")
-_POI = fields("id name type")
+_FOUND = make_view("system_id=id name position=position.view connections")
+_POI = make_view("id name type position=position.view")
 
 
 def _get_system(call: Call) -> Json:
@@ -31,11 +31,11 @@ def _get_system(call: Call) -> Json:
     if call.state.config.era == "C":
         return _modern_system(call, system)
     return {
-        "system": views.system_view(system, revealed),
+        "system": views.view_system(system, revealed),
         "pois": [
-            views.poi_view(poi, resources=False) for poi in system.known(revealed)
+            views.view_poi(poi, resources=False) for poi in system.known(revealed)
         ],
-        "security_status": views.security(system.police_level),
+        "security_status": views.describe_security(system.police_level),
     }
 
 
@@ -44,7 +44,7 @@ def _modern_system(call: Call, system: System) -> Json:
     state, known = call.state, system.known(call.player.revealed)
     pois = {poi.id: _poi_view(state, poi) for poi in known}
     empire = {"empire": system.empire} if system.empire else {}
-    words = views.security(system.police_level)
+    words = views.describe_security(system.police_level)
     return {
         "action": "get_system",
         "system": {
@@ -67,7 +67,6 @@ def _modern_system(call: Call, system: System) -> Json:
 def _poi_view(state: State, poi: Poi) -> Json:
     view: Json = {
         **_POI(poi),
-        "position": poi.position.view(),
         "has_base": poi.base is not None,
         "online": len(state.players_at(poi.id)) + len(state.npcs_at(poi.id)),
     }
@@ -88,11 +87,11 @@ def _get_poi(call: Call) -> Json:
     poi = call.state.world.pois[call.player.poi_id]
     base = None
     if poi.base:
-        base = views.base_view(poi.base, call.state.bases.get(poi.base.id))
-        base["market"] = views.offers_view(call.state.markets.at(poi.base))
-    view: Json = {"poi": views.poi_view(poi), "base": base}
+        base = views.view_base(poi.base, call.state.bases.get(poi.base.id))
+        base["market"] = views.view_offers(call.state.markets.at(poi.base))
+    view: Json = {"poi": views.view_poi(poi), "base": base}
     if poi.deposits:
-        view["resources"] = [views.deposit_view(deposit) for deposit in poi.deposits]
+        view["resources"] = [views.view_deposit(deposit) for deposit in poi.deposits]
     return view
 
 
@@ -122,8 +121,8 @@ def _get_base(call: Call) -> Json:
     base = call.base
     now = call.state.bases.get(base.id)
     return {
-        "base": views.base_view(base, now),
-        "condition": views.condition_view(base, now),
+        "base": views.view_base(base, now),
+        "condition": views.view_condition(base, now),
     }
 
 
@@ -134,13 +133,13 @@ def _get_nearby(call: Call) -> Json:
     here = [one for one in state.players_at(poi_id) if one.id != call.player.id]
     seen = [one for one in here if not one.looks.cloaked]
     nearby = [
-        views.player_nearby(one, state.faction_of(one))
+        views.view_player_nearby(one, state.faction_of(one))
         for one in seen
         if not one.looks.anonymous
     ]
-    nearby += [views.npc_nearby(npc) for npc in call.state.npcs_at(poi_id)]
+    nearby += [views.view_npc(npc) for npc in call.state.npcs_at(poi_id)]
     nearby = nearby[:MOST_NEARBY]
-    pirates = [views.pirate_nearby(pirate) for pirate in call.state.pirates_at(poi_id)]
+    pirates = [views.view_pirate(pirate) for pirate in call.state.pirates_at(poi_id)]
     return {
         "nearby": nearby,
         # Who is anonymous counts, without a name.
@@ -154,7 +153,7 @@ def _get_nearby(call: Call) -> Json:
 def _view_market(call: Call) -> Json:
     base = call.base
     shelves = call.state.markets.at(base).shelves
-    offers = offers_of(call.state, base.id, call.player.id)
+    offers = list_offers(call.state, base.id, call.player.id)
     if given := call.given.get("item_id"):
         item = find_item(given)
         shelves = {item.id: shelves[item.id]}
@@ -214,14 +213,7 @@ def _search_systems(call: Call) -> Json:
     ]
     return {
         "query": query,
-        "systems": [
-            {
-                **_FOUND(star),
-                "position": star.position.view(),
-                "connections": list(star.connections),
-            }
-            for star in found[:MOST_FOUND]
-        ],
+        "systems": [_FOUND(star) for star in found[:MOST_FOUND]],
         "total_found": len(found),
         "message": f"Found {len(found)} system(s)",
     }
@@ -230,7 +222,7 @@ def _search_systems(call: Call) -> Json:
 def _find_route(call: Call) -> Json:
     systems = call.state.world.systems
     target = call.state.world.find_system(call.given["target_system"]).id
-    way = shortest_route(systems, call.player.system_id, target)
+    way = find_path(systems, call.player.system_id, target)
     jumps = len(way) - 1
     return {
         "target_system": target,
@@ -248,7 +240,7 @@ def _find_route(call: Call) -> Json:
     }
 
 
-def shortest_route(systems: Mapping[str, System], start: str, target: str) -> list[str]:
+def find_path(systems: Mapping[str, System], start: str, target: str) -> list[str]:
     """Give the systems of a way with the fewest jumps, both ends included."""
     came_from = {start: start}
     waiting = deque([start])

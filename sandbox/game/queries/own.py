@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from sandbox.game import views
 from sandbox.game.actions.action import Call, Takes, ask
-from sandbox.game.config import GameError, Json, fields, plain
+from sandbox.game.config import GameError, Json, make_view
 from sandbox.game.tool import Parameter, text
 from sandbox.game.world import catalogue
 from sandbox.game.world.models import LogEntry
 
 MOST_ENTRIES = 20
 LONGEST_ENTRY = 100_000
-_SKILL = fields("id name description category")
+_SKILL = make_view("id name description category")
 _UNLISTED = {"required": False, "listed": False}
 
 
 def _get_status(call: Call) -> Json:
     return {
-        "player": views.player_view(call.player, call.state.faction_of(call.player)),
-        "ship": views.ship_view(call.player.ship),
-        "modules": [views.module_view(module) for module in call.player.ship.modules],
+        "player": views.view_player(call.player, call.state.faction_of(call.player)),
+        "ship": views.view_ship(call.player.ship),
+        "modules": [views.view_module(module) for module in call.player.ship.modules],
     }
 
 
 def _get_ship(call: Call) -> Json:
     ship = call.player.ship
     return {
-        "ship": views.ship_view(ship),
-        "class": views.class_view(ship.build),
-        "modules": [views.module_view(module) for module in ship.modules],
+        "ship": views.view_ship(ship),
+        "class": views.view_class(ship.build),
+        "modules": [views.view_module(module) for module in ship.modules],
         "cargo_used": ship.cargo_used,
         "cargo_max": ship.build.cargo,
     }
@@ -37,7 +37,7 @@ def _get_ship(call: Call) -> Json:
 def _get_cargo(call: Call) -> Json:
     ship = call.player.ship
     return {
-        "cargo": views.goods_view(ship.cargo),
+        "cargo": views.view_goods(ship.cargo),
         "used": ship.cargo_used,
         "capacity": ship.build.cargo,
         "available": ship.cargo_free,
@@ -103,7 +103,7 @@ def _add_to_log(call: Call) -> Json:
             "Log entry cannot be empty. "
             "Use the 'entry' parameter to provide your log text.",
         )
-    entry = LogEntry(words, plain(call.state.sources.now_ns()))
+    entry = LogEntry(words, call.state.plain_now)
     call.player.log.insert(0, entry)
     del call.player.log[MOST_ENTRIES:]
     message = "Log entry added successfully"
@@ -115,7 +115,7 @@ def _list_log(call: Call) -> Json:
     log = call.player.log
     totals = {"total_count": len(log), "max_entries": MOST_ENTRIES}
     if call.state.config.era != "C":
-        return {"entries": views.log_view(log), **totals}
+        return {"entries": views.view_log(log), **totals}
     index = call.given.get("index", 0)
     return {
         "entry": _get_entry(log, index) if log or index else None,
@@ -127,7 +127,7 @@ def _list_log(call: Call) -> Json:
 
 
 def _get_entry(log: list[LogEntry], index: int) -> Json:
-    entries = views.log_view(log)
+    entries = views.view_log(log)
     if not 0 <= index < len(entries):
         raise GameError(
             "invalid_index",

@@ -1,3 +1,1 @@
 """The world and those who live in it, before anything happens."""
-
-from __future__ import annotations

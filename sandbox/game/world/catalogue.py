@@ -75,8 +75,8 @@ MODULES: dict[str, dict[str, Any]] = {
         "damage_type": "kinetic", "magazine_size": 20,
     },
 }  # fmt: skip
+# What a weapon is loaded with.
 AMMUNITION = {"weapon_cannon_1": "cannon_rounds"}
-"""What a weapon is loaded with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +166,7 @@ _STAGES = ("Theory", "Practice", "Mastery")
 _TOPICS = ("Armour", "Drives", "Alloys", "Sensors", "Logistics", "Salvage")
 
 
+# Skills that are listed but cannot be trained in this game.
 _UNTAUGHT = [
     SkillKind(
         f"{area}_{topic}_{stage}".lower(),
@@ -180,8 +181,6 @@ _UNTAUGHT = [
     for topic in _TOPICS
     for step, stage in enumerate(_STAGES)
 ]
-"""Skills that are listed but cannot be trained in this game."""
-
 SKILLS = {one.id: one for one in (*_PLAYED, *_UNTAUGHT)}
 
 

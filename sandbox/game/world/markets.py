@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sandbox.game.config import dice
+from sandbox.game.config import make_dice
 from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.places import Base
 
 _DEMAND = 4000
+# How long a price holds, in ticks.
 PRICE_TICKS = 60
-"""How long a price holds, in ticks."""
-
 _SWING = 0.15
 _TRADE_CHANCE = 0.2
 _CAPITAL_BASE = "sol_base"
@@ -79,7 +78,7 @@ class Markets:
         if market.period != period:
             market.period = period
             for item_id, shelf in market.shelves.items():
-                rng = dice(self.seed, "price", base.id, item_id, period)
+                rng = make_dice(self.seed, "price", base.id, item_id, period)
                 shelf.reprice(rng.uniform(1 - _SWING, 1 + _SWING))
         return market
 
@@ -99,7 +98,7 @@ class Markets:
                 self._touched.discard(base_id)
 
     def _trade(self, market: Market) -> None:
-        rng = dice(self.seed, "trade", market.base_id, self.tick)
+        rng = make_dice(self.seed, "trade", market.base_id, self.tick)
         if rng.random() >= _TRADE_CHANCE:
             return
         shelf = market.shelves[rng.choice(list(market.shelves))]
@@ -116,7 +115,7 @@ class Markets:
 
 
 def _make(seed: int, base: Base) -> Market:
-    rng = dice(seed, "market", base.id)
+    rng = make_dice(seed, "market", base.id)
     shelves: dict[str, Shelf] = {}
     for item in ITEMS.values():
         factor = 1.0 if base.id == _CAPITAL_BASE else rng.uniform(0.8, 1.3)

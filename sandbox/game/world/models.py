@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from sandbox.game.config import Json
 from sandbox.game.world import catalogue
 
+# Numbers of things by item.
 Goods = dict[str, int]
-"""Numbers of things by item."""
 
 
-def size_of(goods: Mapping[str, int]) -> int:
+def measure_goods(goods: Mapping[str, int]) -> int:
     return sum(catalogue.ITEMS[name].size * count for name, count in goods.items())
 
 
@@ -157,7 +157,7 @@ class Ship:
 
     @property
     def cargo_used(self) -> int:
-        return size_of(self.cargo)
+        return measure_goods(self.cargo)
 
     @property
     def cargo_free(self) -> int:
@@ -284,10 +284,8 @@ class Player:
     @property
     def in_transit(self) -> bool:
         """Is the ship under way, that is at no place at all?"""
-        pending = self.pending
-        return (
-            pending is not None and pending.begun and pending.tool in ("travel", "jump")
-        )
+        flight = self.pending
+        return bool(flight and flight.begun and flight.tool in ("travel", "jump"))
 
     def earn(self, amount: int) -> None:
         self.credits += amount
@@ -305,10 +303,8 @@ class Player:
         if level >= catalogue.MAX_LEVEL:
             return False
         skill.xp += xp
-        while skill.level < catalogue.MAX_LEVEL and skill.xp >= catalogue.xp_needed(
-            skill.level
-        ):
-            skill.xp -= catalogue.xp_needed(skill.level)
+        while 0 < (needed := catalogue.xp_needed(skill.level)) <= skill.xp:
+            skill.xp -= needed
             skill.level += 1
         if skill.level >= catalogue.MAX_LEVEL:
             skill.xp = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from sandbox.game.config import dice, hex_id
+from sandbox.game.config import make_dice, make_hex_id
 from sandbox.game.world.places import World
 
 _MOVE_CHANCE = 0.04
@@ -75,10 +75,14 @@ class Pirate:
     def alive(self) -> bool:
         return self.hull > 0
 
+    @property
+    def is_boss(self) -> bool:
+        return self.tier == "boss"
+
 
 def make_npcs(world: World, seed: int) -> dict[str, Npc]:
     """Put half of the captains to the capitals, the rest anywhere in the empires."""
-    rng = dice(seed, "npcs")
+    rng = make_dice(seed, "npcs")
     capitals = _places(world, least_police=100)
     empires = _places(world, least_police=1)
     count = min(_MOST, max(6, len(world.systems) // 8))
@@ -86,7 +90,7 @@ def make_npcs(world: World, seed: int) -> dict[str, Npc]:
     for number in range(count):
         name = _NAMES[number % len(_NAMES)]
         npc = Npc(
-            id=hex_id(seed, "npc", number),
+            id=make_hex_id(seed, "npc", number),
             username=name if number < len(_NAMES) else f"{name} {number}",
             ship_class=rng.choice(_CLASSES),
             clan_tag=rng.choice(("", "", "ORBK", "DUKE")),
@@ -109,21 +113,23 @@ def _places(world: World, least_police: int) -> list[str]:
 
 def make_pirates(world: World, seed: int) -> dict[str, Pirate]:
     """Put two pirates into every stronghold."""
-    pirates: dict[str, Pirate] = {}
-    for star in world.systems.values():
-        if not star.stronghold:
-            continue
-        for index, (name, tier) in enumerate(_PIRATES):
-            hull, shield = TIERS[tier].hull, TIERS[tier].shield
-            pirate_id = f"pirate_{hex_id(seed, star.id, index)[:6]}"
-            poi_id = star.known()[index % len(star.known())].id
-            pirates[pirate_id] = Pirate(
-                pirate_id, name, tier, hull, shield, hull, shield, poi_id
-            )
-    return pirates
+    pirates = (
+        make_pirate(name, tier, known[index % len(known)].id, seed, star.id, index)
+        for star in world.systems.values()
+        if star.stronghold and (known := star.known())
+        for index, (name, tier) in enumerate(_PIRATES)
+    )
+    return {pirate.id: pirate for pirate in pirates}
 
 
-def wander(npc: Npc, world: World, rng: Random) -> str | None:
+def make_pirate(name: str, tier: str, poi_id: str, *occasion: object) -> Pirate:
+    """Make a pirate whose id follows from the occasion; KeyError for the tier."""
+    hull, shield = TIERS[tier].hull, TIERS[tier].shield
+    pirate_id = f"pirate_{make_hex_id(*occasion)[:6]}"
+    return Pirate(pirate_id, name, tier, hull, shield, hull, shield, poi_id)
+
+
+def choose_goal(npc: Npc, world: World, rng: Random) -> str | None:
     """Decide where a captain goes this tick; None means that he stays."""
     if rng.random() >= _MOVE_CHANCE:
         return None

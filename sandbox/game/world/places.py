@@ -19,6 +19,7 @@ class Position:
     def distance(self, other: Position) -> float:
         return math.hypot(self.x - other.x, self.y - other.y)
 
+    @property
     def view(self) -> dict[str, float]:
         return asdict(self)
 

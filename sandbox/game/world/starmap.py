@@ -17,7 +17,7 @@ _SPACING = 222.0  # half the usual distance of neighbours
 _CLOSEST = 120.0
 
 
-def scatter(count: int, taken: list[Position], rng: Random) -> list[Position]:
+def scatter_points(count: int, taken: list[Position], rng: Random) -> list[Position]:
     """Find `count` free points in a disc whose size follows from the number of stars."""
     radius = _SPACING * math.sqrt(count + len(taken))
     points: list[Position] = []
@@ -28,7 +28,7 @@ def scatter(count: int, taken: list[Position], rng: Random) -> list[Position]:
     return points
 
 
-def around(centre: Position, taken: list[Position], rng: Random) -> Position:
+def place_near(centre: Position, taken: list[Position], rng: Random) -> Position:
     """Find a free point near a capital."""
     return _free(centre, rng.uniform(250, 1300), rng.random() * math.tau, taken)
 
@@ -47,7 +47,7 @@ def _free(
         reach += _CLOSEST
 
 
-def connect(points: list[Position], rng: Random) -> list[set[int]]:
+def connect_points(points: list[Position], rng: Random) -> list[set[int]]:
     """Join the stars: every one reachable, at most 8 connections, about 4.2 each.
 
     A shortest spanning tree makes the map whole (none of its points has more than
@@ -134,7 +134,7 @@ def _halves(star: System) -> tuple[str, str]:
     before: Json = {
         "system_id": star.id,
         "name": star.name,
-        "position": star.position.view(),
+        "position": star.position.view,
         "connections": star.connections,
         **empire,
         "poi_count": len(star.known()),

@@ -7,9 +7,18 @@ from collections.abc import Iterable
 from itertools import islice
 from random import Random
 
-from sandbox.game.config import dice
-from sandbox.game.world import places
-from sandbox.game.world.starmap import around, connect, scatter
+from sandbox.game.config import make_dice
+from sandbox.game.world.places import (
+    CAPITALS,
+    Base,
+    Capital,
+    Deposit,
+    Poi,
+    Position,
+    System,
+    World,
+)
+from sandbox.game.world.starmap import connect_points, place_near, scatter_points
 
 _NUMERALS = ("I", "II", "III", "IV", "V", "VI")
 _SERVICES = (
@@ -34,24 +43,14 @@ _ICES = (("ice_water", 85), ("ice_nitrogen", 40))
 _PLENTY = 100_000
 
 
-def _furnish_capital(
-    system: places.System, capital: places.Capital, rng: Random
-) -> None:
+def _furnish_capital(system: System, capital: Capital) -> None:
     """Give a capital its own places, with a rich belt one tick from the station."""
-    _add(
-        system, "sun", f"{system.id}_sun", f"{system.name} Star", places.Position(0, 0)
-    )
     for index, (poi_id, name) in enumerate(capital.planets):
-        _add(
-            system,
-            "planet",
-            poi_id,
-            name,
-            places.Position(0.5 + 0.6 * index, 0.1 * index),
-        )
-    station = _add(system, "station", *capital.station, places.Position(0.8, -0.2))
+        place = Position(0.5 + 0.6 * index, 0.1 * index)
+        _add(system, "planet", poi_id, name, place)
+    station = _add(system, "station", *capital.station, Position(0.8, -0.2))
     station.description = f"The station of {system.name}."
-    station.base = places.Base(
+    station.base = Base(
         id=capital.base[0],
         poi_id=station.id,
         name=capital.base[1],
@@ -61,43 +60,34 @@ def _furnish_capital(
         facilities=_FACILITIES,
         defense_level=100,
     )
-    belt = _add(system, "asteroid_belt", *capital.belt, places.Position(2.8, 0.5))
+    belt = _add(system, "asteroid_belt", *capital.belt, Position(2.8, 0.5))
     belt.description = "Old, wide and far from mined out."
     belt.deposits = _make_deposits(_COMMON, _PLENTY)
-    _add_clouds(system, rng)
 
 
-def _furnish(system: places.System, rng: Random) -> None:
-    _add(
-        system, "sun", f"{system.id}_sun", f"{system.name} Star", places.Position(0, 0)
-    )
+def _furnish(system: System, rng: Random) -> None:
     for index in range(rng.randint(0, 5)):
         name = f"{system.name} {_NUMERALS[index]}"
-        place = places.Position(round(1 + 0.8 * index, 2), round(rng.uniform(-1, 1), 2))
+        place = Position(round(1 + 0.8 * index, 2), round(rng.uniform(-1, 1), 2))
         _add(system, "planet", f"{system.id}_planet_{index + 1}", name, place)
     if rng.random() < 0.6:
         _add_belt(system, rng)
     if system.empire and rng.random() < 0.6:
         _add_town(system, rng)
-    _add_clouds(system, rng)
 
 
-def _add(
-    system: places.System, kind: str, poi_id: str, name: str, place: places.Position
-) -> places.Poi:
-    poi = places.Poi(poi_id, system.id, kind, name, place)
+def _add(system: System, kind: str, poi_id: str, name: str, place: Position) -> Poi:
+    poi = Poi(poi_id, system.id, kind, name, place)
     system.pois.append(poi)
     return poi
 
 
-def _make_deposits(
-    kinds: Iterable[tuple[str, int]], amount: int
-) -> list[places.Deposit]:
-    return [places.Deposit(name, richness, amount, amount) for name, richness in kinds]
+def _make_deposits(kinds: Iterable[tuple[str, int]], amount: int) -> list[Deposit]:
+    return [Deposit(name, richness, amount, amount) for name, richness in kinds]
 
 
-def _add_belt(system: places.System, rng: Random) -> None:
-    place = places.Position(round(rng.uniform(2, 5), 2), round(rng.uniform(-2, 2), 2))
+def _add_belt(system: System, rng: Random) -> None:
+    place = Position(round(rng.uniform(2, 5), 2), round(rng.uniform(-2, 2), 2))
     name = f"{system.name} Belt"
     belt = _add(system, "asteroid_belt", f"{system.id}_belt", name, place)
     belt.deposits = _make_deposits(rng.sample(_COMMON, 3), _PLENTY)
@@ -105,11 +95,11 @@ def _add_belt(system: places.System, rng: Random) -> None:
     belt.deposits += _make_deposits(rare, 3000)
 
 
-def _add_town(system: places.System, rng: Random) -> None:
-    place = places.Position(round(rng.uniform(0.5, 2), 2), round(rng.uniform(-1, 1), 2))
+def _add_town(system: System, rng: Random) -> None:
+    place = Position(round(rng.uniform(0.5, 2), 2), round(rng.uniform(-1, 1), 2))
     name = f"{system.name} Station"
     station = _add(system, "station", f"{system.id}_station", name, place)
-    station.base = places.Base(
+    station.base = Base(
         id=f"{system.id}_base",
         poi_id=station.id,
         name=name,
@@ -121,24 +111,22 @@ def _add_town(system: places.System, rng: Random) -> None:
     )
 
 
-def _add_clouds(system: places.System, rng: Random) -> None:
+def _add_clouds(system: System, rng: Random) -> None:
     for kind, label, stuff in (
         ("gas_cloud", "Gas Cloud", _GASES),
         ("ice_field", "Ice Field", _ICES),
     ):
         if rng.random() < 0.25:
-            place = places.Position(
-                round(rng.uniform(3, 6), 2), round(rng.uniform(-2, 2), 2)
-            )
+            place = Position(round(rng.uniform(3, 6), 2), round(rng.uniform(-2, 2), 2))
             name = f"{system.name} {label}"
             poi = _add(system, kind, f"{system.id}_{kind}", name, place)
             poi.deposits = _make_deposits(stuff, _PLENTY // 2)
 
 
-def _hide(system: places.System, rng: Random) -> None:
+def _hide(system: System, rng: Random) -> None:
     if rng.random() < 0.5:
         return
-    place = places.Position(round(rng.uniform(2, 4), 2), round(rng.uniform(-2, 2), 2))
+    place = Position(round(rng.uniform(2, 4), 2), round(rng.uniform(-2, 2), 2))
     name = f"{system.name} Drift"
     poi = _add(system, "asteroid", f"{system.id}_drift", name, place)
     poi.description = "A lone rock that no chart has."
@@ -161,56 +149,52 @@ _TEMPERS = (
 )  # fmt: skip
 
 
-def make_world(seed: int, systems: int) -> places.World:
+def make_world(seed: int, systems: int) -> World:
     """Make the world that belongs to a seed and a number of systems."""
-    rng = dice(seed, "world", systems)
+    rng = make_dice(seed, "world", systems)
     stars = _empire_systems(systems, rng)
     stars += _wilderness(systems - len(stars), [star.position for star in stars], rng)
-    joined = connect([star.position for star in stars], rng)
+    joined = connect_points([star.position for star in stars], rng)
     for star, others in zip(stars, joined, strict=True):
         star.connections = sorted(stars[index].id for index in others)
     wild = [star for star in stars if not star.empire]
     count = min(_STRONGHOLDS, len(wild), max(1, len(wild) // 10))
     for star in rng.sample(wild, count):
         star.stronghold = True
-    capitals = {capital.system_id: capital for capital in places.CAPITALS}
+    capitals = {capital.system_id: capital for capital in CAPITALS}
     for star in stars:
+        _add(star, "sun", f"{star.id}_sun", f"{star.name} Star", Position(0, 0))
         if star.id in capitals:
-            _furnish_capital(star, capitals[star.id], rng)
+            _furnish_capital(star, capitals[star.id])
         else:
             _furnish(star, rng)
-        _hide(star, dice(seed, "hidden", star.id))
+        _add_clouds(star, rng)
+        _hide(star, make_dice(seed, "hidden", star.id))
     pois = {poi.id: poi for star in stars for poi in star.pois}
     bases = {poi.base.id: poi.base for poi in pois.values() if poi.base}
-    return places.World({star.id: star for star in stars}, pois, bases)
+    return World({star.id: star for star in stars}, pois, bases)
 
 
-def _empire_systems(systems: int, rng: Random) -> list[places.System]:
+def _empire_systems(systems: int, rng: Random) -> list[System]:
     stars = [
-        places.System(
-            one.system_id, one.name, one.position, one.description, one.empire, 100
-        )
-        for one in places.CAPITALS
+        System(one.system_id, one.name, one.position, one.description, one.empire, 100)
+        for one in CAPITALS
     ]
     made = [f"{first} {second}" for first in _FIRST for second in _SECOND]
     rng.shuffle(made)
     names = iter(made)
     # A small world keeps about a third of its systems for the wilderness.
-    towns = min(
-        _TOWNS_EACH, max(1, (systems * 2 // 3 - len(stars)) // len(places.CAPITALS))
-    )
-    for capital in places.CAPITALS:
+    towns = min(_TOWNS_EACH, max(1, (systems * 2 // 3 - len(stars)) // len(CAPITALS)))
+    for capital in CAPITALS:
         more = islice(names, _TOWNS_EACH - len(capital.towns))
         for name in [*capital.towns, *more][:towns]:
-            place = around(capital.position, [star.position for star in stars], rng)
+            place = place_near(capital.position, [star.position for star in stars], rng)
             stars.append(_town(capital, name, place, rng))
     return stars
 
 
-def _town(
-    capital: places.Capital, name: str, place: places.Position, rng: Random
-) -> places.System:
-    return places.System(
+def _town(capital: Capital, name: str, place: Position, rng: Random) -> System:
+    return System(
         id=re.sub(r"[^a-z]+", "_", name.lower().replace("'", "")),
         name=name,
         position=place,
@@ -220,15 +204,13 @@ def _town(
     )
 
 
-def _wilderness(
-    count: int, taken: list[places.Position], rng: Random
-) -> list[places.System]:
+def _wilderness(count: int, taken: list[Position], rng: Random) -> list[System]:
     return [
-        places.System(
+        System(
             id=f"sys_{index:04d}",
             name=f"GSC-{index:04d}",
             position=place,
             description=rng.choice(_TEMPERS) if rng.random() < _NOTED else "",
         )
-        for index, place in enumerate(scatter(count, taken, rng), start=1)
+        for index, place in enumerate(scatter_points(count, taken, rng), start=1)
     ]

@@ -56,7 +56,7 @@ class Rival:
         """Let anything at all happen to her that can."""
         kind = self._chance.choice(sorted(set(HAPPENINGS) - {"pirate_spawn"}))
         with suppress(ValueError):
-            truth.happen(self._sandbox.game, ada.username, kind, {})
+            truth.let_happen(self._sandbox.game, ada.username, kind, {})
 
     def _follow(self, ada: Player) -> None:
         me, state = self.player, self._sandbox.game.state
