@@ -214,7 +214,7 @@ def read_budget_statuses(budgets: Sequence[Budget]) -> list[BudgetStatus]:
     ]
 
 
-def plan_next_try(mysis_id: int) -> datetime:
+def find_next_try(mysis_id: int) -> datetime:
     """When a Mysis that is held tries again: after 00:00 UTC, not all at once."""
     midnight = datetime.combine(today() + timedelta(days=1), time(), UTC)
     return midnight + timedelta(seconds=mysis_id % SPREAD_SECONDS)

@@ -120,7 +120,7 @@ def append(
 
 
 def append_error(mysis_id: int, detail: str, **more: str) -> None:
-    """Append an error of a Mysis that an operator should read, in one sentence."""
+    """Append an error of a Mysis; ``detail`` is one sentence for an operator."""
     append(Kind.ERROR, mysis_id=mysis_id, data={"detail": detail, **more})
 
 
@@ -259,6 +259,7 @@ class Hinter:
             self._thread.join()
 
     def _run(self) -> None:
+        self._database = None
         while True:
             self._wanted.wait()
             if self._closing:

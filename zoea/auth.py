@@ -337,7 +337,7 @@ class BoundedPBKDF2SHA1PasswordHasher(_BoundedHasher, PBKDF2SHA1PasswordHasher):
 
 
 class BoundedArgon2PasswordHasher(_BoundedHasher, Argon2PasswordHasher):
-    """As above; needs argon2-cffi."""
+    """For passwords by Argon2; needs argon2-cffi."""
 
     def verify(self, password: str, encoded: str) -> bool:
         """Compare by the library, which does not encode."""
@@ -347,8 +347,8 @@ class BoundedArgon2PasswordHasher(_BoundedHasher, Argon2PasswordHasher):
 
 
 class BoundedBCryptSHA256PasswordHasher(_BoundedHasher, BCryptSHA256PasswordHasher):
-    """As above; needs bcrypt."""
+    """For passwords by bcrypt; needs that package."""
 
 
 class BoundedScryptPasswordHasher(_BoundedHasher, ScryptPasswordHasher):
-    """As above."""
+    """For passwords by scrypt."""

@@ -20,7 +20,7 @@ from asgiref.sync import ThreadSensitiveContext
 from channels.db import database_sync_to_async
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 
 from agents.mcp_server import Guest, answer_request
 from memory.problems import Problem, find_busy
@@ -71,7 +71,12 @@ def with_mcp(pages: App) -> App:
                 if problem is None:
                     raise
                 document = {"detail": problem.detail, "code": problem.code}
-                refusal = JSONResponse(document, problem.status, problem.headers)
+                refusal = Response(
+                    json.dumps(document),
+                    problem.status,
+                    problem.headers,
+                    media_type="application/json",
+                )
                 await refusal(scope, receive, send)
                 return
             await answer_request(scope, receive, ShapedSend(send), guest)

@@ -42,7 +42,7 @@ NO_ANSWER = "The database does not answer."
 
 
 class Middleware:
-    """Something between the server and the views."""
+    """Keeps what comes next, as every middleware of Django does."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

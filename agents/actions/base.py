@@ -65,7 +65,7 @@ def validate_row(row: Model) -> None:
         row.full_clean()
     except ValidationError as error:
         field, messages = next(iter(error.message_dict.items()))
-        # The one constraint without a field is that on the name in any case.
+        # Of a Mysis, the one constraint without a field is that on its name.
         field = "name" if field == NON_FIELD_ERRORS else field
         raise ActionError(
             f"{field}: {messages[0]}", code="invalid", status=422

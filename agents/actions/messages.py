@@ -88,8 +88,9 @@ def resume_broadcasts() -> None:
 def count_recipients(broadcast: Broadcast) -> int:
     """The number of Myses that have it, or will have it when it is delivered."""
     # The counter first: a delivery in between then counts twice, never not at all.
-    broadcast.refresh_from_db(fields=["mysis", "delivered_to", "deliver_to"])
-    return broadcast.deliveries.count() + _find_left(broadcast).count()
+    row = Broadcast.objects.only("mysis", "delivered_to", "deliver_to")
+    now = row.get(pk=broadcast.pk)
+    return now.deliveries.count() + _find_left(now).count()
 
 
 @transaction.atomic

@@ -212,6 +212,7 @@ class ContextDiff(Schema):
 @difference_router.get(
     "/myses/{reference}/context/diff",
     response=ContextDiff,
+    summary="Compare",
     operation_id="agents_api_difference_compare",
 )
 def compare_strategies(

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from django.conf import settings
 from django.db import connection
 from django.db.models import Case, TextField, Value, When
 from django.db.models.functions import Length
@@ -20,7 +19,7 @@ from django.utils import timezone
 
 from agents.dashboard import map
 from agents.dashboard.shared_results import SharedResults, time_bucket
-from memory.gamestate import clock, facts, sections
+from memory.gamestate import facts, sections
 from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
@@ -34,7 +33,7 @@ from memory.gamestate.facts import Names, collect_names
 from memory.gamestate.types import Snapshot
 from memory.gamestate.values import find_first, format_title, unwrap_content
 from memory.models import AccountClock, GameSnapshot
-from memory.snapshots.reads import read_names
+from memory.snapshots.reads import find_moment, read_names
 
 # Where answers name the system, the point of interest and the base of a ship.
 PLACES = (
@@ -221,21 +220,9 @@ def _select_readable(column: str) -> Case:
 
 
 def load_moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
-    """The present tick of each account."""
-    pace = settings.ZOEA_SECONDS_PER_TICK
-    seen = {
-        row.username: clock.Sighting(row.tick, row.seen_at)
-        for row in AccountClock.objects.filter(username__in=usernames)
-    }
-    return {
-        name: Moment(
-            clock.estimate_tick(seen.get(name), now, pace),
-            now,
-            pace,
-            settings.ZOEA_STATE_AGES,
-        )
-        for name in usernames
-    }
+    """The present of each account, in one query."""
+    clocks = AccountClock.objects.in_bulk(list(usernames))
+    return {name: find_moment(clocks.get(name), now) for name in usernames}
 
 
 def judge_snapshot(snapshot: Snapshot, moment: Moment, names: Names) -> Confidence:

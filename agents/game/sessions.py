@@ -246,7 +246,10 @@ class SessionPool:
         raise AssertionError("unreachable")
 
     async def begin_session(self, mysis_id: int) -> float:
-        """Begin to open a session where there is none: 0, or the seconds to wait."""
+        """Begin to open a session where there is none.
+
+        Returns 0 where it is open or opens now, else the seconds to wait first.
+        """
         url: str = settings.SPACEMOLT_MCP_URL
         if self._live(url, mysis_id) is not None:
             return 0.0

@@ -19,7 +19,7 @@ from agents.game.accounts import AccountRefusedError, ActiveAccount
 from agents.game.client import GameCallError, GameUnreachableError, ReplyLostError
 from agents.game.sessions import get_pool
 from agents.tools import unknown_outcomes
-from agents.tools.request import CallNext, Outcome, Request, refuse_call
+from agents.tools.request import CallNext, Outcome, Request, make_refusal
 from memory.gamestate.values import parse_text
 
 AUTH = frozenset({"register", "login", "logout"})
@@ -60,7 +60,7 @@ async def _call_with_session(request: Request, call_next: CallNext) -> Outcome:
         return await call_next(_filled(request))
     if card is None:
         if "session_id" in tool.needs:
-            return refuse_call("not_authenticated", NOT_LOGGED_IN)
+            return make_refusal("not_authenticated", NOT_LOGGED_IN)
         return await call_next(_filled(request))
     try:
         session = card.session or await _log_in_again(request, call_next, "")
@@ -87,7 +87,7 @@ async def _log_in_again(request: Request, call_next: CallNext, failed: str) -> s
     async with get_pool().lock(caller.mysis_id):
         card = caller.card
         if card is None:
-            raise _LoginRefusedError(refuse_call("not_authenticated", NOT_LOGGED_IN))
+            raise _LoginRefusedError(make_refusal("not_authenticated", NOT_LOGGED_IN))
         newest = await run_in_db(accounts.load_session, card.pk)
         if newest and newest != failed:
             caller.card = replace(card, session=newest)
@@ -108,7 +108,7 @@ async def _register(request: Request, call_next: CallNext) -> Outcome:
     caller = request.caller
     names = await run_in_db(accounts.list_owned_names, caller.mysis_id)
     if names:
-        return refuse_call(
+        return make_refusal(
             "already_registered",
             f"You own the account {names[0]} already. "
             f'Call login with {{"username": {json.dumps(names[0])}}}.',
@@ -149,7 +149,7 @@ async def _register_upstream(request: Request, call_next: CallNext) -> Outcome:
             found=found,
         )
     except AccountRefusedError as error:
-        return refuse_call("account_refused", str(error))
+        return make_refusal("account_refused", str(error))
     return outcome
 
 
@@ -162,7 +162,7 @@ async def _login(request: Request, call_next: CallNext) -> Outcome:
             _argument(request, "username"),
         )
     except AccountRefusedError as error:
-        return refuse_call("account_refused", str(error))
+        return make_refusal("account_refused", str(error))
     if fresh:
         return await _log_in_or_release(request, call_next, card)
     return await _log_in(request, call_next, card)
@@ -189,9 +189,9 @@ async def _log_in(
     try:
         password = await run_in_db(accounts.load_password, card.pk)
     except SecretUnreadableError as error:
-        return refuse_call("no_password", str(error))
+        return make_refusal("no_password", str(error))
     if not password:
-        return refuse_call(
+        return make_refusal(
             "no_password",
             f"No password is stored for {card.username}: an operator must set it.",
         )
@@ -212,7 +212,7 @@ async def _logout(request: Request, call_next: CallNext) -> Outcome:
     """End the game session; the account's state is forgotten at once (A19)."""
     caller = request.caller
     if caller.card is None:
-        return refuse_call("not_authenticated", NOT_LOGGED_IN)
+        return make_refusal("not_authenticated", NOT_LOGGED_IN)
     outcome = Outcome(('{"message": "Logged out."}',))
     if caller.card.session:
         answer = await call_next(_filled(request, session_id=caller.card.session))
@@ -248,7 +248,7 @@ def _explain_refusal(outcome: Outcome, username: str) -> Outcome:
     error = outcome.read().error
     if error is None or error.code not in _BAD_LOGIN:
         return outcome
-    return refuse_call(
+    return make_refusal(
         error.code,
         f"The game refuses the stored password of {username}: an operator must "
         "set the right one.",

@@ -21,7 +21,7 @@ from agents.tools.request import (
     Outcome,
     Request,
     Tool,
-    refuse_call,
+    make_refusal,
 )
 from memory.gamestate.values import make_storable, repair_text
 
@@ -40,12 +40,12 @@ async def guard(request: Request, call_next: CallNext) -> Outcome:
     """Turn a call of an unknown tool, or with bad arguments, into an error result."""
     tool = request.tool
     if tool is None:
-        return refuse_call("unknown_tool", _unknown_tool(request))
+        return make_refusal("unknown_tool", _unknown_tool(request))
     try:
         arguments = read_arguments(request.raw, tool)
         check_arguments(arguments, tool)
     except ArgumentsError as error:
-        return refuse_call("invalid_arguments", str(error))
+        return make_refusal("invalid_arguments", str(error))
     return await call_next(replace(request, arguments=arguments))
 
 

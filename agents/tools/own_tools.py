@@ -26,7 +26,14 @@ from agents.tools.own_tool_answers import (
     find_secret_tools,
     refuse_failures,
 )
-from agents.tools.request import CallNext, Outcome, Request, Tool, ToolSpec, refuse_call
+from agents.tools.request import (
+    CallNext,
+    Outcome,
+    Request,
+    Tool,
+    ToolSpec,
+    make_refusal,
+)
 from memory.context.tool_calls import guess_policy
 from memory.handles import LARGEST_PART
 
@@ -234,7 +241,7 @@ async def answer_locally(request: Request, call_next: CallNext) -> Outcome:
     try:
         answer = await db.run_in_db(_answer, request)
     except LocalRefusedError as error:
-        return refuse_call("invalid_arguments", str(error))
+        return make_refusal("invalid_arguments", str(error))
     return Outcome(answer.blocks)
 
 

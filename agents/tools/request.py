@@ -121,6 +121,6 @@ CallNext = Callable[[Request], Awaitable[Outcome]]
 Step = Callable[[Request, CallNext], Awaitable[Outcome]]
 
 
-def refuse_call(code: str, message: str) -> Outcome:
+def make_refusal(code: str, message: str) -> Outcome:
     """An error result in the game's own form."""
     return Outcome((f"Error: {code}: {message}",), is_error=True)

@@ -30,7 +30,7 @@ from agents.game.sessions import get_pool
 from agents.models import UnknownOutcome
 from agents.tools import unknown_outcomes
 from agents.tools.account import AUTH
-from agents.tools.request import CallNext, Outcome, Request, refuse_call
+from agents.tools.request import CallNext, Outcome, Request, make_refusal
 from agents.tools.snapshot import changes_snapshots
 from agents.tools.unknown_outcomes import Read, find_read, normalise_arguments
 from memory.gamestate.values import repair_text
@@ -112,7 +112,7 @@ async def _read_instead(
     if not found or one in request.caller.unknown:
         first = READ_FIRST.format(read=read.name, when=_when(one))
         found = f"{found} {first}".strip()
-    return refuse_call("not_verified", NOT_YET.format(tool=one.tool, found=found))
+    return make_refusal("not_verified", NOT_YET.format(tool=one.tool, found=found))
 
 
 def _when(one: UnknownOutcome) -> str:
@@ -184,7 +184,7 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
         seconds = failure.retry_after
         when = f"in {seconds:.0f} seconds" if seconds else "a little later"
         words = f"The game server takes no more calls now. Try again {when}."
-        return refuse_call("rate_limited", words)
+        return make_refusal("rate_limited", words)
     asked = failure.retry_after if isinstance(failure, GameUnreachableError) else None
     raise GameUnreachableError(failure.detail, asked) from failure
 
@@ -210,7 +210,7 @@ def _unknown_outcome(request: Request) -> Outcome:
     else:
         remedy = "It may have been executed: check get_status before you repeat it."
     words = f"The reply to {request.name} was lost. {remedy}"
-    return replace(refuse_call("outcome_unknown", words), unknown=True)
+    return replace(make_refusal("outcome_unknown", words), unknown=True)
 
 
 async def send(request: Request) -> Outcome:

@@ -134,7 +134,7 @@ _TAG_MARKS = ("summary", "\\u")
 
 
 def quote_unit(unit: Unit) -> Unit:
-    """The unit with other brackets on our tags; then its reasoning goes (I12)."""
+    """The unit with other brackets on our tags; a changed one loses its reasoning (I12)."""
     items = tuple(map(_quote_item, unit.items))
     changed = any(new is not old for new, old in zip(items, unit.items, strict=True))
     return unit.with_items(items) if changed else unit

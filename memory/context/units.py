@@ -232,7 +232,7 @@ def may_share_turn(unit: Unit, other: Unit) -> bool:
 
 
 def find_turn_start(units: Sequence[Unit]) -> int:
-    """Where the open turn begins (A16): at the end, if the log ends with an answer."""
+    """Where the open turn begins (A16); after the last unit where no turn is open."""
     if not units or (units[-1].role == "assistant" and not units[-1].items[0].calls):
         return len(units)
     index = find_loop_start(units)

@@ -115,7 +115,7 @@ class Handle:
     raw: bool = False
 
 
-def read_handle(handle: str) -> Handle:
+def parse_state_handle(handle: str) -> Handle:
     """What a handle names; ValueError with the right form for anything else."""
     body = handle.strip()
     if not body.startswith(SCHEME) or len(body) > _LONGEST:

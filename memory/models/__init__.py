@@ -1,7 +1,7 @@
 """What is remembered, as tables, and how SQL by hand is run.
 
 A turn runs such SQL in every call, as the ORM takes three to four times as long for it,
-or more than one round trip. It is not in one place, as that of `agents.db` is: each
+or more than one round trip. Unlike that of `agents.db` it is not in one place: each
 statement stands with what is made of its rows. The log is read in `assembly.load`, what
 a call was sent in `assembly.prepare` and `assembly.sent_view`, summaries in
 `assembly.history_summaries`, the game state in `snapshots` (``rows``, ``reads`` and

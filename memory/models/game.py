@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from django.db import models
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from memory.gamestate.notices import Notice
 from memory.gamestate.types import Snapshot, Stale
@@ -113,8 +113,14 @@ class GameSnapshot(models.Model):
 
 
 def parse_marks(stored: Iterable[Mapping[str, object]]) -> tuple[Stale, ...]:
-    """The marks of a row, one for each action."""
-    return _MARKS.validate_python(stored)
+    """The marks of a row, one for each action; one that is unreadable doubts the whole."""
+    marks: list[Stale] = []
+    for each in stored:
+        try:
+            marks += _MARKS.validate_python([each])
+        except ValidationError:
+            marks.append(Stale("an action that is not known any more"))
+    return tuple(marks)
 
 
 class AccountClock(models.Model):

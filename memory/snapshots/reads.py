@@ -25,7 +25,7 @@ from memory.gamestate.confidence import (
     judge_age,
 )
 from memory.gamestate.layout import MOST_EVENTS, RECENT_TICKS
-from memory.gamestate.rows import format_content, pick_snapshot, read_handle
+from memory.gamestate.rows import format_content, parse_state_handle, pick_snapshot
 from memory.gamestate.types import AccountState, Happening
 from memory.models import AccountClock, GameEvent, GameSnapshot
 from memory.models.game import BEFORE_LOGOUT
@@ -133,7 +133,7 @@ def recall_snapshot(username: str | None, handle: str) -> str:
     Raises ValueError for a handle of another form, LookupError where no such snapshot
     is stored; both say what to do.
     """
-    wanted = read_handle(handle)
+    wanted = parse_state_handle(handle)
     found = read_account_state(username).snapshots if username else ()
     return format_content(pick_snapshot(found, wanted), raw=wanted.raw)
 

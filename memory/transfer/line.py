@@ -29,7 +29,9 @@ class TransferError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TransferMessage:
-    """One message; ``created_at`` is None where the source does not say it.
+    """One message; the order of its fields is that of the keys in an export.
+
+    ``created_at`` is None where the source does not say it.
 
     ``broadcast_at`` is when the broadcast that it delivers was sent, ``raw`` the same
     message with its secrets, if it held some.

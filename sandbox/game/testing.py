@@ -71,8 +71,13 @@ class SandboxServer:
         listener = open_listener("127.0.0.1", self._port)
         truth_port = open_listener("127.0.0.1", 0)
         self.url, self.truth_url = format_url(listener), format_url(truth_port, "")
-        self._portal = self._thread.enter_context(start_blocking_portal())
-        self._serving, _ = self._portal.start_task(self._serve, listener, truth_port)
+        with contextlib.ExitStack() as started:
+            for each in (listener, truth_port):
+                started.callback(each.close)
+            self._portal = started.enter_context(start_blocking_portal())
+            served = self._portal.start_task(self._serve, listener, truth_port)
+            self._serving, _ = served
+            self._thread = started.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -195,7 +195,7 @@ def test_a_plain_view_pays_for_no_comparison(
 
     for where, name in (
         (replay, "load_past_call"),
-        (replay, "_count_missing"),
+        (context, "list_guesses"),
         (context, "rebuild_as_sent"),
     ):
         monkeypatch.setattr(where, name, dear)

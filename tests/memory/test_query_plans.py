@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django import DjangoDbBlocker
 
 from agents import events
 from agents.db import OPEN_CALLS
@@ -46,16 +47,18 @@ FROM generate_series(1, 20000) AS n
 """
 
 
-@pytest.fixture
-def first() -> int:
-    """The first of twenty Myses with long histories."""
-    myses = [make_mysis() for _ in range(20)]
-    with connection.cursor() as cursor:
-        for text in (FILL, FILL_TURNS, FILL_EVENTS):
-            cursor.execute(text, {"first": myses[0].pk})
-        for table in ("memory_memory", "agents_turn", "agents_event"):
-            cursor.execute(f"ANALYZE {table}")
-    return myses[0].pk
+@pytest.fixture(scope="module")
+def first(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+    """The first of twenty Myses with long histories, made once for all questions."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        myses = [make_mysis() for _ in range(20)]
+        with connection.cursor() as cursor:
+            for text in (FILL, FILL_TURNS, FILL_EVENTS):
+                cursor.execute(text, {"first": myses[0].pk})
+            for table in ("memory_memory", "agents_turn", "agents_event"):
+                cursor.execute(f"ANALYZE {table}")
+        yield myses[0].pk
+        transaction.set_rollback(True)
 
 
 def plans(ask: Callable[[], Any]) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
+from memory.gamestate.types import Stale
 from memory.models import GameSnapshot
+from memory.models.game import parse_marks
 from memory.snapshots.rows import rewrite_rows
 
 pytestmark = pytest.mark.django_db
@@ -51,3 +54,19 @@ def test_many_rows_each_get_their_own() -> None:
     found = GameSnapshot.objects.order_by("pk").values_list("stale_tick", flat=True)
     assert list(found) == [None, 1, 2, 3, 4]
     rewrite_rows([], ["marks"])
+
+
+def test_marks_are_read_as_older_versions_wrote_them() -> None:
+    """With an offset, without the moment when it was done, and one that is broken."""
+    at = datetime(2026, 2, 5, 12, tzinfo=UTC)
+    stored: list[dict[str, object]] = [
+        {"reason": "mine", "tick": 7, "fields": ["cargo"], "at": at.isoformat()},
+        {"reason": "sell", "tick": None, "fields": [], "at": None, "done": None},
+        {"tick": "soon", "fields": None},
+    ]
+    *good, broken = parse_marks(stored)
+    assert good == [Stale("mine", 7, ("cargo",), at), Stale("sell", None, ())]
+    assert broken.fields == ()
+    row = GameSnapshot()
+    row.set_marks(good)
+    assert parse_marks(row.marks) == tuple(good)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
+from zoea.commandline import DatabaseError
 from zoea.supervise import programs
 from zoea.supervise.children import BackOff, GaveUpError, keep_running, run_until
 from zoea.supervise.programs import (
@@ -230,6 +232,17 @@ def test_one_claim_at_a_time(tmp_path: Path) -> None:
     again = claim_folder(tmp_path)
     assert not again.unclean
     again.release()
+
+
+def test_a_folder_that_takes_no_lock_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space(*words: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", no_space)
+    with pytest.raises(DatabaseError, match="No disk space left"):
+        claim_folder(tmp_path)
 
 
 def test_a_claim_tells_that_the_former_holder_was_killed(tmp_path: Path) -> None:

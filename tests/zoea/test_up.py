@@ -17,10 +17,11 @@ import psutil
 import pytest
 from django.core.management import CommandError
 
+from tests.commands import Commands
 from zoea.management.commands.up import Command
 from zoea.postgres import data_directory
 
-from .running import LINK, ROOT, SECONDS, Up, eventually, left, rows
+from .running import LINK, ROOT, Up, eventually, left, rows
 
 
 @pytest.fixture
@@ -226,8 +227,7 @@ def test_a_bad_option_is_named(name: str, value: str) -> None:
         parser.parse_args([f"--{name}={value}"])
 
 
-def test_a_bad_option_ends_with_status_2(up: Callable[..., Up]) -> None:
-    process = up("--port=x").process
-    _, errors = process.communicate(timeout=SECONDS)
-    assert process.returncode == 2
-    assert "Traceback" not in errors
+def test_a_bad_option_ends_with_status_2(commands: Commands) -> None:
+    ended = commands.run("up", "--port=x")
+    assert ended.status == 2
+    assert "Traceback" not in ended.stderr

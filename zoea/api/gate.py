@@ -103,8 +103,7 @@ def read_body(request: HttpRequest, role: Role) -> Iterator[bytes]:
     Raises a Problem: 413 for more than the route takes from this role, 503 where no
     place became free in time.
     """
-    # A viewer may also write to the path with a slash, though nothing is there.
-    limit = LARGER.get(request.path_info.removesuffix("/"), MAX_BYTES)
+    limit = LARGER.get(request.path_info, MAX_BYTES)
     allowed = limit if role >= Role.OPERATOR else MAX_BYTES
     length = request.headers.get("Content-Length", "0")
     if length.isdecimal() and int(length) > allowed:
@@ -115,7 +114,8 @@ def read_body(request: HttpRequest, role: Role) -> Iterator[bytes]:
     if is_large and allowed == MAX_BYTES:
         raise _too_large(allowed, limit)
     place: AbstractContextManager[None] = nullcontext()
-    if limit > MAX_BYTES:
+    # A viewer may also write to the path with a slash, though nothing is there.
+    if request.path_info.removesuffix("/") in LARGER:
         release_connection()
         places = rate_limits.large_bodies if is_large else rate_limits.histories
         place = places.taken()

@@ -201,12 +201,16 @@ def claim_folder(data: Path) -> Claim:
 
     Raises AlreadyRunningError, and DatabaseError where the folder cannot be written.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     try:
-        data.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(data / "up.lock", flags, 0o600)
+        return _lock_folder(data)
     except OSError as error:
         raise DatabaseError(str(from_os_error(error, data))) from error
+
+
+def _lock_folder(data: Path) -> Claim:
+    data.mkdir(parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    descriptor = os.open(data / "up.lock", flags, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
