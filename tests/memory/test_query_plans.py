@@ -35,7 +35,8 @@ FROM generate_series(1, 20000) AS n
 FILL_TURNS = """
 INSERT INTO agents_turn (mysis_id, number, epoch, trigger, outcome, iterations,
   input_tokens, output_tokens, cached_tokens, cost, latency_ms, error, started_at)
-SELECT %(first)s + n %% 20, n, 0, 'start', 'done', 1, 1, 1, 0, 0, 1, '',
+SELECT %(first)s + CASE WHEN n %% 200 = 0 THEN 0 ELSE 1 + n %% 19 END, n, 0,
+  'start', 'done', 1, 1, 1, 0, 0, 1, '',
   now() - n * interval '1 minute'
 FROM generate_series(1, 8000) AS n
 """
