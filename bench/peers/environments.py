@@ -104,7 +104,7 @@ PEERS = (
     ),
     Peer(
         "langgraph-delta",
-        "LangGraph PostgresSaver, `DeltaChannel` (beta)",
+        "LangGraph, `DeltaChannel` (beta)",
         "langgraph",
         "`get_state`: all",
         options=("delta",),

@@ -173,7 +173,7 @@ def describe_run(document: Document) -> str:
 
 # --- The chart
 
-WIDTH, PANEL, TOP, LEFT, RIGHT, GAP = 860, 330, 46, 60, 290, 64
+WIDTH, PANEL, TOP, LEFT, RIGHT, GAP = 860, 330, 46, 60, 290, 40
 LABEL_STEP = 15.0
 #: Readable on white and on black; ours are the broad ones.
 COLOURS = {
@@ -186,7 +186,7 @@ COLOURS = {
     "openai": "#0ca678",
     "adk": "#ae3ec9",
     "agno": "#e64980",
-    "langchain": "#7048e8",
+    "langchain": "#845ef7",
 }
 DASHED = frozenset({"psycopg-search", "langgraph-delta", "zoea-tiered"})
 TEXT, GRID = "#7d8590", "#7d8590"

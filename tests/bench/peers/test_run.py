@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from bench.peers.environments import (
     find_python,
 )
 from bench.peers.run import Bounds, Server, measure_peer
+from bench.processes import ROOT
 
 BY_NAME = {peer.name: peer for peer in PEERS}
 
@@ -157,3 +159,11 @@ def test_what_is_named_is_measured_beside_raw_psycopg(
         with pytest.raises(SystemExit):
             command.parse_options(words)
     assert "nothing is called nobody" in capsys.readouterr().err
+
+
+def test_the_program_starts_as_the_makefile_starts_it() -> None:
+    """In a process of its own: here Django is set up already."""
+    words = [sys.executable, "-m", "bench.peers", "--help"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: make bench-peers")
