@@ -103,7 +103,7 @@ def _format_cell(
 
 def format_ratio(ratio: float) -> str:
     """A ratio with two digits that count."""
-    return f"{ratio:.{0 if ratio >= 9.95 else 1 if ratio >= 0.95 else 2}f}"
+    return f"{ratio:,.{0 if ratio >= 9.95 else 1 if ratio >= 0.95 else 2}f}"
 
 
 def rich_table(data: TableData) -> Table:
@@ -146,7 +146,7 @@ def write_docs(document: Document, folder: Path) -> None:
     _, found, after = rest.partition(END)
     if not found:
         raise ValueError(f"{page} has no {BEGIN} and {END} to write between.")
-    page.write_text(f"{before}{BEGIN}\n{describe_run(document)}\n{END}{after}")
+    page.write_text(f"{before}{BEGIN}\n\n{describe_run(document)}\n\n{END}{after}")
     (folder / CHART).write_text(draw_chart(document))
 
 
@@ -168,7 +168,7 @@ def describe_run(document: Document) -> str:
         for table in build_tables(document)
     ]
     left = markdown_table(versions).replace("---:", "---")
-    return "\n\n".join(["", facts, *tables, f"### Versions\n\n{left}", ""])
+    return "\n\n".join([facts, *tables, f"### Versions\n\n{left}"])
 
 
 # --- The chart

@@ -190,34 +190,21 @@ def _measure_length(
 def _run_program(
     peer: Peer, python: Path, server: Server, words: list[Any], bounds: Bounds
 ) -> Document:
-    """Run one stage of a store's program; its last line, read.
-
-    Outside Zoea's own a program sees no more of this tree than ``bench``: one of the
-    libraries has a package of the same name as one of ours.
-    """
+    """Run one stage of a store's program; its last line, read."""
     stage, database, length = words
     given = [stage, server.library_url(database), str(length), str(bounds.cell)]
-    module = f"bench.peers.{peer.program}"
-    with tempfile.TemporaryDirectory(prefix="zoea-peer-") as name:
-        folder = Path(name)
-        environment = clean_environment(folder)
+    with tempfile.TemporaryDirectory(prefix="zoea-peer-") as folder:
+        command, options = _build_command(peer, python, Path(folder))
         if peer.program == OWN:
-            command = [*PYTHON, "-m", "bench.processes", f"{module}:run"]
-            place: Path = ROOT
-            environment |= {"DATABASE_URL": server.settings_url(database)}
-        else:
-            (folder / "bench").symlink_to(ROOT / "bench")
-            command, place = [str(python), "-W", "ignore", "-m", module], folder
-            environment |= {"PYTHONPATH": name}
+            options["env"] |= {"DATABASE_URL": server.settings_url(database)}
         try:
             done = subprocess.run(
                 [*command, *given, *peer.options],
-                cwd=place,
-                env=environment,
                 capture_output=True,
                 text=True,
                 check=False,
                 timeout=bounds.program,
+                **options,
             )
         except subprocess.TimeoutExpired as error:
             raise ProgramFailed(
@@ -229,3 +216,22 @@ def _run_program(
         raise ProgramFailed(f"{stage} failed (status {done.returncode}): {said[:200]}")
     result: Document = json.loads(last)
     return result
+
+
+def _build_command(
+    peer: Peer, python: Path, folder: Path
+) -> tuple[list[str], dict[str, Any]]:
+    """The program of a peer, and where and with which environment it runs.
+
+    Outside Zoea's own it sees no more of this tree than ``bench``: one of the libraries
+    has a package of the same name as one of ours.
+    """
+    module = f"bench.peers.{peer.program}"
+    environment = clean_environment(folder)
+    if peer.program == OWN:
+        command = [*PYTHON, "-m", "bench.processes", f"{module}:run"]
+        return command, {"cwd": ROOT, "env": environment}
+    (folder / "bench").symlink_to(ROOT / "bench")
+    environment |= {"PYTHONPATH": str(folder)}
+    command = [str(python), "-W", "ignore", "-m", module]
+    return command, {"cwd": folder, "env": environment}

@@ -26,13 +26,17 @@ RESULT_BYTES = 800
 VOCABULARY = 2_000
 TOOLS = ("mine", "get_status", "view_market", "travel")
 
-#: In one result of so many.
-WORDS = {"rare": ("quartzglow", 500), "medium": ("ironhollow", 20)}
+WORDS = {"rare": "quartzglow", "medium": "ironhollow"}
+#: The turns with the rare word: a few in a history of any length, most of them old.
+RARE_IN = frozenset({3, 30, 300, 3_000, 30_000})
+#: The medium word is in one result of so many.
+MEDIUM_EACH = 20
 #: How many of the newest messages a context is asked for, and hits of a search.
 NEWEST, HITS = 50, 20
 SEARCHED_FROM = 1_000
 
 REPEATS, SEARCH_REPEATS = 40, 20
+LEAST_REPEATS = 3
 #: A history may grow by this share while it is measured; then the next copy is taken.
 GROWTH = 0.1
 
@@ -102,7 +106,8 @@ def make_turn(number: int) -> Turn:
     """The turn of this number, the same each time and in a history of any length."""
     dice = Random(f"{SEED}-{number}")  # noqa: S311 (it is to be repeatable)
     tool = TOOLS[number % len(TOOLS)]
-    said = [word for word, each in WORDS.values() if number % each == each // 2]
+    said = [WORDS["rare"]] if number in RARE_IN else []
+    said += [WORDS["medium"]] if number % MEDIUM_EACH == 0 else []
     document = {"tick": number, "tool": tool, "credits": dice.randrange(10**6)}
     room = RESULT_BYTES - len(json.dumps(document | {"message": ""}))
     while len(" ".join(said)) < room:
@@ -149,11 +154,14 @@ def fill(store: Store, length: int) -> dict[str, Any]:
 
 
 def measure(store: Store, length: int, seconds: float) -> Cells:
-    """Each cell's median milliseconds, within about so many seconds for a cell."""
+    """Each cell's median milliseconds, within about so many seconds for a cell.
+
+    What takes long gets up to `LEAST_REPEATS` times that, and one run at least.
+    """
     cells = measure_turns(store, length, seconds)
     if length >= SEARCHED_FROM and store.searches:
         store.open(name_conversation(length, 0))
-        for name, (word, _) in WORDS.items():
+        for name, word in WORDS.items():
             cells[name] = _guarded(partial(_time_search, store, word, seconds))
     return cells
 
@@ -169,7 +177,7 @@ def measure_turns(store: Store, length: int, seconds: float) -> Cells:
             fetched.append(took)
             store.settle()
             appended.append(_time(partial(store.append, turn))[0])
-            if max(sum(fetched), sum(appended)) > seconds:
+            if _is_enough(fetched, seconds) or _is_enough(appended, seconds):
                 break
             if turn.number == length // MESSAGES_A_TURN:
                 # The first of each copy is to warm up, unless it is all there is.
@@ -193,13 +201,20 @@ def _open_copies(store: Store, length: int) -> Iterator[Turn]:
         yield from map(make_turn, range(first, first + 1 + max(1, REPEATS // copies)))
 
 
+def _is_enough(samples: Sequence[float], seconds: float) -> bool:
+    """Whether the time is up; what takes long gets some runs all the same."""
+    bound = seconds if len(samples) >= LEAST_REPEATS else seconds * LEAST_REPEATS
+    return sum(samples) > bound
+
+
 def _time_search(store: Store, word: str, seconds: float) -> dict[str, Any]:
-    search = partial(store.search, word)
-    warm, hits = _time(search)
     samples: list[float] = []
-    while len(samples) < SEARCH_REPEATS and warm + sum(samples) <= seconds:
-        samples.append(_time(search)[0])
-    return _cell(samples or [warm]) | {"messages": hits}
+    hits = 0
+    # The first is to warm up, unless it is all there is.
+    while len(samples) <= SEARCH_REPEATS and not _is_enough(samples, seconds):
+        took, hits = _time(partial(store.search, word))
+        samples.append(took)
+    return _cell(samples[1:] or samples) | {"messages": hits}
 
 
 def _guarded(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def test_turns_are_stored_and_assembled(
     assert all(cell["ms"] > 0 for cell in cells.values())
     # The first is to warm up; the last was fetched before the last append.
     assert cells["context"]["messages"] == 60 + 2 * 3
-    assert (cells["rare"]["messages"], cells["medium"]["messages"]) == (0, 2)
+    assert (cells["rare"]["messages"], cells["medium"]["messages"]) == (2, 2)
     rows = Memory.objects.filter(mysis__name=name_conversation(60, 0))
     assert rows.count() == 60 + 2 * 4
     assert not rows.filter(pending=True).exists()
