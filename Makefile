@@ -13,7 +13,7 @@ CHECKED := zoea agents memory sandbox bench tests
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint bench bench-fleet chaos
+.PHONY: help up test lint bench bench-fleet bench-peers chaos
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,9 @@ bench: $(DEV) ## measure fleet, context core, memory, surfaces and pages (ARGS="
 
 bench-fleet: $(DEV) ## fly one fleet under several kinds of context (ARGS="--ticks 300")
 	@$(PYTHON) -m bench.loop $(ARGS)
+
+bench-peers: $(DEV) ## measure the log beside other libraries' stores (ARGS="--only langgraph")
+	@$(PYTHON) -m bench.peers $(ARGS)
 
 chaos: $(DEV) ## let everything go wrong at once (ARGS="--myses 50 --turns 200")
 	@$(PYTHON) -m bench.chaos $(ARGS)
