@@ -17,7 +17,6 @@ from django.db import connection
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_LOCKED = "FOR UPDATE OF mysis"
 _MYSIS = """
 SELECT mysis.*, account.username AS account_name, policy.name AS policy_name,
   policy.strategy AS policy_strategy, policy.options AS policy_options,
@@ -25,14 +24,16 @@ SELECT mysis.*, account.username AS account_name, policy.name AS policy_name,
 FROM agents_mysis AS mysis
 LEFT JOIN agents_account AS account ON account.id = mysis.account_id
 LEFT JOIN memory_contextpolicy AS policy ON policy.id = mysis.policy_id
-WHERE mysis.id = %s
 """
-LOCK_MYSIS = _MYSIS + _LOCKED
+LOCK_MYSIS = _MYSIS + "WHERE mysis.id = %s FOR UPDATE OF mysis"
 # Only while the turn is its open one, of its epoch, and it runs.
-LOAD_FOR_TURN = f"""{_MYSIS} AND mysis.epoch = %s AND mysis.state = 'running'
-AND EXISTS (SELECT FROM agents_turn WHERE id = %s AND outcome IS NULL)
+LOAD_FOR_TURN = f"""{_MYSIS}
+JOIN agents_turn AS turn ON turn.mysis_id = mysis.id AND turn.outcome IS NULL
+WHERE mysis.id = %s AND mysis.epoch = %s AND mysis.state = 'running' AND turn.id = %s
 """
-LOCK_FOR_TURN = LOAD_FOR_TURN + _LOCKED
+# The turn is locked too: else one that was ended while this waited for the Mysis
+# would be seen as it was before.
+LOCK_FOR_TURN = LOAD_FOR_TURN + "FOR UPDATE OF mysis FOR NO KEY UPDATE OF turn"
 ACTIVE_ACCOUNT = """
 SELECT account.* FROM agents_account AS account
 JOIN agents_mysis AS mysis ON mysis.account_id = account.id WHERE mysis.id = %s

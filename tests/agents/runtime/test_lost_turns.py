@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from agents import actions
+from agents.db import fetch_row
 from agents.llm.endpoints import resolve
 from agents.llm.model_types import Completion, Usage
 from agents.models import ModelCall, Mysis, Turn, UnknownOutcome
@@ -65,6 +67,36 @@ async def test_a_turn_of_a_dead_worker_is_taken_up(ada: Mysis, sandbox: SandboxS
     assert not await in_db(UnknownOutcome.objects.count)(), "it plays no account yet"
     await fly(ada, "interrupted")
     assert await in_db(Turn.objects.filter(outcome="done").count)() == 1
+
+
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+
+
+def test_a_step_that_waits_while_its_turn_is_taken_up_is_superseded(ada: Mysis):
+    """It gets the lock of the Mysis last, and must see what was committed meanwhile."""
+    begun = turn_rows.begin_turn(ada.pk, job_id=ada.next_job or 0, trigger="start")
+    assert begun is not None
+    found: list[object] = []
+
+    def take_a_step() -> None:
+        try:
+            with transaction.atomic():
+                found.append(turn_rows.lock_for_turn(begun))
+        except turn_rows.TurnSuperseded as error:
+            found.append(error)
+        finally:
+            connection.close()
+
+    step = threading.Thread(target=take_a_step)
+    with transaction.atomic():
+        mysis = turn_rows.lock_mysis(ada.pk)
+        assert mysis is not None
+        step.start()
+        while not found and not fetch_row(WAITING, ())[0]:
+            step.join(0.01)
+        turn_rows.close_open_turns(mysis, outcome=Turn.Outcome.INTERRUPTED)
+    step.join()
+    assert isinstance(found[0], turn_rows.TurnSuperseded)
 
 
 async def test_a_worker_told_to_end_leaves_the_turn_interrupted_and_due(
