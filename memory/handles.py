@@ -153,9 +153,12 @@ def find_owner(reference: str) -> Owner | None:
 
 def filter_by_reference(rows: Rows, reference: str) -> Rows:
     """Of Myses the one of a number or a name."""
+    number, name = split_reference(reference)
+    return rows.filter(name=name) if number is None else rows.filter(pk=number)
+
+
+def split_reference(reference: str) -> tuple[int | None, str | None]:
+    """The number that a reference spells, else the name; neither where nothing fits."""
     number = parse_id(reference)
-    if number is not None:
-        return rows.filter(pk=number)
-    if "\x00" in reference or reference.isdecimal():
-        return rows.none()
-    return rows.filter(name=reference)
+    impossible = "\x00" in reference or reference.isdecimal()
+    return number, None if number is not None or impossible else reference
