@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import wraps
+from itertools import product
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
 
 from memory.context import registry
@@ -28,9 +31,9 @@ PINS = ("never attack miners", "report to Ada-7")
 ROOMY = Budget(10_000_000, 0)
 STATE = "## Current Game State\n\n" + "- Fuel: 60/100\n" * 40
 
-#: Together more than 10,000 logs. For a long run:
-#: CONTEXT_EXAMPLES=2000 pytest tests/context
-EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", "60"))
+# Each strategy gets more than 1,000 logs, in both dialects. For a long run:
+# CONTEXT_EXAMPLES=2000 pytest tests/context
+EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", "120"))
 fast = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -55,8 +58,29 @@ EAGER: dict[str, dict[str, object]] = {
     "summary:two": {"threshold": 1, "keep_recent": 0, "max_summary_tokens": 1},
 }
 CASES = (*STRATEGIES, *EAGER)
-every_strategy = pytest.mark.parametrize("strategy", CASES)
-every_dialect = pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+WAYS: Mapping[str, Sequence[str]] = {
+    "strategy": CASES,
+    "dialect": ("openai", "anthropic"),
+}
+
+
+def in_every_way(test: Callable[..., None]) -> Callable[..., None]:
+    """Give each drawn log to every strategy, in both dialects where the test takes one.
+
+    To draw a log takes five times as long as to assemble it.
+    """
+    signature = inspect.signature(test)
+    names = [name for name in WAYS if name in signature.parameters]
+    drawn = [each for name, each in signature.parameters.items() if name not in names]
+
+    @wraps(test)
+    def run(*values: Any) -> None:
+        for way in product(*(WAYS[name] for name in names)):
+            note(" ".join(way))
+            test(*way, *values)
+
+    run.__signature__ = signature.replace(parameters=drawn)  # type: ignore[attr-defined]
+    return run
 
 
 def render_state(max_bytes: int) -> str:

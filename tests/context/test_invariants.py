@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.context.assemble import assemble
@@ -18,9 +18,8 @@ from tests.context.cases import (
     PINS,
     ROOMY,
     build,
-    every_dialect,
-    every_strategy,
     fast,
+    in_every_way,
     requests,
     slow,
     window_options,
@@ -36,10 +35,9 @@ from tests.context.histories import (
 )
 
 
-@every_dialect
-@every_strategy
 @fast
 @given(histories(), requests, st.integers(1, 12))
+@in_every_way
 def test_every_view_is_valid_and_accounted_for(
     strategy: str, dialect: Any, log: Log, more: dict[str, Any], size: int
 ) -> None:
@@ -58,10 +56,9 @@ def test_every_view_is_valid_and_accounted_for(
     checks.check_sources(request, result)
 
 
-@every_dialect
-@every_strategy
 @fast
 @given(histories(), requests)
+@in_every_way
 def test_the_budget_holds(
     strategy: str, dialect: Any, log: Log, more: dict[str, Any]
 ) -> None:
@@ -83,10 +80,9 @@ def test_the_budget_holds(
         assert result.stats["tokens_out"] == checks.tokens_of(request, result)
 
 
-@every_dialect
-@every_strategy
 @slow
 @given(histories(st.one_of(TEXTS, HUGE)), st.integers(200, 60_000))
+@in_every_way
 def test_huge_texts_fit_or_are_refused(
     strategy: str, dialect: Any, log: Log, tokens: int
 ) -> None:
@@ -98,9 +94,9 @@ def test_huge_texts_fit_or_are_refused(
     json.dumps(build_result_document(result), ensure_ascii=False).encode("utf-8")
 
 
-@every_strategy
 @fast
 @given(histories(), requests)
+@in_every_way
 def test_it_is_pure_and_deterministic(
     strategy: str, log: Log, more: dict[str, Any]
 ) -> None:
@@ -113,16 +109,17 @@ def test_it_is_pure_and_deterministic(
     assert json.dumps(build_result_document(assemble(request))) == first
 
 
-@every_strategy
 @fast
 @given(histories(), st.integers(1, 12), st.sampled_from([(), PINS]))
+@in_every_way
 def test_a_view_fed_back_stays_as_it_is(
     strategy: str, log: Log, size: int, pins: tuple[str, ...]
 ) -> None:
     """I3: assembling a view changes nothing any more."""
     options = window_options(strategy, size)
     request, once = build(log, strategy, budget=ROOMY, pins=pins, options=options)
-    assume(once.messages)
+    if not once.messages:
+        return
     rows = {row.id: row for row in request.messages}
     document = {
         "messages": [
@@ -148,10 +145,9 @@ def marks(row: Message) -> dict[str, object]:
     }
 
 
-@every_dialect
-@every_strategy
 @fast
 @given(histories(), requests)
+@in_every_way
 def test_the_output_is_clean_utf8(
     strategy: str, dialect: Any, log: Log, more: dict[str, Any]
 ) -> None:
@@ -164,9 +160,9 @@ def test_the_output_is_clean_utf8(
         assert "\x00" not in content
 
 
-@every_strategy
 @fast
 @given(histories(), requests)
+@in_every_way
 def test_the_order_of_rows_does_not_matter(
     strategy: str, log: Log, more: dict[str, Any]
 ) -> None:
@@ -176,9 +172,9 @@ def test_the_order_of_rows_does_not_matter(
     assert build_result_document(mixed) == build_result_document(result)
 
 
-@every_strategy
 @fast
 @given(histories(), requests)
+@in_every_way
 def test_names_and_clocks_do_not_matter(
     strategy: str, log: Log, more: dict[str, Any]
 ) -> None:

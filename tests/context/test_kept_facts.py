@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -17,9 +18,8 @@ from tests.context.cases import (
     CASES,
     ROOMY,
     build,
-    every_dialect,
-    every_strategy,
     fast,
+    in_every_way,
     name_of,
     newest_head,
     newest_order,
@@ -29,10 +29,9 @@ from tests.context.cases import (
 from tests.context.histories import SECRET, Log, histories
 
 
-@every_dialect
-@every_strategy
 @fast
 @given(histories(), requests)
+@in_every_way
 def test_orders_and_the_newest_unit_are_never_lost(
     strategy: str, dialect: Any, log: Log, more: dict[str, Any]
 ) -> None:
@@ -63,9 +62,9 @@ def folds_all(case: str) -> bool:
     return case == "summary:two" or name_of(case) == "coalesced"
 
 
-@every_strategy
 @fast
 @given(histories())
+@in_every_way
 def test_surviving_calls_and_signed_messages_are_untouched(
     strategy: str, log: Log
 ) -> None:
@@ -89,9 +88,9 @@ def test_surviving_calls_and_signed_messages_are_untouched(
             )
 
 
-@every_strategy
 @fast
 @given(histories(), st.sampled_from([0, 40]))
+@in_every_way
 def test_nothing_is_inflated(strategy: str, log: Log, cap: int) -> None:
     """I14: a view is larger than its log only by what was put in beside it."""
     request, result = build(
@@ -150,11 +149,12 @@ def real(result: Assembly) -> set[int]:
     return {source for source in result.sources if isinstance(source, int)}
 
 
-@every_strategy
 @fast
 @given(histories(), requests)
+@in_every_way
 def test_secrets_are_nowhere(strategy: str, log: Log, more: dict[str, Any]) -> None:
     """I27: neither in messages nor in ledger, reasons or statistics."""
+    log = deepcopy(log)
     log.calls(("s", "login", json.dumps({"password": SECRET})))
     log.result("s", json.dumps({"session_id": SECRET, "player": "Ada"}))
     log.says(f"I use {SECRET} from now on.")
