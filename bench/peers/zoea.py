@@ -21,7 +21,7 @@ from agents.models import Mysis
 from agents.runtime.answers import record_answer, record_result
 from agents.runtime.model_calls import ReadyCall, assemble_next, persist_call
 from agents.runtime.turn_rows import TurnHandle, begin_turn
-from agents.tools.request import ToolResult, ToolSpec
+from agents.tools.request import Outcome, ToolSpec
 from bench.peers import workload
 from bench.peers.workload import HITS, Store, Turn, chat_messages
 from memory.assembly.prepare import PreparedRequest
@@ -95,7 +95,7 @@ class Zoea(Store):
             usage=Usage(self.ready.estimated, ANSWER_TOKENS),
         )
         [call] = record_answer(self.handle, self.ready, answer, latency_ms=1)
-        record_result(self.handle, call, ToolResult(turn.result, is_error=False))
+        record_result(self.handle, call, Outcome((turn.result,)))
 
     def search(self, word: str) -> int:
         found = search_messages(query=word, mysis_id=self.handle.mysis_id, limit=HITS)
