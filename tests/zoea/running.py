@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -60,10 +61,12 @@ class Up:
         """Return its child processes by what they are."""
         found = {}
         for child in psutil.Process(self.process.pid).children():
-            words = " ".join(child.cmdline())
-            for name in ("sandbox", "worker", "daphne", "postgres"):
-                if name in words.replace(str(self.data), ""):
-                    found[name] = child
+            # One that has just ended has no command line any more.
+            with suppress(psutil.Error):
+                words = " ".join(child.cmdline()).replace(str(self.data), "")
+                for name in ("sandbox", "worker", "daphne", "postgres"):
+                    if name in words:
+                        found[name] = child
         return found
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:

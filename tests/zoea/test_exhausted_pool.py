@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import pytest
+from asgiref.sync import SyncToAsync
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.hashers import get_hasher, get_hashers, make_password
 from django.contrib.auth.models import User
@@ -184,6 +185,8 @@ def test_who_waits_too_long_for_a_hash_is_told_when_to_come_back(
 def pool_in_use() -> Iterator[None]:
     """Every connection of the pool is taken, and who waits soon gives up."""
     connections.close_all()
+    # The thread of asynchronous tests may have kept one, and would need no other.
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
     pool = cast(Any, connection).pool
     pool.open()
     patience, taken = pool.timeout, []
