@@ -89,9 +89,14 @@ def _finished(data: Path) -> int:
 
 def test_a_fleet_from_first_start_to_second(up: Callable[..., Up]) -> None:
     running = up("--port=0", "--myses=3", "--tick=0.5")
-    url, _ = running.wait_for(LINK.pattern).groups()
+    url, path = running.wait_for(LINK.pattern).groups()
     assert sum("http" in line for line in running.lines) == 1
     assert _status(f"{url}/readyz") == 200
+    jar, stranger = CookieJar(), CookieJar()
+    assert _status(url + path, jar) == 200
+    assert "sessionid" in {cookie.name for cookie in jar}
+    _status(url + path, stranger)
+    assert "sessionid" not in {cookie.name for cookie in stranger}, "it is for once"
     fleet = _fleet(running.data)
     assert len(fleet) == 3
     assert eventually(lambda: _finished(running.data) > 0)
@@ -112,18 +117,6 @@ def test_a_fleet_from_first_start_to_second(up: Callable[..., Up]) -> None:
     assert eventually(lambda: _workers(second) == 2)
     assert second.end(signal.SIGINT) == (0, "")
     assert left(second.data) == []
-
-
-def test_the_link_signs_in_once(up: Callable[..., Up], ready: Path) -> None:
-    running = up("--port=0", "--no-demo", data=ready)
-    url, path = running.wait_for(LINK.pattern).groups()
-    assert _fleet(running.data) == []
-    jar = CookieJar()
-    assert _status(url + path, jar) == 200
-    assert "sessionid" in {cookie.name for cookie in jar}
-    stranger = CookieJar()
-    _status(url + path, stranger)
-    assert "sessionid" not in {cookie.name for cookie in stranger}
 
 
 def test_a_killed_process_is_started_again(up: Callable[..., Up], ready: Path) -> None:
@@ -156,6 +149,7 @@ def test_killed_itself_it_takes_its_children_along(
     running = up("--port=0", "--no-demo", data=ready)
     running.wait_for(LINK.pattern)
     assert eventually(lambda: len(running.family()) == 4)
+    assert _fleet(running.data) == []
     running.process.kill()
     running.process.communicate()
 

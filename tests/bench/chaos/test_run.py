@@ -9,8 +9,8 @@ from bench.chaos.run import Options, fly
 
 def test_every_turn_call_action_and_message_is_accounted_for() -> None:
     """On two wires and in two eras of the game."""
-    small = Options(myses=8, seconds=12, webs=1, workers=2)
-    report = fly(replace(small, worker=5, web=7, postgres=0, postmaster=9))
+    small = Options(myses=8, seconds=8, webs=1, workers=2)
+    report = fly(replace(small, worker=3, web=5, postgres=0, postmaster=6))
     assert report.faults == []
     assert set(report.struck) == {"worker", "web", "postmaster"}
     assert report.deaths >= sum(report.struck.values()) - 1
