@@ -22,7 +22,7 @@ up: $(RUN) ## run everything and print the sign-in link (ARGS="--port 8001 --mys
 	@exec $(PYTHON) manage.py up $(ARGS)
 
 test: $(if $(ARGS),$(DEV),lint) $(AXE) ## lint, then all tests; with ARGS="tests/memory -k search" those alone
-	@$(PYTHON) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTHON) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(DEV) ## style, templates, types, layers, migrations and deployment checks
 	@$(PYTHON) -m ruff check .
