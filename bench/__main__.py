@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import signal
 import sys
 from collections.abc import Sequence
@@ -35,7 +33,14 @@ from rich.table import Table
 from bench import fleet
 from bench.chaos import run as chaos
 from bench.core import command, views
-from bench.figures import Figure, Step, figure_table, format_amount, list_baselines
+from bench.figures import (
+    Figure,
+    Step,
+    describe_machine,
+    figure_table,
+    format_amount,
+    list_baselines,
+)
 from bench.processes import (
     Measurement,
     Process,
@@ -113,12 +118,7 @@ def run_document(
     """The whole run as JSON, with the facts of the machine."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": {
-            "cores": os.cpu_count(),
-            "load": os.getloadavg(),
-            "python": platform.python_version(),
-            "system": platform.platform(),
-        },
+        "machine": describe_machine(),
         "figures": [
             {"part": part} | figure.document()
             for part, figures in found.items()

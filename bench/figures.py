@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -163,3 +164,13 @@ def _sample(task: Task, runs: int) -> float:
 def percentile(ordered: Sequence[float], share: float) -> float:
     """The value that this share of sorted values does not exceed."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+def describe_machine() -> dict[str, Any]:
+    """The facts of the machine that a run's figures depend on, as JSON."""
+    return {
+        "cores": os.cpu_count(),
+        "load": os.getloadavg(),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+    }

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -19,7 +17,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from bench.figures import Step
+from bench.figures import Step, describe_machine
 from bench.peers.environments import EnvironmentFailed, Peer, find_python
 from bench.peers.workload import HITS, NEWEST, SEARCHED_FROM, WORDS
 from bench.processes import PYTHON, ROOT, clean_environment
@@ -102,12 +100,7 @@ def measure_peers(peers: Sequence[Peer], bounds: Bounds, step: Step) -> Document
         measured = [measure_peer(peer, server, bounds, step) for peer in peers]
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": {
-            "cores": os.cpu_count(),
-            "load": os.getloadavg(),
-            "python": platform.python_version(),
-            "system": platform.platform(),
-        },
+        "machine": describe_machine(),
         "postgresql": str(found[0]).split()[0],
         "lengths": list(bounds.lengths),
         "seconds": bounds.cell,

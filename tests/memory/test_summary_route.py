@@ -228,7 +228,7 @@ def test_a_policy_without_a_block_has_no_events_fetched(
 
 
 def test_a_304_costs_two_queries(viewer_program: Program, flying: Mysis) -> None:
-    """Who asks, which Mysis, and whether anything was written."""
+    """Who asks; and which Mysis, with whether anything was written."""
     etag = ask(viewer_program)["ETag"]
     with CaptureQueriesContext(connection) as queries:
         assert ask(viewer_program, etag).status_code == 304
