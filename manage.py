@@ -23,6 +23,11 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
     from zoea.commandline import run_command
 
+    if sys.argv[1:2] == ["up"]:
+        # It outlives all that it starts, and works with none of the models.
+        from zoea.management.commands.up import Command
+
+        sys.exit(run_command(sys.argv, Command().run_from_argv))
     sys.exit(run_command(sys.argv))
 
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from django.conf import settings
 from procrastinate.contrib.django import app
 from procrastinate.jobs import JobDeferrer
+from procrastinate.tasks import configure_task
 
 from agents.db import fetch_row
 from agents.models import Mysis
@@ -58,8 +59,13 @@ def _deferrer(mysis: Mysis, at: datetime | None = None) -> JobDeferrer:
     shards: int = settings.ZOEA_TURN_SHARDS
     # A worker without ``--queues`` takes from those of all shards.
     queue = TURN_QUEUE if shards == 1 else f"{TURN_QUEUE}-{mysis.pk % shards}"
-    return app.configure_task(
-        TURN_TASK, queue=queue, lock=f"mysis-{mysis.pk}", schedule_at=at
+    # By its name: the app's own function would import what the task runs.
+    return configure_task(
+        name=TURN_TASK,
+        job_manager=app.job_manager,
+        queue=queue,
+        lock=f"mysis-{mysis.pk}",
+        schedule_at=at,
     )
 
 

@@ -33,17 +33,15 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
 
 @app.periodic(cron="* * * * * */15")
 # No lock: one that a killed worker still held would keep all later passes out.
-@app.task(name="agents.tasks.reconcile", queue="upkeep", queueing_lock="reconcile")
+# The alias is a job of its own that workers of an older version still make.
+@app.task(
+    name="agents.tasks.reconcile",
+    aliases=["agents.tasks.watch_ages"],
+    queue="upkeep",
+    queueing_lock="reconcile",
+)
 async def reconcile(timestamp: int) -> None:
     """Take up lost turns and Myses, and start this worker's own passes."""
     recovery.maintenance.ensure_running()
     async with ThreadSensitiveContext():
         await recovery.reconcile()
-
-
-@app.periodic(cron="* * * * * */5")
-@app.task(name="agents.tasks.watch_ages", queue="upkeep", queueing_lock="watch_ages")
-async def watch_ages(timestamp: int) -> None:
-    """Append an event for what has grown old while nobody took a turn."""
-    async with ThreadSensitiveContext():
-        await run_in_db(announce_aged)

@@ -1,8 +1,8 @@
 """``make bench``: measures a demo fleet, the context core, memory, surfaces and pages.
 
-The fleet part runs ``manage.py up`` and looks at it; the core part assembles made-up
-logs, in this process, out of a database and on the command line; the turns part takes
-turns of the pilot, without pause and by a fleet of 200; the memory part
+The fleet part runs ``manage.py up`` and looks at it, also at rest; the core part
+assembles made-up logs, in this process, out of a database and on the command line; the
+turns part takes turns of the pilot, without pause and by a fleet of 200; the memory part
 searches a million memories; the surfaces part asks a server for summaries and opens
 sockets to it; the pages part looks at 200 Myses, of which 20 fly, as browsers do; the
 chaos part, if it is named, is ``make chaos``. Everything happens on the loopback
@@ -30,7 +30,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 from rich.table import Table
 
-from bench import fleet
+from bench import fleet, rest
 from bench.chaos import run as chaos
 from bench.core import command, views
 from bench.figures import (
@@ -64,6 +64,7 @@ DEFAULT_PARTS = [part for part in TITLES if part != CHAOS]
 """What is measured where nothing is named: chaos takes an hour."""
 
 MEASUREMENTS: dict[str, tuple[Measurement, ...]] = {
+    FLEET: (Measurement(rest.STEPS, rest.measure),),
     CORE: (
         Measurement(views.STEPS, views.measure),
         measurement_in_process("bench.core.histories:measure_contexts", 4),
@@ -76,7 +77,10 @@ MEASUREMENTS: dict[str, tuple[Measurement, ...]] = {
     PAGES: (measurement_in_process("bench.pages.costs:measure", 7),),
     CHAOS: (Measurement(chaos.STEPS, chaos.measure),),
 }
-"""Each part but the fleet; see README.md. The numbers are the steps of progress."""
+"""Each part, and of the fleet what is measured at rest; see README.md.
+
+The numbers are the steps of progress.
+"""
 
 
 def measure_parts(
@@ -90,7 +94,8 @@ def measure_parts(
         found[FLEET], processes = fleet.measure(play, step)
     for part, measurements in MEASUREMENTS.items():
         if part in parts:
-            found[part] = [fig for each in measurements for fig in each.measure(step)]
+            figures = [fig for each in measurements for fig in each.measure(step)]
+            found[part] = found.get(part, []) + figures
     return found, processes
 
 

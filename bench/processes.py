@@ -41,6 +41,13 @@ PYTHON = [sys.executable, "-W", "ignore"]
 _OURS = ("ZOEA_", "DJANGO_", "SPACEMOLT_", "OPENAI_", "ANTHROPIC_", "OLLAMA_")
 # Set and empty, so that a .env file does not fill them in.
 _UNSET = ("DATABASE_URL", "SPACEMOLT_MCP_URL")
+_NAMES = {
+    "daphne": "web",
+    "procrastinate": "worker",
+    "sandbox.game": "sandbox",
+    "sandbox": "sandbox",
+    "up": "up",
+}
 _PSS = re.compile(r"^Pss:\s+(\d+) kB$", re.MULTILINE)
 
 
@@ -273,11 +280,8 @@ def name_process(words: list[str]) -> str:
     program = Path(words[0].split(":")[0]).name if words else ""
     if program == "postgres":
         return "PostgreSQL"
-    for word, name in (("daphne", "web"), ("procrastinate", "worker")):
+    for word, name in _NAMES.items():
         if word in words:
-            return name
-    for name in ("sandbox", "up"):
-        if name in words:
             return name
     return program
 

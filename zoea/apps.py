@@ -5,9 +5,14 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+import django_stubs_ext
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
+
+# Lets ModelAdmin[Row] and other typed generics be subscripted at run time. Here, before
+# the first of them is loaded: settings are also read by those who load none.
+django_stubs_ext.monkeypatch()
 
 # A view of 2,000 messages is about 40,000 objects that live until it is sent. Under
 # Python's own thresholds the search for cycles takes a third of the time of a view.
@@ -26,7 +31,7 @@ class ZoeaConfig(AppConfig):
         gc.set_threshold(*GC_THRESHOLDS)
 
 
-@register()
+@register("zoea")
 def check_secret_key(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """The key that encrypts secrets must outlive the process."""
     if settings.ZOEA_KEYS_KEPT:

@@ -32,7 +32,6 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware
-from django.urls import reverse
 from django.utils import timezone
 
 from memory.problems import Problem, release_connection
@@ -40,6 +39,7 @@ from zoea import rate_limits
 from zoea.models import ApiToken, SignInLink
 
 API_ROOT = "/api/v1"
+LINK_ROOT = "/sign-in"
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 _PURE = re.compile(r"/context/assemble/?")
@@ -285,7 +285,7 @@ def create_sign_in_link() -> str:
     SignInLink.objects.filter(created_at__lt=timezone.now() - LINK_LIFETIME).delete()
     secret = secrets.token_urlsafe(32)
     SignInLink.objects.create(digest=hash_secret(secret))
-    return reverse("sign-in-link", args=[secret])
+    return f"{LINK_ROOT}/{secret}/"
 
 
 def use_sign_in_link(secret: str) -> User | None:

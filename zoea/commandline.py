@@ -11,7 +11,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NoReturn
 
 import psycopg
 from django.conf import settings
@@ -50,9 +52,13 @@ class DatabaseError(Exception):
     """No database can be used; one line with the remedy."""
 
 
-def run_command(argv: Sequence[str]) -> int:
+def run_command(
+    argv: Sequence[str],
+    execute: Callable[[list[str]], None] = execute_from_command_line,
+) -> int:
     """Run the command; returns the exit status.
 
+    ``execute`` is another way to do that, for a command that needs no models.
     Bad settings, a database that cannot be used and bad arguments are one line on
     standard error and status 2.
     """
@@ -60,12 +66,12 @@ def run_command(argv: Sequence[str]) -> int:
     try:
         _check_engine()
         if not _needs_database(argv):
-            execute_from_command_line(list(argv))
+            execute(list(argv))
             return 0
         # End by an exception, so that the embedded server is released.
         signal.signal(signal.SIGTERM, _exit_on_signal)
         with open_database():
-            execute_from_command_line(list(argv))
+            execute(list(argv))
     except (DatabaseError, EnvError, ImproperlyConfigured) as error:
         return print_refusal(str(error))
     except (OperationalError, InterfaceError) as error:
@@ -129,13 +135,10 @@ def _check_engine() -> None:
 def _check_outside_server() -> None:
     """Connect once to the server of DATABASE_URL; raises DatabaseError.
 
-    Without the pool, which would keep trying and hide the reason.
+    Without the pool, which would hide the reason.
     """
-    parameters = connections["default"].get_connection_params()
-    parameters.pop("pool", None)
-    parameters["connect_timeout"] = _CONNECT_SECONDS
     try:
-        with psycopg.connect(**parameters) as connection:
+        with psycopg.connect(**_plain_parameters()) as connection:
             version = connection.info.server_version // 10_000
     except psycopg.Error as error:
         reason = str(error).strip().splitlines()[0].removeprefix("connection failed: ")
@@ -147,6 +150,46 @@ def _check_outside_server() -> None:
         raise DatabaseError(
             f"DATABASE_URL leads to PostgreSQL {version}: use {OLDEST_VERSION} or newer."
         )
+
+
+def is_outdated(server: EmbeddedPostgres | None) -> bool:
+    """Whether the database is of an older version, or that is not sure; not if empty.
+
+    Told without the apps, which take a second to load, and of an embedded ``server``
+    without Django's way to it: every migration in their packages is looked for.
+    """
+    known = {"conninfo": server.conninfo()} if server else _plain_parameters()
+    try:
+        with psycopg.connect(**known) as database:
+            rows = database.execute("SELECT app, name FROM django_migrations")
+            applied = set(rows.fetchall())
+    except psycopg.errors.UndefinedTable:
+        return False
+    except psycopg.Error:
+        return True
+    return not all(
+        any((word, path.stem) in applied for word in words)
+        for words, folder in _migration_folders()
+        for path in folder.glob("[!_]*.py")
+    )
+
+
+def _migration_folders() -> Iterator[tuple[list[str], Path]]:
+    """The words of each app's path, of which one is its label, and its migrations."""
+    for entry in settings.INSTALLED_APPS:
+        top, *words = entry.partition(".apps.")[0].split(".")
+        found = find_spec(top)
+        for place in (found and found.submodule_search_locations) or ():
+            yield [top, *words], Path(place, *words, "migrations")
+
+
+def _plain_parameters() -> dict[str, Any]:
+    """What a connection needs, without the pool: that one would keep trying."""
+    parameters = connections["default"].get_connection_params()
+    # The rows are read as Python's own types.
+    for name in ("pool", "cursor_factory", "context"):
+        parameters.pop(name, None)
+    return parameters | {"connect_timeout": _CONNECT_SECONDS}
 
 
 def close_connections() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import django_stubs_ext
 from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env, validate
@@ -54,9 +53,6 @@ def _read_or_make_key(path: Path) -> str:
     return key
 
 
-# Lets ModelAdmin[Row] and other typed generics be subscripted at run time.
-django_stubs_ext.monkeypatch()
-
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = Env()
@@ -76,7 +72,8 @@ CSRF_TRUSTED_ORIGINS = ZOEA_ORIGINS
 
 INSTALLED_APPS = [
     "whitenoise.runserver_nostatic",
-    "django.contrib.admin",
+    # Its pages are discovered by the routes: a worker has neither.
+    "django.contrib.admin.apps.SimpleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -87,10 +84,11 @@ INSTALLED_APPS = [
     "channels",
     "django_htmx",
     "ninja",
-    "procrastinate.contrib.django",
     "memory",
     "agents",
     "zoea",
+    # After ours, whose command `procrastinate` comes before its own.
+    "procrastinate.contrib.django",
 ]
 
 MIDDLEWARE = [
@@ -182,7 +180,7 @@ def _read_database() -> dict[str, Any]:
             "min_size": 1,
             "max_size": env.int("ZOEA_DB_POOL", 20),
             "timeout": 20,
-            "max_idle": 120,
+            "max_idle": 30,
         },
         "connect_timeout": 10,
     }
@@ -295,14 +293,17 @@ ANTHROPIC_API_KEY = env.str("ANTHROPIC_API_KEY", "")
 OLLAMA_BASE_URL = env.str("OLLAMA_BASE_URL", "")
 METRICS_PUBLIC = env.bool("METRICS_PUBLIC", False)
 
+# Imported by whoever runs jobs: who only queues them needs neither models nor the game.
+PROCRASTINATE_AUTODISCOVER_MODULE_NAME = ""
+PROCRASTINATE_IMPORT_PATHS = ["agents.tasks"]
 PROCRASTINATE_WORKER_DEFAULTS = {
     "concurrency": 16,
     "delete_jobs": "successful",
     "update_heartbeat_interval": 5.0,
     "stalled_worker_timeout": 30.0,
-    # Seconds. A turn that waits for a tick is not announced when it is due, and nothing
-    # is after a restart of the database: only polling finds them.
-    "fetch_job_polling_interval": 0.5,
+    # Seconds. A worker is told of each job when it is due (`manage.py procrastinate`);
+    # where the database tells of nothing, only polling finds them.
+    "fetch_job_polling_interval": 0.5 if env.bool("ZOEA_PGBOUNCER", False) else 5.0,
     # Jobs that still run then are cancelled and taken over by other workers.
     "shutdown_graceful_timeout": 2.0,
 }

@@ -11,8 +11,10 @@ from django.views.generic import RedirectView
 
 from zoea import views
 from zoea.api import api
-from zoea.auth import API_ROOT
+from zoea.auth import API_ROOT, LINK_ROOT
 from zoea.metrics import metrics
+
+admin.autodiscover()
 
 handler500 = "zoea.views.server_error"
 
@@ -33,8 +35,12 @@ icon = RedirectView.as_view(url="/static/img/zoea.svg")
 urlpatterns = [
     path(f"{API_ROOT.lstrip('/')}/", api_urls),
     path("metrics", metrics, name="metrics"),
-    path("sign-in/", views.sign_in, name="sign-in"),
-    path("sign-in/<str:secret>/", views.sign_in_link, name="sign-in-link"),
+    path(f"{LINK_ROOT.lstrip('/')}/", views.sign_in, name="sign-in"),
+    path(
+        f"{LINK_ROOT.lstrip('/')}/<str:secret>/",
+        views.sign_in_link,
+        name="sign-in-link",
+    ),
     path("sign-out/", views.sign_out, name="sign-out"),
     # The stock page would let a viewer try passwords without a limit.
     path("admin/login/", views.admin_sign_in),

@@ -1,51 +1,27 @@
 """One model call: our messages out, a completion back.
 
-No agent loop and no history processing: what is given is what is sent. The
-formats are pydantic-ai's business and stand in ``wires``, one module per kind of
-endpoint, imported when first used (a provider's library takes seconds to load).
-
-A signed reasoning must go back as it came. One block is its bare signature; several,
-or one without a text, are kept whole as a JSON list.
+No agent loop and no history processing: what is given is what is sent. The formats
+stand in ``wires``, one module per kind of endpoint, imported when first used: a
+provider's library takes seconds to load, and most processes call no model.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from decimal import Decimal
 from importlib import import_module
-from typing import Any, cast
 
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelResponse,
-    TextPart,
-    ThinkingPart,
-    ToolCallPart,
-)
-from pydantic_ai.models import Model, ModelRequestParameters
-from pydantic_ai.settings import ModelSettings
-from pydantic_ai.tools import ToolDefinition
-
-from agents.llm.errors import make_model_error
 from agents.llm.model_types import (
     Completion,
     CompletionRequest,
-    Endpoint,
     Kind,
     ModelError,
     ModelTimeoutError,
-    Usage,
 )
-from memory.context.types import ToolCall
 
 # Seconds for a whole call, where the settings of the Mysis name no ``timeout``.
 DEFAULT_TIMEOUT = 300.0
-
-_RENAMED = {"reasoning_effort": "openai_reasoning_effort"}
 
 # The function ``send`` of a module in ``wires``; raises ModelError.
 Send = Callable[[CompletionRequest], Awaitable[Completion]]
@@ -55,19 +31,6 @@ WIRES: Mapping[Kind, str] = {
     "anthropic": "agents.llm.wires.anthropic",
     "pilot": "agents.llm.wires.pilot",
 }
-
-NAMELESS = "unknown"
-
-# Both are OpenAI's, the strictest: a history outlives a change of the provider.
-LONGEST_NAME = 64
-LONGEST_ID = 40
-
-_ODD = re.compile(r"[^A-Za-z0-9_-]")
-REDACTED = "redacted_thinking"
-OMITTED = "omitted"
-
-# Stands for a reasoning that came as a seal only, so that it is stored and sent.
-HIDDEN = "(The provider keeps this reasoning to itself.)"
 
 
 async def complete(request: CompletionRequest) -> Completion:
@@ -96,111 +59,3 @@ def _read_timeout(value: object) -> float:
         "Give a number above 0, or remove the setting.",
         code="",
     )
-
-
-async def request_completion(
-    request: CompletionRequest, model: Model[Any], messages: Sequence[ModelMessage] = ()
-) -> Completion:
-    """Make the call through a pydantic-ai model; raises ModelError.
-
-    ``messages`` are for a model that does not hold those of the request itself.
-    """
-    named = {_RENAMED.get(key, key): value for key, value in request.settings.items()}
-    # The runtime retries, not the client.
-    wanted = cast(ModelSettings, {**named, "max_retries": 0})
-    definitions = [
-        ToolDefinition(
-            name=tool.name,
-            description=tool.description,
-            parameters_json_schema=tool.parameters,
-            strict=False,
-        )
-        for tool in request.tools
-    ]
-    parameters = ModelRequestParameters(function_tools=definitions)
-    try:
-        response = await model.request(list(messages), wanted, parameters)
-        return _read_completion(request.endpoint, response)
-    except Exception as error:
-        # A broken answer may fail anywhere in two libraries. Without its cause:
-        # that one holds the request with its headers.
-        raise make_model_error(request.endpoint, error) from None
-
-
-def _read_completion(endpoint: Endpoint, response: ModelResponse) -> Completion:
-    thoughts = [part for part in response.parts if isinstance(part, ThinkingPart)]
-    texts = [part.content for part in response.parts if isinstance(part, TextPart)]
-    # A provider's refusal comes apart from the text; it is what was said.
-    refusal = (response.provider_details or {}).get("refusal")
-    refused = refusal if isinstance(refusal, str) else ""
-    usage = response.usage
-    signature = _join_signatures(thoughts)
-    reasoning = "\n\n".join(part.content for part in thoughts if part.content)
-    return Completion(
-        text="\n\n".join(text for text in texts if text) or refused,
-        reasoning=reasoning or (HIDDEN if signature else ""),
-        signature=signature,
-        tool_calls=tuple(
-            ToolCall(
-                part.tool_call_id[:LONGEST_ID], clean_tool_name(part), _arguments(part)
-            )
-            for part in response.parts
-            if isinstance(part, ToolCallPart)
-        ),
-        usage=Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens),
-        cost=_cost(endpoint, response),
-        finish_reason=response.finish_reason or "",
-        model=response.model_name or endpoint.model,
-    )
-
-
-def clean_tool_name(part: ToolCallPart) -> str:
-    """A call's tool, in a form that every provider accepts.
-
-    A name that they refuse would be in the history from then on, and every later
-    request refused for it.
-    """
-    return _ODD.sub("_", part.tool_name)[:LONGEST_NAME] or NAMELESS
-
-
-def _arguments(part: ToolCallPart) -> str:
-    """A call's arguments as the model wrote them; nothing is ``{}``."""
-    if isinstance(part.args, str):
-        return part.args.strip() or "{}"
-    return json.dumps(part.args or {}, ensure_ascii=False)
-
-
-def _cost(endpoint: Endpoint, response: ModelResponse) -> Decimal:
-    """The list price; a server that names its model oddly is asked by our name."""
-    for name in (response.model_name, endpoint.model):
-        try:
-            return replace(response, model_name=name).cost().total_price
-        except (LookupError, ValueError, AssertionError):
-            continue
-    return Decimal(0)
-
-
-def _join_signatures(thoughts: list[ThinkingPart]) -> str | None:
-    if not any(part.signature for part in thoughts):
-        return None
-    if len(thoughts) == 1 and thoughts[0].content:
-        return thoughts[0].signature
-    return json.dumps([_sealed(part) for part in thoughts])
-
-
-def _sealed(part: ThinkingPart) -> list[str]:
-    block = [part.content, part.signature or ""]
-    unsaid = not part.content and part.id != REDACTED
-    return [*block, OMITTED] if unsaid else block
-
-
-def split_reasoning(reasoning: str, signature: str) -> Iterator[dict[str, Any]]:
-    """The blocks of a signed reasoning in order, each as it was sent."""
-    blocks = [[reasoning, signature]]
-    if signature.startswith("[["):
-        blocks = json.loads(signature)
-    for text, signed, *kind in blocks:
-        if text or kind:
-            yield {"type": "thinking", "thinking": text, "signature": signed}
-        else:
-            yield {"type": REDACTED, "data": signed}

@@ -37,6 +37,7 @@ from agents.models import Mysis, Turn
 from agents.runtime.finish import put_to_rest
 from agents.runtime.turn_rows import close_open_turns, set_activity
 from agents.scheduling import TURN_TASK
+from agents.tools.snapshot import announce_aged
 
 # Between a turn and the queue's own end of its job lies one write, also on a bad day.
 GRACE_SECONDS = 20.0
@@ -97,7 +98,10 @@ running_jobs = RunningJobs()
 
 
 class Maintenance:
-    """Runs `reconcile` beside the jobs of this process: busy slots cannot starve it."""
+    """Runs its passes beside the jobs of this process: busy slots cannot starve them.
+
+    Beside the queue too: a job for what is mostly nothing costs more than the looking.
+    """
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -118,6 +122,8 @@ class Maintenance:
             try:
                 async with ThreadSensitiveContext():
                     await reconcile()
+                    # What has grown old while nobody took a turn.
+                    await run_in_db(announce_aged)
             except (DatabaseError, ConnectorException) as error:
                 logger.warning("Upkeep did not get through: %s", error)
 

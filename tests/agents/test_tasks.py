@@ -3,28 +3,146 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 import threading
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
+import pytest
 from asgiref.sync import sync_to_async
+from django.db import connection
+from django.utils import timezone
 from procrastinate import JobContext
 from procrastinate.contrib.django import app
+from procrastinate.contrib.django.models import ProcrastinateJob
+from procrastinate.contrib.django.utils import connector_params
 from procrastinate.jobs import Job
+from procrastinate.tasks import configure_task
 from procrastinate.worker import Worker
 
 from agents import tasks
+from agents.management.commands import procrastinate as command
+from agents.management.commands.procrastinate import REST, PunctualConnector
 from agents.scheduling import TURN_TASK
 
 FAR = 20.0
+ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_every_worker_looks_for_jobs_often_and_ends_soon():
+def test_every_worker_ends_soon_and_looks_for_jobs_where_it_is_told_of_none():
     """Also one that is started by hand or in a container, without options."""
     worker = Worker(app, **app.worker_defaults)
-    assert worker.fetch_job_polling_interval <= 1
+    assert worker.fetch_job_polling_interval <= REST
     assert worker.shutdown_graceful_timeout is not None
     # Containers get 10 s, `up` gives its worker 3.5 s.
     assert 0 < worker.shutdown_graceful_timeout < 3
+
+
+@pytest.fixture
+async def told(transactional_db: Any) -> AsyncIterator[asyncio.Queue[str]]:
+    """What the connector of a worker on all queues tells it."""
+    heard: asyncio.Queue[str] = asyncio.Queue()
+
+    async def hear(*, channel: str, payload: str) -> None:
+        heard.put_nowait(json.loads(payload)["type"])
+
+    connector = PunctualConnector(kwargs=connector_params(), min_size=1, max_size=4)
+    await connector.open_async()
+    listening = asyncio.ensure_future(
+        connector.listen_notify(hear, ["procrastinate_any_queue_v1"])
+    )
+    yield heard
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+    await connector.close_async()
+
+
+async def _queue(seconds: float) -> None:
+    at = timezone.now() + timedelta(seconds=seconds)
+    deferrer = configure_task(
+        name=TURN_TASK, job_manager=app.job_manager, schedule_at=at
+    )
+    await sync_to_async(deferrer.defer)(mysis_id=1, trigger="nudge")
+
+
+async def test_a_worker_is_told_of_a_job_when_it_is_due(
+    told: asyncio.Queue[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nothing but the moment itself: a job that is made is not told, nor is time passed.
+    monkeypatch.setattr(command, "REST", FAR * 10)
+    await _queue(FAR * 10)
+    await _queue(0.5)
+    began = timezone.now()
+    assert await asyncio.wait_for(told.get(), FAR) == "job_inserted"
+    due = await sync_to_async(
+        lambda: ProcrastinateJob.objects.filter(scheduled_at__lte=timezone.now()).get()
+    )()
+    assert due.scheduled_at is not None
+    assert due.scheduled_at > began - timedelta(seconds=0.5)
+
+
+async def test_a_due_job_is_told_at_once_and_again_while_it_waits(
+    told: asyncio.Queue[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "REST", FAR * 10)
+    await _queue(-1)
+    for _ in range(3):
+        assert await asyncio.wait_for(told.get(), FAR) == "job_inserted"
+
+
+async def test_a_request_to_abort_is_passed_on(told: asyncio.Queue[str]) -> None:
+    await _queue(FAR * 10)
+    async with asyncio.timeout(FAR):
+        while told.empty():
+            # Again where nobody listened yet.
+            await sync_to_async(_request_abort)()
+            await asyncio.sleep(0)
+    assert told.get_nowait() == "abort_job_requested"
+
+
+def _request_abort() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE procrastinate_jobs SET status = 'doing', abort_requested = false"
+        )
+        cursor.execute("UPDATE procrastinate_jobs SET abort_requested = true")
+
+
+LIGHT = """
+import os, sys, django
+os.environ["DJANGO_SETTINGS_MODULE"] = "zoea.settings"
+%s
+print(*sorted({name.split(".")[0] for name in sys.modules} | set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("load", "never"),
+    [
+        ("import zoea.management.commands.up", {"agents", "memory.models", "pydantic"}),
+        ("django.setup()", {"agents.runtime", "mcp", "pydantic_ai", "zoea.urls"}),
+        ("import zoea.asgi, zoea.urls", {"agents.runtime", "pydantic_ai"}),
+        (
+            "django.setup()\nimport agents.tasks\n"
+            "import agents.management.commands.procrastinate",
+            {"agents.admin", "agents.views", "zoea.urls", "playwright"},
+        ),
+    ],
+    ids=["up", "any command", "web", "worker"],
+)
+def test_a_process_loads_what_it_uses(load: str, never: set[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT % load],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    assert set(done.stdout.split()).isdisjoint(never)
 
 
 async def test_a_turn_waits_for_nobody_elses_database_work(transactional_db: Any):

@@ -43,6 +43,7 @@ def test_a_rollup_without_a_pss_is_refused():
         (["/x/python", "manage.py", "up", "--port=0"], "up"),
         (["/x/python", "/y/manage.py", "procrastinate", "worker"], "worker"),
         (["/x/python", "/y/manage.py", "sandbox", "--port=1"], "sandbox"),
+        (["/x/python", "-m", "sandbox.game", "--port=1"], "sandbox"),
         (["/x/python", "-m", "daphne", "--fd=3"], "web"),
         (["/x/bin/postgres", "-D", "/data"], "PostgreSQL"),
         (["postgres: checkpointer "], "PostgreSQL"),

@@ -109,7 +109,7 @@ def left(data: Path) -> list[psutil.Process]:
         if (
             (inherits and "manage.py" in words)
             or str(data_directory(data)) in words
-            or (inherits and "daphne" in words)
+            or (inherits and ("daphne" in words or "sandbox.game" in words))
         ):
             found.append(process)
     return found

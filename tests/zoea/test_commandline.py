@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 
 import pytest
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 
 from tests.commands import ROOT, Commands, Ended
+from zoea import commandline
 
 
 @pytest.mark.parametrize(
@@ -48,3 +53,20 @@ def test_a_process_of_its_own_ends_so_too(
         check=False,
     )
     assert Ended(found.returncode, found.stdout, found.stderr) == commands.run("prune")
+
+
+def test_it_is_known_without_the_apps_whether_all_is_migrated(
+    transactional_db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = list(commandline._migration_folders())
+    there = Counter(path.stem for _, f in folders for path in f.glob("[!_]*.py"))
+    loader = MigrationLoader(connection, ignore_no_migrations=True)
+    assert there == Counter(name for _, name in loader.disk_migrations)
+    assert not commandline.is_outdated(None)
+    (tmp_path / "0001_initial.py").touch()
+    # Of another app the name is known, of this one it is not.
+    unknown = (["some", "new"], tmp_path)
+    monkeypatch.setattr(
+        commandline, "_migration_folders", lambda: iter([*folders, unknown])
+    )
+    assert commandline.is_outdated(None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -52,8 +52,9 @@ class BackOff:
 class Fleet:
     """The programs of one run. ``server`` is None where DATABASE_URL names the database.
 
-    ``game``, its process (it is started first) and its port are None where no local
-    game is started. ``welcome`` is printed when the web server answers on ``web_port``.
+    ``game`` and its port are None where no local game is started; ``started`` are the
+    processes of programs that were started before, by their names. ``welcome`` is
+    printed when the web server answers on ``web_port``.
     """
 
     workers: Sequence[Program]
@@ -61,8 +62,8 @@ class Fleet:
     web_port: int
     welcome: str
     game: Program | None
-    game_process: asyncio.subprocess.Process | None
     game_port: int | None
+    started: Mapping[str, asyncio.subprocess.Process]
     server: EmbeddedPostgres | None
     console: Console
     _game_answers: asyncio.Event = field(default_factory=asyncio.Event)
@@ -75,7 +76,7 @@ class Fleet:
         programs = [*self.workers, self.web]
         first: list[Coroutine[Any, Any, None]] = [
             *map(self._run_worker, self.workers),
-            keep_running(self.web, self.console.say, PATIENCE),
+            self._keep_running(self.web, PATIENCE),
             self._welcome(),
             shorten_logs(programs + ([self.game] if self.game else [])),
         ]
@@ -85,10 +86,7 @@ class Fleet:
         if self.game is None:
             self._game_answers.set()
         else:
-            run = keep_running(
-                self.game, self.console.say, GAME_PATIENCE, running=self.game_process
-            )
-            last.append(run)
+            last.append(self._keep_running(self.game, GAME_PATIENCE))
             first.append(self._await_game(self.game))
         # The workers play against the game, so they end first; the game starts first.
         ending_last = [asyncio.create_task(task) for task in last]
@@ -97,7 +95,11 @@ class Fleet:
 
     async def _run_worker(self, worker: Program) -> None:
         await self._game_answers.wait()
-        await keep_running(worker, self.console.say, PATIENCE)
+        await self._keep_running(worker, PATIENCE)
+
+    async def _keep_running(self, program: Program, patience: float) -> NoReturn:
+        running = self.started.get(program.name)
+        await keep_running(program, self.console.say, patience, running=running)
 
     async def _await_game(self, game: Program) -> None:
         answer = wait_for_answer(HOST, self.game_port or 0, "/mcp", wanted=None)

@@ -12,12 +12,14 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from rich.console import Console as Terminal
 
@@ -25,6 +27,10 @@ LOG_LIMIT = 5_000_000
 _LIFELINE = Path(__file__).with_name("lifeline.py")
 
 HOST = "127.0.0.1"
+
+
+class ProgramError(Exception):
+    """A program failed that was to run to its end; its last line."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +48,9 @@ class Program:
 
         Call it from the main thread: the kernel watches the thread that starts it.
         """
-        self.shorten_log()
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        lifeline = (sys.executable, "-I", "-S", str(_LIFELINE), str(os.getpid()))
-        with self.log.open("ab") as log:
+        with self._open_log() as log:
             return await asyncio.create_subprocess_exec(
-                *lifeline,
-                *self.argv,
+                *self._command,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -56,6 +58,42 @@ class Program:
                 pass_fds=self.sockets,
                 start_new_session=True,
             )
+
+    def run(self) -> list[str]:
+        """Run it to its end; the lines that it wrote to its standard output.
+
+        Raises ProgramError for any exit status but 0. An exception meanwhile ends it.
+        """
+        with (
+            self._open_log() as log,
+            subprocess.Popen(  # noqa: S603 - our own program
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, **self.environment},
+                start_new_session=True,
+                text=True,
+            ) as process,
+        ):
+            try:
+                output, _ = process.communicate()
+            except BaseException:
+                process.terminate()
+                raise
+        if process.returncode:
+            raise ProgramError(self.last_line() or f"{self.name} wrote nothing")
+        return output.splitlines()
+
+    @property
+    def _command(self) -> tuple[str, ...]:
+        lifeline = (sys.executable, "-I", "-S", str(_LIFELINE), str(os.getpid()))
+        return (*lifeline, *self.argv)
+
+    def _open_log(self) -> BinaryIO:
+        self.shorten_log()
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        return self.log.open("ab")
 
     def shorten_log(self) -> None:
         """Move a log that is too long aside, also while the program writes."""
@@ -113,11 +151,17 @@ class Layout:
         return self.program(name, str(self.root / "manage.py"), *argv)
 
 
+def prepare_program(layout: Layout, *options: str) -> Program:
+    """What brings the database up to date; its last line is a sign-in link."""
+    return layout.manage("prepare", "prepare", *options)
+
+
 def sandbox_program(layout: Layout, port: int) -> Program:
     """The local game server; it continues the stored world."""
-    return layout.manage(
+    return layout.program(
         "sandbox",
-        "sandbox",
+        "-m",
+        "sandbox.game",
         f"--port={port}",
         f"--tick={layout.tick:g}",
         f"--state={layout.data / 'sandbox.json'}",

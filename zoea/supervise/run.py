@@ -1,9 +1,9 @@
 """One run of everything, as ``manage.py up`` does it.
 
 The order: claim the data folder and the port (nothing has started when these fail),
-the database, the game (which comes up while the migrations run), the demo fleet, then
-the other child processes. On the way down the workers end before the game that they
-play, and the database last, all within ten seconds.
+the database, the game and, where no migration is missing, the web server; what brings
+the database up to date, while these come up; then the other programs. On the way down the
+workers end before the game that they play, and the database last, all within ten seconds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import json
-import logging
 import os
 import signal
 import time
@@ -22,14 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management import call_command
 
-from agents import events
-from agents.actions.lifecycle import create_demo_fleet
-from agents.models import Mysis
-from memory.snapshots import writes
-from zoea.auth import create_sign_in_link
-from zoea.commandline import DatabaseError, close_connections, open_database
+from zoea.commandline import DatabaseError, is_outdated, open_database
 from zoea.postgres import EmbeddedPostgres
 from zoea.postgres.process import from_os_error
 from zoea.supervise import programs
@@ -38,6 +31,7 @@ from zoea.supervise.programs import (
     HOST,
     Console,
     Layout,
+    ProgramError,
     choose_port,
     listen,
     stop_process,
@@ -74,12 +68,11 @@ class UpOptions:
 def run_everything(wishes: UpOptions) -> None:
     """Run everything until a signal ends it.
 
-    Raises AlreadyRunningError, PortError and DatabaseError before any child has
-    started, GaveUpError when one keeps dying, Interrupted for a signal before they ran.
+    Raises AlreadyRunningError, PortError and DatabaseError before it prints a link (what
+    had started then has ended), GaveUpError when a program keeps dying, Interrupted for
+    a signal before all of them ran.
     """
     signals, console = Signals(), Console()
-    # An interrupted migration leaves a connection that the pool would warn of.
-    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     with ExitStack() as stack:
         held = claim_folder(settings.ZOEA_DATA)
         stack.callback(held.release)
@@ -95,24 +88,26 @@ def run_everything(wishes: UpOptions) -> None:
                 open_database(lambda: signals.remaining(STOP_SECONDS))
             )
         undo = stack.enter_context(ExitStack())
-        game = game_process = None
+        game = None
+        web = programs.web_program(layout, listening.fileno())
+        first = [] if is_outdated(server) else [web]
         if game_port is not None:
             game = programs.sandbox_program(layout, game_port)
-            game_process = runner.run(game.start())
-            undo.callback(_stop, runner, game_process)
+            first.append(game)
+        started = {each.name: _start(each, runner, undo) for each in first}
         with console.working("Bringing the database up to date"):
-            link = _prepare(wishes.myses, console, own_game=game is not None)
+            link = _prepare(layout, wishes.myses, console, own_game=game is not None)
         fleet = Fleet(
             workers=[
                 programs.worker_program(layout, number + 1)
                 for number in range(wishes.workers)
             ],
-            web=programs.web_program(layout, listening.fileno()),
+            web=web,
             web_port=web_port,
             welcome=f"Dashboard: {url}{link}",
             game=game,
-            game_process=game_process,
             game_port=game_port,
+            started=started,
             server=server,
             console=console,
         )
@@ -122,20 +117,24 @@ def run_everything(wishes: UpOptions) -> None:
     console.say("Stopped.")
 
 
-def _prepare(myses: int, console: Console, *, own_game: bool) -> str:
-    """Migrate and make the demo fleet; returns the path of a sign-in link."""
-    call_command("migrate", interactive=False, verbosity=0)
-    events.settle_foreign()
-    if own_game:
-        # The local game stood still while nothing ran, and so did its clock.
-        writes.hold_clocks()
-    if myses and not Mysis.objects.exists():
-        create_demo_fleet(myses=myses)
-        console.say(f"Made a demo fleet of {myses}")
-    path = create_sign_in_link()
-    events.hinter.close()
-    close_connections()
-    return path
+def _start(
+    program: programs.Program, runner: asyncio.Runner, undo: ExitStack
+) -> asyncio.subprocess.Process:
+    process = runner.run(program.start())
+    undo.callback(_stop, runner, process)
+    return process
+
+
+def _prepare(layout: Layout, myses: int, console: Console, *, own_game: bool) -> str:
+    """Bring the database up to date; returns the path of a sign-in link."""
+    options = [f"--myses={myses}", *(["--own-game"] if own_game else [])]
+    try:
+        *said, link = programs.prepare_program(layout, *options).run()
+    except ProgramError as error:
+        raise DatabaseError(str(error).removeprefix("manage.py: ")) from error
+    for line in said:
+        console.say(line)
+    return link
 
 
 def _layout(wishes: UpOptions) -> tuple[int | None, Layout]:

@@ -18,7 +18,6 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
-from agents.llm.complete import request_completion, split_reasoning
 from agents.llm.model_types import (
     ANTHROPIC_ANSWER,
     ChatMessage,
@@ -26,6 +25,7 @@ from agents.llm.model_types import (
     CompletionRequest,
 )
 from agents.llm.wires import http
+from agents.llm.wires.model_request import request_completion, split_reasoning
 
 MARK: Mapping[str, str] = {"type": "ephemeral"}
 _MARKABLE = ("text", "tool_use", "tool_result")

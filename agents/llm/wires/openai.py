@@ -19,9 +19,9 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.ollama import OllamaProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from agents.llm.complete import request_completion
 from agents.llm.model_types import Completion, CompletionRequest
 from agents.llm.wires import http
+from agents.llm.wires.model_request import request_completion
 
 # The status of an error that came with 200 and names none itself.
 FAULT = 500

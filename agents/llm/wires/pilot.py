@@ -13,8 +13,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from agents.llm.complete import request_completion
 from agents.llm.model_types import ChatMessage, Completion, CompletionRequest
+from agents.llm.wires.model_request import request_completion
 from sandbox.pilot.model import make_pilot
 
 

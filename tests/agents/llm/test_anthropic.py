@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_ai.messages import ToolCallPart
 
-from agents.llm.complete import clean_tool_name, complete
+from agents.llm.complete import complete
 from agents.llm.model_types import Completion, CompletionRequest, ModelError, Usage
 from agents.llm.wires.anthropic import mark_cache, unseal_reasoning
+from agents.llm.wires.model_request import clean_tool_name
 from bench.providers.anthropic import (
     KEY,
     MOST_MARKS,
