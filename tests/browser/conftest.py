@@ -69,7 +69,7 @@ def browser() -> Iterator[Browser]:
     main thread, and no asynchronous test can have one of its own.
     """
     if not CHROMIUM.exists():
-        missing = f"there is no {CHROMIUM}: apt-get install chromium"
+        missing = f"there is no {CHROMIUM}: apt-get install chromium-headless-shell"
         # A newcomer may do without; an integration run that skips proves nothing.
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
     with sync_playwright() as playwright:
