@@ -2,10 +2,10 @@
 
 The fleet part runs ``manage.py up`` and looks at it, also at rest; the core part
 assembles made-up logs, in this process, out of a database and on the command line; the
-turns part takes turns of the pilot, without pause and by a fleet of 200; the memory part
-searches a million memories; the surfaces part asks a server for summaries and opens
-sockets to it; the pages part looks at 200 Myses, of which 20 fly, as browsers do; the
-chaos part, if it is named, is ``make chaos``. Everything happens on the loopback
+turns part takes turns of the pilot, without pause and by a fleet of 200, and kills
+workers; the memory part searches a million memories; the surfaces part asks a server for
+summaries and opens sockets to it; the pages part looks at 200 Myses, of which 20 fly, as
+browsers do; the chaos part, if it is named, is ``make chaos``. Everything happens on the loopback
 address and in temporary folders, but the million memories, which are made once and kept
 in ``.zoea``; every process that was started has ended when this has. Times depend on
 the machine and on what else it does, so each figure stands beside a baseline of the
@@ -71,7 +71,10 @@ MEASUREMENTS: dict[str, tuple[Measurement, ...]] = {
         measurement_in_process("bench.core.histories:measure_merges", 3),
         Measurement(command.STEPS, command.measure),
     ),
-    TURNS: (measurement_in_process("bench.turns:measure", 8),),
+    TURNS: (
+        measurement_in_process("bench.turns:measure", 8),
+        measurement_in_process("bench.kills:measure", 3),
+    ),
     MEMORY: (measurement_in_process("bench.memory:measure", 8),),
     SURFACES: (measurement_in_process("bench.surfaces:measure", 3),),
     PAGES: (measurement_in_process("bench.pages.costs:measure", 7),),

@@ -211,20 +211,21 @@ def run_game(tick: float) -> Iterator[None]:
 
 
 @contextmanager
-def run_worker(concurrency: int) -> Iterator[None]:
+def run_worker(concurrency: int) -> Iterator[subprocess.Popen[bytes]]:
     """A worker as ``manage.py up`` starts it."""
     with _run_command(
         "procrastinate",
+        "--skip-checks",
         "worker",
         f"--concurrency={concurrency}",
         "--fetch-job-polling-interval=1",
         "--delete-jobs=never",
-    ):
-        yield
+    ) as process:
+        yield process
 
 
 @contextmanager
-def _run_command(*words: str) -> Iterator[None]:
+def _run_command(*words: str) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         [*PYTHON, "manage.py", *words],
         cwd=ROOT,
@@ -232,7 +233,7 @@ def _run_command(*words: str) -> Iterator[None]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         process.wait(timeout=30)

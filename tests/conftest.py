@@ -33,6 +33,7 @@ LONGEST = (
     "browser/test_fleet.py",
     "zoea/test_postgres.py",
     "context/test_growing_log.py",
+    "agents/runtime/test_killed_workers.py",
     "browser/test_selection.py",
     "memory/transfer/test_killed_import.py",
     "bench/chaos/test_run.py",

@@ -31,6 +31,7 @@ from agents.models import (
     Turn,
     UnknownOutcome,
     Usage,
+    WorkerLock,
 )
 from memory.admin.read_only import (
     MysisFilter,
@@ -203,6 +204,13 @@ class GateAdmin(ReadOnlyAdmin[GameGate]):
     """The rate limit of each game server's sessions."""
 
     list_display = ("host", "full_at")
+
+
+@admin.register(WorkerLock)
+class WorkerLockAdmin(ReadOnlyAdmin[WorkerLock]):
+    """The workers whose death the database tells at once."""
+
+    list_display = ("number",)
 
 
 @admin.register(Pin)

@@ -21,3 +21,4 @@ from agents.models.runs import ToolCatalogue as ToolCatalogue
 from agents.models.runs import Turn as Turn
 from agents.models.runs import UnknownOutcome as UnknownOutcome
 from agents.models.runs import Usage as Usage
+from agents.models.runs import WorkerLock as WorkerLock

@@ -1,6 +1,7 @@
 """What the fleet did: turns, calls, events, deliveries, lost actions, usage by day.
 
-Also what is stored of a game server: its tools, and when its next session may be opened.
+Also what is stored of a game server: its tools, and when its next session may be opened;
+and of the workers: whose death PostgreSQL tells.
 """
 
 from __future__ import annotations
@@ -36,6 +37,15 @@ class GameGate(models.Model):
 
     def __str__(self) -> str:
         return self.host
+
+
+class WorkerLock(models.Model):
+    """A worker that holds a lock while it lives; see ``agents.runtime.recovery``."""
+
+    number = models.BigIntegerField(primary_key=True)
+
+    def __str__(self) -> str:
+        return f"worker {self.number}"
 
 
 class Turn(models.Model):

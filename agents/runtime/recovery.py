@@ -1,8 +1,10 @@
 """Take up the turns of dead workers, end forgotten jobs, postpone turns without a session.
 
-A job whose worker sends no heartbeat is finished; a running Mysis without a job that
-waits or runs gets one. Nothing that may have happened is repeated: open calls are
-answered with "outcome unknown".
+Each worker holds a lock of the database, which PostgreSQL frees when its process dies:
+then another worker ends its jobs within seconds. Where no lock can be held (behind a
+pooler), or the network hides the death, the queue's heartbeats tell, later. A running
+Mysis without a job that waits or runs gets one. Nothing that may have happened is
+repeated: open calls are answered with "outcome unknown".
 
 The queue's own end of a job is written once, after the turn. Where just that write
 fails the job stays with a worker that lives, and under its lock no later turn of the
@@ -19,7 +21,9 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
+import psycopg
 from asgiref.sync import ThreadSensitiveContext
 from django.db import DatabaseError, transaction
 from django.db.models import Exists, OuterRef, QuerySet
@@ -28,10 +32,12 @@ from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Status
+from procrastinate.manager import JobManager
 
 from agents import scheduling
 from agents.actions.messages import resume_broadcasts
 from agents.db import run_in_db
+from agents.events import get_connection_parameters
 from agents.game.sessions import get_pool
 from agents.models import Mysis, Turn
 from agents.runtime.finish import put_to_rest
@@ -44,6 +50,31 @@ GRACE_SECONDS = 20.0
 
 # Workers send a heartbeat every 5 s; after three missed ones it is gone.
 STALLED_SECONDS = 17.0
+
+# How often a worker looks whether the lock of another is free, and how long one that
+# lives but has lost its connection (after a restart of the database) has to lock again.
+LOOK_SECONDS = 2.0
+ABSENCE_SECONDS = 1.0
+REGAIN_SECONDS = 0.2
+
+HOLD_LOCK = "SELECT pg_advisory_lock(hashtext('worker'), %s::int)"
+ENTER_LOCK = "INSERT INTO agents_workerlock VALUES (%s) ON CONFLICT DO NOTHING"
+LEAVE_LOCK = "DELETE FROM agents_workerlock WHERE number = %(number)s"
+# Shared, so that two who look do not take each other for the worker.
+LIST_FREE = """
+SELECT number FROM agents_workerlock
+WHERE pg_try_advisory_xact_lock_shared(hashtext('worker'), number::int)
+"""
+# Under its lock: a worker that is back in this very moment keeps its jobs.
+END_WORKER = """
+WITH gone AS (
+  DELETE FROM agents_workerlock
+  WHERE number = %s AND pg_try_advisory_xact_lock(hashtext('worker'), number::int)
+  RETURNING number
+)
+DELETE FROM procrastinate_jobs AS job USING gone
+WHERE job.worker_id = gone.number AND job.status = 'doing' RETURNING job.id
+"""
 
 LIVE = ("todo", "doing")
 INTERVAL = 5.0
@@ -119,16 +150,122 @@ class Maintenance:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(INTERVAL)
-            try:
-                async with ThreadSensitiveContext():
-                    await reconcile()
-                    # What has grown old while nobody took a turn.
-                    await run_in_db(announce_aged)
-            except (DatabaseError, ConnectorException) as error:
-                logger.warning("Upkeep did not get through: %s", error)
+            await _try_to_reconcile()
 
 
 maintenance = Maintenance()
+
+
+class Presence:
+    """Holds the lock of one worker, and ends the jobs of those whose lock is free."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._free: set[int] = set()
+        self._held = False
+        self._tried = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Take the lock before the first job; where that fails, go on trying."""
+        self._task = asyncio.get_running_loop().create_task(
+            self._run(), name="presence", context=contextvars.Context()
+        )
+        await self._tried.wait()
+
+    async def end(self) -> None:
+        """Give the lock back."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._attend()
+            except (psycopg.Error, OSError) as error:
+                # Once: a database that is down refuses many times.
+                if self._held or not self._tried.is_set():
+                    logger.warning("Worker %s has no lock: %s", self.number, error)
+            except Exception:
+                logger.exception("Worker %s lets go of its lock.", self.number)
+            self._held = False
+            self._tried.set()
+            await asyncio.sleep(REGAIN_SECONDS)
+
+    async def _attend(self) -> None:
+        # Not of the pool: the lock lasts as long as the connection.
+        database = await psycopg.AsyncConnection.connect(
+            **get_connection_parameters(), autocommit=True
+        )
+        async with database:
+            self._held = await hold_lock(database, self.number)
+            self._tried.set()
+            # What was free before is no news: all may have lost their connections.
+            self._free = set()
+            while True:
+                await self._end_absent(database)
+                wait = ABSENCE_SECONDS if self._free else LOOK_SECONDS
+                # Nobody notifies: so a lost connection is known at once.
+                async for _ in database.notifies(timeout=wait, stop_after=1):
+                    pass
+
+    async def _end_absent(self, database: psycopg.AsyncConnection[Any]) -> None:
+        """End the jobs of workers whose lock was free the last time too."""
+        cursor = await database.execute(LIST_FREE)
+        free = {number for (number,) in await cursor.fetchall()} - {self.number}
+        absent, self._free = free & self._free, free - self._free
+        for number in sorted(absent):
+            cursor = await database.execute(END_WORKER, [number])
+            if jobs := [job for (job,) in await cursor.fetchall()]:
+                logger.warning("Worker %s is gone; its jobs were %s.", number, jobs)
+        if absent:
+            await _try_to_reconcile()
+
+
+async def hold_lock(database: psycopg.AsyncConnection[Any], number: int) -> bool:
+    """Hold the lock of a worker while the connection lasts; False behind a pooler.
+
+    A pooler gives the connection to others between two statements. It shows in the
+    number of the server's process, which the driver was told at the beginning.
+    """
+    cursor = await database.execute("SELECT pg_backend_pid()")
+    if await cursor.fetchone() != (database.info.backend_pid,):
+        return False
+    await database.execute(HOLD_LOCK, [number])
+    await database.execute(ENTER_LOCK, [number])
+    return True
+
+
+class WorkerJobManager(JobManager):
+    """The queue's own, which knows when a worker of this process begins and ends."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._presences: dict[int, Presence] = {}
+
+    async def register_worker(self) -> int:
+        """Have the lock before the first job."""
+        number = await super().register_worker()
+        self._presences[number] = presence = Presence(number)
+        await presence.begin()
+        return number
+
+    async def unregister_worker(self, worker_id: int) -> None:
+        """End in order: there is nothing to take up."""
+        await self._presences.pop(worker_id).end()
+        await self.connector.execute_query_async(LEAVE_LOCK, number=worker_id)
+        await super().unregister_worker(worker_id)
+
+
+async def _try_to_reconcile() -> None:
+    try:
+        async with ThreadSensitiveContext():
+            await reconcile()
+            # What has grown old while nobody took a turn.
+            await run_in_db(announce_aged)
+    except (DatabaseError, ConnectorException) as error:
+        logger.warning("Upkeep did not get through: %s", error)
 
 
 async def reconcile() -> None:

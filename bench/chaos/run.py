@@ -289,8 +289,8 @@ class _Run:
 class Trouble:
     """Kills and crashes, each after its own number of seconds.
 
-    A killed worker's turns are taken up when its heartbeat is missed, so kills must
-    leave time for the others to play.
+    A killed worker's turns are taken up within seconds, so kills must leave time for
+    the others to play.
     """
 
     installation: Installation

@@ -12,11 +12,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from django.db import connection
 
 from agents import actions
-from agents.models import Turn
+from agents.models import Turn, WorkerLock
+from agents.runtime.recovery import hold_lock
 from bench.processes import ROOT, clean_environment
 from memory.models import Memory
 from sandbox.game.testing import SandboxServer
@@ -96,3 +98,12 @@ def test_a_turn_is_taken_through_a_pooler(pooled: str) -> None:
     turns = Turn.objects.order_by("number").values_list("outcome", "error")
     assert set(turns) == {("done", "")}
     assert Memory.objects.filter(mysis=ada, role="tool", is_error=False).exists()
+
+
+async def test_a_worker_holds_no_lock_through_a_pooler(pooled: str) -> None:
+    """Nobody would own it: the others go by the worker's heart alone."""
+    async with await psycopg.AsyncConnection.connect(
+        pooled, autocommit=True, prepare_threshold=None
+    ) as database:
+        assert not await hold_lock(database, 1)
+    assert not await WorkerLock.objects.aexists()

@@ -171,7 +171,8 @@ def sandbox_program(layout: Layout, port: int) -> Program:
 def worker_program(layout: Layout, number: int = 1) -> Program:
     """A worker that runs turns."""
     name = "worker" if number == 1 else f"worker-{number}"
-    return layout.manage(name, "procrastinate", "worker")
+    # Its parent has been checked, in the same environment.
+    return layout.manage(name, "procrastinate", "--skip-checks", "worker")
 
 
 def web_program(layout: Layout, listening: int) -> Program:

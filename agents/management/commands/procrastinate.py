@@ -20,6 +20,8 @@ from procrastinate.contrib.django.management.commands import procrastinate
 from procrastinate.contrib.django.utils import connector_params
 from procrastinate.exceptions import ConnectorException
 
+from agents.runtime.recovery import WorkerJobManager
+
 logger = logging.getLogger(__name__)
 
 # Seconds. Nobody tells that a lock has become free, for which a due job may wait.
@@ -93,5 +95,6 @@ class Command(procrastinate.Command):
         connector = PunctualConnector(
             kwargs=connector_params(), min_size=1, max_size=4, max_idle=30
         )
-        with app.replace_connector(connector):
+        with app.replace_connector(connector) as queue:
+            queue.job_manager = WorkerJobManager(connector)
             super().handle(*args, app=app, **options)

@@ -1,0 +1,215 @@
+"""Workers that die, or only lose the lock by which others know that they live."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection
+from procrastinate.contrib.django.models import ProcrastinateJob
+
+from agents import actions
+from agents.events import get_connection_parameters
+from agents.models import Mysis, Turn, WorkerLock
+from agents.runtime import recovery
+from agents.runtime.recovery import Presence
+from agents.runtime.turn import take_turn
+from bench.providers.openai import FakeProvider, Reply, completion
+from sandbox.game.testing import SandboxServer
+from tests.agents.runtime.conftest import refreshed
+from tests.agents.runtime.logs import assert_paired, in_db, log
+from tests.agents.runtime.workers import Workers
+
+KILLS = 50
+FLEET, HANDS, TICK = 3, 2, 0.5
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def workers(tmp_path: Path, sandbox: SandboxServer) -> Iterator[Workers]:
+    with Workers(tmp_path, sandbox.url) as found:
+        yield found
+
+
+@pytest.mark.parametrize("spare", [True, False], ids=["another", "its successor"])
+async def test_the_turn_of_a_killed_worker_is_taken_up_without_waiting_for_its_heart(
+    spare: bool, eve: Mysis, provider: FakeProvider, workers: Workers
+):
+    """In the middle of a call; the heart would be missed after an hour."""
+    gate = provider.arrived.__class__()
+    late = Reply(body=completion("Late."), wait=gate)
+    provider.answers.extend([late, late])
+    first = workers.start()
+    assert await asyncio.to_thread(provider.arrived.wait, PATIENCE)
+    provider.arrived.clear()
+    if spare:
+        workers.start()
+    workers.kill(first)
+    if not spare:
+        workers.start()
+    assert await asyncio.to_thread(provider.arrived.wait, PATIENCE)
+    turns = Turn.objects.order_by("number").values_list("trigger", "outcome")
+    assert await in_db(list)(turns) == [("start", "interrupted"), ("interrupted", None)]
+    assert await in_db(WorkerLock.objects.count)() == 1
+    assert (await refreshed(eve)).lost_turns == 1
+    gate.set()
+
+
+def test_of_fifty_killed_workers_no_turn_is_ever_run_by_two(
+    transactional_db: Any, tmp_path: Path
+):
+    """And everybody flies on."""
+    with SandboxServer(tick=TICK) as game, Workers(tmp_path, game.url) as workers:
+        fleet = [
+            actions.create_mysis(name=f"Of many {n}x", by="test") for n in range(FLEET)
+        ]
+        for mysis in fleet:
+            actions.start_mysis(mysis=mysis, by="test")
+        for _ in range(HANDS):
+            workers.start()
+        for _ in range(KILLS):
+            victim, _ = workers.await_turn()
+            workers.kill(victim)
+            workers.start()
+            # Ten in a row, with never a turn between them, would be the turn's fault.
+            Mysis.objects.update(lost_turns=0)
+        waiting = {mysis.pk for mysis in fleet}
+        while waiting:
+            waiting.discard(workers.await_turn()[1])
+        for mysis in fleet:
+            actions.stop_mysis(mysis=mysis, by="test")
+        doubles = workers.list_doubles()
+    assert doubles == []
+    assert set(Mysis.objects.values_list("state", "last_error")) == {("stopped", "")}
+    interrupted = Turn.objects.filter(outcome=Turn.Outcome.INTERRUPTED)
+    assert interrupted.count() >= KILLS / 2
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM procrastinate_jobs")
+    recovery.close_left_open()
+    for mysis in fleet:
+        turns = Turn.objects.filter(mysis=mysis).order_by("number")
+        for turn, later in itertools.pairwise(turns):
+            assert turn.finished_at is not None
+            assert turn.finished_at <= later.started_at
+        assert_paired(log(mysis))
+
+
+# --- Workers that live
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is absent is so a moment later."""
+    monkeypatch.setattr(recovery, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(recovery, "ABSENCE_SECONDS", 0.05)
+
+
+@asynccontextmanager
+async def present(number: int) -> AsyncIterator[None]:
+    presence = Presence(number)
+    await presence.begin()
+    yield
+    await presence.end()
+
+
+def job_in_hands(mysis: Mysis) -> int:
+    """The worker that has taken the next job of a Mysis."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT worker_id FROM procrastinate_register_worker_v1()")
+        (number,) = cursor.fetchone()
+        cursor.execute(
+            "UPDATE procrastinate_jobs SET status = 'doing', worker_id = %s "
+            "WHERE id = %s",
+            [number, mysis.next_job],
+        )
+    return int(number)
+
+
+async def test_a_worker_that_lives_without_its_lock_goes_on_with_no_turn(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer, quick: None
+):
+    """Its turn is over before another begins, and its call is cut short."""
+    provider.answers.append(
+        Reply(body=completion("Late."), wait=(gate := provider.arrived.__class__()))
+    )
+    number = await in_db(job_in_hands)(eve)
+    await in_db(WorkerLock.objects.create)(number=number)
+    turn = asyncio.create_task(
+        take_turn(eve.pk, job_id=eve.next_job or 0, trigger="start")
+    )
+    assert await asyncio.to_thread(provider.arrived.wait, PATIENCE)
+    async with present(number + 1):
+        await asyncio.wait_for(turn, PATIENCE)
+    gate.set()
+    assert (await in_db(Turn.objects.get)()).outcome == "interrupted"
+    assert await in_db(ProcrastinateJob.objects.filter(status="doing").count)() == 0
+    row = await refreshed(eve)
+    assert (row.state, row.lost_turns) == ("running", 1)
+    assert row.next_job is not None
+    assert "Late." not in [memory.content for memory in await in_db(log)(eve)]
+
+
+def holder() -> int | None:
+    """The server's process that holds the lock of a worker."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pid FROM pg_locks JOIN agents_workerlock ON objid = number "
+            "WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted"
+        )
+        found = cursor.fetchone()
+    return found[0] if found else None
+
+
+def cut_off_holder() -> None:
+    """Cut the connection of the worker, and wait until it has locked again."""
+    first = holder()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s)", [first])
+    until = time.monotonic() + PATIENCE
+    while holder() in (None, first):
+        assert time.monotonic() < until, "the lock stays free"
+        time.sleep(0.01)
+
+
+async def test_a_worker_whose_connection_is_cut_is_back_before_it_is_missed(
+    ada: Mysis,
+):
+    """A restart of the database takes no turn from anybody."""
+    number = await in_db(job_in_hands)(ada)
+    async with present(number), present(number + 1):
+        await in_db(WorkerLock.objects.filter(pk=number + 1).delete)()
+        await in_db(cut_off_holder)()
+    assert await in_db(ProcrastinateJob.objects.filter(status="doing").count)() == 1
+
+
+async def test_a_worker_that_is_back_in_the_last_moment_keeps_its_jobs(ada: Mysis):
+    number = await in_db(job_in_hands)(ada)
+    parameters = await in_db(get_connection_parameters)()
+    async with await psycopg.AsyncConnection.connect(
+        **parameters, autocommit=True
+    ) as other:
+        async with present(number):
+            found = await other.execute(recovery.END_WORKER, [number])
+            assert await found.fetchall() == []
+        assert await in_db(WorkerLock.objects.filter(pk=number).exists)()
+        found = await other.execute(recovery.END_WORKER, [number])
+        assert await found.fetchall() == [(ada.next_job,)]
+        found = await other.execute(recovery.END_WORKER, [number])
+        assert await found.fetchall() == [], "one of those who saw it ends its jobs"
+
+
+async def test_a_worker_without_a_lock_is_told_by_its_heart_alone(
+    ada: Mysis, quick: None
+):
+    """As one of the former version, or behind a pooler."""
+    number = await in_db(job_in_hands)(ada)
+    async with present(number + 1):
+        await recovery.reconcile()
+    assert await in_db(ProcrastinateJob.objects.filter(status="doing").count)() == 1
