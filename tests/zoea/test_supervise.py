@@ -116,22 +116,26 @@ async def test_one_that_keeps_dying_is_given_up_with_its_last_words(
     assert len(said) == 2
 
 
-async def test_a_longer_life_forgives(tmp_path: Path) -> None:
-    patient = BackOff(first=0.01, quick=0.0, attempts=2)
+async def test_after_a_longer_life_it_is_back_at_once(tmp_path: Path) -> None:
+    patient = BackOff(first=60, quick=0.0, attempts=2)
+    said: list[str] = []
     async with _beacons() as beacons:
         task = asyncio.create_task(
-            keep_running(beacons.program(tmp_path), lambda _: None, 5, patient)
+            keep_running(beacons.program(tmp_path), said.append, 5, patient)
         )
         for _ in range(4):
             os.kill(await beacons.pids.get(), signal.SIGKILL)
         last = await beacons.pids.get()
         await _end(task)
         assert _is_gone(last)
+    assert len(said) == 4
+    assert all(line.endswith("saying nothing; starting it again") for line in said)
 
 
 def test_the_first_restart_comes_within_two_seconds_and_later_ones_later() -> None:
-    delays = [BackOff().delay(deaths) for deaths in range(1, 12)]
-    assert delays[0] < 2
+    delays = [BackOff().delay(deaths) for deaths in range(12)]
+    assert delays[0] == 0
+    assert delays[1] < 2
     assert delays == sorted(delays)
     assert delays[-1] == BackOff().longest
 

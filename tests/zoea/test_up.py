@@ -124,7 +124,8 @@ def test_a_killed_process_is_started_again(up: Callable[..., Up], ready: Path) -
     url, _ = running.wait_for(LINK.pattern).groups()
     assert eventually(lambda: len(running.family()) == 4)
     killed = running.family()
-    for name in ("worker", "daphne", "sandbox", "postgres"):
+    # The database first: one that starts again would bring it back before it is missed.
+    for name in ("postgres", "worker", "daphne", "sandbox"):
         killed[name].kill()
         running.wait_for("starting it again")
 

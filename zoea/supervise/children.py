@@ -35,7 +35,8 @@ class GaveUpError(Exception):
 class BackOff:
     """Delays before a restart, in seconds: from ``first``, doubling up to ``longest``.
 
-    After ``attempts`` runs in a row that ended within ``quick`` seconds, give up.
+    None before that of a program which ran for at least ``quick`` seconds. After
+    ``attempts`` runs in a row that ended sooner, give up.
     """
 
     first: float = 0.5
@@ -45,7 +46,9 @@ class BackOff:
 
     def delay(self, deaths: int) -> float:
         """The seconds to wait after so many quick deaths in a row."""
-        return float(min(self.first * 2 ** max(0, deaths - 1), self.longest))
+        return (
+            float(min(self.first * 2 ** (deaths - 1), self.longest)) if deaths else 0.0
+        )
 
 
 @dataclass
@@ -146,7 +149,7 @@ async def keep_running(
             # Also after its death: what it started may outlive it.
             await stop_process(process, patience)
         lived = time.monotonic() - begun
-        deaths = deaths + 1 if lived < back_off.quick else 1
+        deaths = deaths + 1 if lived < back_off.quick else 0
         how = _describe_end(status, program.last_line(place))
         if deaths >= back_off.attempts:
             raise GaveUpError(
@@ -154,9 +157,8 @@ async def keep_running(
                 f"start, the last time with {how} (log: {program.log})."
             )
         delay = back_off.delay(deaths)
-        say(
-            f"the {program.name} process ended with {how}; starting it again in {delay:g} s"
-        )
+        pause = f" in {delay:g} s" if delay else ""
+        say(f"the {program.name} process ended with {how}; starting it again{pause}")
         await asyncio.sleep(delay)
 
 
