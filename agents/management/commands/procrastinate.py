@@ -65,6 +65,12 @@ class PunctualConnector(PsycopgConnector):
             group.create_task(super().listen_notify(hear, names))
             group.create_task(self._tell_when_due(on_notification, names))
 
+    async def _loop_notify(self, *args: Any, **options: Any) -> None:
+        # Of what was queued before it listened, at first and after a lost connection,
+        # nothing was told.
+        self._made.set()
+        await super()._loop_notify(*args, **options)
+
     async def _tell_when_due(self, tell: Notify, channels: Sequence[str]) -> None:
         # The channel of all queues names none.
         queues = [name.partition("#")[2] for name in channels if "#" in name] or None
