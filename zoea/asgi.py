@@ -8,11 +8,15 @@ and Daphne's default would close them after one. Daphne's own ``--ping-interval`
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-from django.core.asgi import get_asgi_application
+import django
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.core.handlers.asgi import ASGIHandler
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
-pages = get_asgi_application()
+django.setup(set_prefix=False)
 
 # These modules import models, which are loaded only now.
 from channels.auth import AuthMiddlewareStack  # noqa: E402
@@ -26,6 +30,34 @@ from zoea import daphne, mcp, websockets  # noqa: E402
 daphne.install_flow()
 daphne.install_upload_limit()
 
+
+class Pages(ASGIHandler):
+    """Django, each request in one thread from the first middleware to the view.
+
+    Django's own handler starts two threads for a request and crosses to the loop and
+    back before the view. Here threads are kept for the next request, and with them
+    what Django makes anew for a thread.
+    """
+
+    def __init__(self) -> None:
+        # As the parent does, but without its asynchronous chain.
+        super(ASGIHandler, self).__init__()
+        self.load_middleware()
+        self._idle: list[ThreadPoolExecutor] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        thread = self._idle.pop() if self._idle else ThreadPoolExecutor(max_workers=1)
+        async with ThreadSensitiveContext(executor=thread):
+            await self.handle(scope, receive, send)
+        # Only here: one that was cut off may still work.
+        self._idle.append(thread)
+
+    async def get_response_async(self, request: Any) -> Any:
+        """The response of a request, made in its thread."""
+        return await sync_to_async(self.get_response)(request)
+
+
 sockets = URLRouter(
     [
         path("ws/v1/events", EventStream.as_asgi()),
@@ -36,7 +68,7 @@ sockets = URLRouter(
 )
 application = ProtocolTypeRouter(
     {
-        "http": mcp.with_mcp(pages),
+        "http": mcp.with_mcp(Pages()),
         "websocket": daphne.with_flow(
             websockets.with_origin_check(
                 websockets.with_busy_close(
