@@ -11,6 +11,7 @@ from django.db.models import Max, Q, QuerySet
 from django.urls import reverse
 
 from agents.dashboard.conversation import clip_text, format_arguments, read_sender_name
+from agents.dashboard.shared_results import shared
 from agents.events import Item, Kind
 from agents.models import Event, Mysis
 from memory.gamestate.values import format_title
@@ -102,15 +103,31 @@ def is_news(kind: str, data: Data) -> bool:
 
 
 def make_news_lines(items: Iterable[Item]) -> list[FeedLine]:
-    """Items of the hub that are news as lines, newest first."""
-    return make_item_lines(
-        [item for item in items if is_news(item["kind"], item["data"])]
-    )
+    """Items of the hub that are news as lines, newest first.
+
+    The hub tells all viewers of the same items, so their names are looked up once.
+    """
+    kept = [item for item in items if is_news(item["kind"], item["data"])]
+    owned = [("named", item["mysis"] or 0, item["id"]) for item in kept]
+    named = shared.get_many(owned, _load_named)
+    return _join_items(kept, {key[1]: mysis for key, mysis in named.items() if mysis})
+
+
+Named = tuple[str, int, int]
+
+
+def _load_named(keys: Sequence[Named]) -> dict[Named, Mysis | None]:
+    known = load_names(number for _, number, _ in keys)
+    return {key: known.get(key[1]) for key in keys}
 
 
 def make_item_lines(kept: Sequence[Item]) -> list[FeedLine]:
     """Items as lines, newest first; they come in stream order."""
     known = load_names(item["mysis"] for item in kept if item["mysis"] is not None)
+    return _join_items(kept, known)
+
+
+def _join_items(kept: Sequence[Item], known: Mapping[int, Mysis]) -> list[FeedLine]:
     return _join_effects(
         make_feed_line(
             item["id"],
@@ -301,12 +318,17 @@ def _style(kind: str) -> KindStyle:
 def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
     """The newest events that are news, newest first; those of one chip if named."""
     # Each kind has an index of its own; one scan of all would read much noise.
-    found: list[Event] = []
-    for kind, style in KINDS.items():
-        own = group not in GROUPS or style.group == group
-        if style.news and (own or _is_searched_for_failures(kind, group)):
-            found += _select_news(kind, group)[:limit]
-    found.sort(key=lambda event: (event.xid, event.pk), reverse=True)
+    first, *others = (
+        _select_news(kind, group)[:limit]
+        for kind, style in KINDS.items()
+        if style.news
+        and (
+            group not in GROUPS
+            or style.group == group
+            or _is_searched_for_failures(kind, group)
+        )
+    )
+    found = first.union(*others, all=True).order_by("-xid", "-id")
     return make_event_lines(found[:limit])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -155,7 +156,7 @@ def test_gauges_and_sparklines_are_drawn_with_their_words():
     gauge = charts.make_gauge(
         {"budget": 100, "tokens_by_category": {"system": 5, "user": 20}}
     )
-    hour = MysisHour(3, 0, Decimal(0), 1, charts.make_bars([0, 3], [0, 1]))
+    hour = MysisHour(3, 0, Decimal(0), 1, charts.make_bars((0, 3), (0, 1)))
     drawn = fragments.draw_template("shared/gauge", gauge=gauge)
     assert 'aria-label="Context 25 % full: system 5, user 20, free 75, ' in drawn
     assert 'class="seg seg-user" x="5.0" y="0" width="20.0" height="6"' in drawn
@@ -180,3 +181,24 @@ def test_the_fleet_is_not_added_up_at_every_event(monkeypatch: pytest.MonkeyPatc
             frame = "".join(page.draw_changes(dirty))
         assert 'id="count-idle"' in frame
         assert any("agents_usage" in query["sql"] for query in asked) is adds_up
+
+
+def test_a_further_viewer_of_the_same_news_asks_nothing(
+    db: None, django_assert_num_queries: Any, monkeypatch: pytest.MonkeyPatch
+):
+    # What is shared for ten seconds is not made anew between the two.
+    day = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: day)
+    ada = make_mysis(name="Ada", state="running")
+    first, second = (FleetPage(fleet.FleetView()) for _ in range(2))
+    for page in (first, second):
+        page.draw_all(0)
+    told = {"tool": "mine", "ok": True, "arguments": {}}
+    at = events.format_moment(timezone.now())
+    item = Item(id=1, kind=Kind.TOOL_CALLED, at=at, mysis=ada.pk, data=told)
+    dirty = Dirty()
+    dirty.add(item)
+    seen = first.draw_changes(dirty)
+    assert any("mine()" in swap for swap in seen)
+    with django_assert_num_queries(0):
+        assert second.draw_changes(dirty) == seen
