@@ -16,6 +16,7 @@ from hypothesis import settings as hypothesis_settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from agents import events
+from agents.dashboard.shared_results import shared
 from bench.processes import Server, run_server
 from tests import flushing, postgres
 from tests.commands import Commands
@@ -104,6 +105,12 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     events.hinter.close()
     # The thread in which async code calls plain code lives as long as the process.
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_shared() -> None:
+    """Forget what other tests had drawn in these ten seconds."""
+    shared._results.clear()
 
 
 @pytest.fixture(scope="session")

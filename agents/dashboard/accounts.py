@@ -21,7 +21,7 @@ from agents.models import Account, Mysis
 from memory.gamestate.confidence import Confidence, Moment, find_stale_paths
 from memory.gamestate.facts import Names, collect_names
 from memory.gamestate.types import Snapshot
-from memory.gamestate.values import find_first, format_title, unwrap_content
+from memory.gamestate.values import format_title
 
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
 UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
@@ -122,7 +122,7 @@ def _read_status(
         location_doubt=location.confidence in SUSPECT,
         place=_place(latest, found),
         docked=facts.get("Docked", UNKNOWN).value,
-        credits=read_credits(latest.get("get_status")),
+        credits={one.snapshot.tool: one.credits for one in found}.get("get_status"),
         credits_doubt=facts.get("Credits", UNKNOWN).confidence in SUSPECT,
         fuel=facts.get("Fuel", UNKNOWN).value,
         hull=facts.get("Hull", UNKNOWN).value,
@@ -156,24 +156,16 @@ def _place(latest: Mapping[str, Snapshot], found: Sequence[HeldSnapshot]) -> str
     return " > ".join(filter(None, ids[:2]))
 
 
-def read_credits(status: Snapshot | None) -> int | None:
-    """What get_status told of the credits; None where it did not."""
-    if status is None:
-        return None
-    held_credits = find_first(
-        unwrap_content(status.current), "player.credits", "credits"
-    )
-    return int(held_credits) if isinstance(held_credits, int | float) else None
-
-
 def _badges(
     snapshots: Iterable[Snapshot], moment: Moment, names: Names
 ) -> tuple[Badge, ...]:
     found = []
     for snapshot in snapshots:
-        level = judge_snapshot(snapshot, moment, names)
+        partly = bool(find_stale_paths(snapshot))
+        shown = tuple(read_facts(snapshot, moment, names)) if partly else ()
+        level = judge_snapshot(snapshot, moment, shown)
         if level in SUSPECT:
-            doubted = _doubted(snapshot, moment, names)
+            doubted = _doubted(shown)
             badge = Badge(
                 title=", ".join(doubted) or format_title(snapshot.tool),
                 tool=snapshot.tool,
@@ -186,10 +178,9 @@ def _badges(
     return tuple(sorted(found, key=lambda b: (b.confidence, b.title)))
 
 
-def _doubted(snapshot: Snapshot, moment: Moment, names: Names) -> tuple[str, ...]:
+def _doubted(shown: Iterable[ShownFact]) -> tuple[str, ...]:
     """The facts that an action made untrue, where it left others as they were."""
-    facts = read_facts(snapshot, moment, names) if find_stale_paths(snapshot) else ()
-    named = [f.label for f in facts if f.confidence == Confidence.INVALIDATED]
+    named = [fact.label for fact in shown if fact.confidence == Confidence.INVALIDATED]
     return tuple(label for label in named if label)[:SHOWN_FACTS]
 
 
@@ -230,5 +221,8 @@ def _count_levels(
     cached: Sequence[HeldSnapshot], moment: Moment
 ) -> Sequence[tuple[str, int]]:
     names = collect_names(one.snapshot for one in cached)
-    counts = Counter(str(judge_snapshot(one.snapshot, moment, names)) for one in cached)
+    counts = Counter(
+        str(judge_snapshot(one, moment, read_facts(one, moment, names)))
+        for one in (held.snapshot for held in cached)
+    )
     return tuple((str(one), counts[str(one)]) for one in Confidence if counts[str(one)])

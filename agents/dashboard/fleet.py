@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from django.db.models import (
@@ -17,14 +19,17 @@ from django.db.models import (
     Q,
     QuerySet,
     Subquery,
+    TextField,
     When,
 )
+from django.db.models.functions import Cast
 from django.utils.http import urlencode
 
 from agents.dashboard import charts, conversation, game_state
 from agents.dashboard.accounts import AccountStatus, read_statuses
 from agents.dashboard.charts import MysisHour, load_last_hours
 from agents.models import Mysis
+from agents.models.fleet import find_page_key
 from memory.models import GameSnapshot, Memory, Role, SentContext
 
 M = TypeVar("M", Memory, SentContext)
@@ -36,6 +41,11 @@ MOST_DIGITS = 6
 STATES = ("running", "idle", "stopped", "errored")
 # What may be the matter with those that run, as filters beside the states.
 FLAGS = ("held", "stuck", "stale")
+# What a row shows of its Mysis as it is stored, and the column of its account's name.
+STORED = (
+    "id", "name", "model", "state", "activity", "wake_at", "last_error", "hold", "stuck",
+)  # fmt: skip
+ACCOUNT = "account__username"
 SORTS = {
     "name": "Name",
     "attention": "Needs attention",
@@ -227,33 +237,26 @@ def _order(found: QuerySet[Mysis], sort: str) -> QuerySet[Mysis]:
 
 def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
     """The rows of these Myses in the order given; deleted ones are left out."""
-    myses = Mysis.objects.select_related("account").in_bulk(list(ids))
-    usernames = [m.account.username for m in myses.values() if m.account]
+    stored = Mysis.objects.filter(pk__in=ids).values(*STORED, "tick", ACCOUNT)
+    myses = {one["id"]: one for one in stored}
+    usernames = [one[ACCOUNT] for one in myses.values() if one[ACCOUNT]]
     present = game_state.load_moments(usernames, now)
     standings = read_statuses(game_state.load_snapshots(usernames), present)
-    said = _load_last_lines(ids, {m.pk: m.name for m in myses.values()})
+    said = _load_last_lines(ids, {pk: one["name"] for pk, one in myses.items()})
     gauges, hours = _load_gauges(ids), load_last_hours(ids, now)
     rows = []
-    for mysis in (myses[number] for number in ids if number in myses):
-        account = mysis.account.username if mysis.account else ""
+    for one in (myses[number] for number in ids if number in myses):
+        account, tick = one.pop(ACCOUNT) or "", one.pop("tick")
         standing = standings.get(account, AccountStatus())
         row = FleetRow(
-            id=mysis.pk,
-            name=mysis.name,
-            key=mysis.page_key,
-            model=mysis.model,
-            state=mysis.state,
-            activity=mysis.activity,
-            wake_at=mysis.wake_at,
-            last_error=mysis.last_error,
-            hold=mysis.hold,
-            stuck=mysis.stuck,
+            **one,
+            key=find_page_key(one["id"], one["name"]),
             account=account,
             standing=standing,
-            tick=mysis.tick if standing.tick is None else standing.tick,
-            said=said.get(mysis.pk),
-            gauge=gauges.get(mysis.pk),
-            hour=hours[mysis.pk],
+            tick=tick if standing.tick is None else standing.tick,
+            said=said.get(one["id"]),
+            gauge=gauges.get(one["id"]),
+            hour=hours[one["id"]],
         )
         rows.append(row)
     return rows
@@ -279,10 +282,14 @@ def _make_last_line(line: conversation.Line) -> LastLine:
 
 def _load_gauges(ids: Sequence[int]) -> dict[int, charts.Gauge | None]:
     found = _select_newest(SentContext.objects.all(), ids)
-    return {
-        number: charts.make_gauge(stats)
-        for number, stats in found.values_list("mysis_id", "stats")
-    }
+    stored = found.values_list("mysis_id", Cast("stats", TextField()))
+    return {number: _parse_gauge(stats) for number, stats in stored}
+
+
+@lru_cache(maxsize=1_024)
+def _parse_gauge(stats: str) -> charts.Gauge | None:
+    # Of a fleet most have made no new call since somebody looked.
+    return charts.make_gauge(json.loads(stats))
 
 
 def _select_newest(rows: QuerySet[M], ids: Sequence[int]) -> QuerySet[M]:

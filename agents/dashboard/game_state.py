@@ -11,14 +11,16 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
-from django.db.models import Case, TextField, Value, When
+from django.db.models import Case, QuerySet, TextField, Value, When
 from django.db.models.functions import Length
 from django.utils import timezone
 
 from agents.dashboard import map
 from agents.dashboard.shared_results import SharedResults, time_bucket
+from agents.models import Account
 from memory.gamestate import facts, sections
 from memory.gamestate.confidence import (
     LOGGED_OUT,
@@ -80,6 +82,8 @@ class HeldSnapshot:
     # Ids of the places that the ship is at, and what it calls places by id.
     places: tuple[str, ...] = ()
     names: Names = field(default_factory=dict)
+    # What get_status told of the credits; None where it did not.
+    credits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,14 @@ def read_places(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(one if isinstance(one, str) else "" for one in found)
 
 
+def read_credits(snapshot: Snapshot) -> int | None:
+    if snapshot.tool != "get_status":
+        return None
+    content = unwrap_content(snapshot.current)
+    amount = find_first(content, "player.credits", "credits")
+    return int(amount) if isinstance(amount, int | float) else None
+
+
 def load_place_names(wanted: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str]]:
     """By account, the names of these ids as far as they are known.
 
@@ -160,7 +172,7 @@ def _look_up_names(keys: Sequence[Key]) -> dict[Key, str]:
 
 
 def load_snapshots(
-    usernames: Sequence[str], tool: str = ""
+    usernames: Sequence[str] | QuerySet[Account, Any], tool: str = ""
 ) -> dict[str, list[HeldSnapshot]]:
     """The snapshots of several accounts; those of a logged-out one are hidden.
 
@@ -202,7 +214,8 @@ def _read_and_keep(ids: Sequence[int]) -> dict[int, HeldSnapshot]:
         read = row.to_snapshot()
         version = f"{row.pk}:{row.version}"
         named = collect_names([read]) if read.tool in NAMING else {}
-        found[row.pk] = HeldSnapshot(read, row.size, version, read_places(read), named)
+        told = read_places(read), named, read_credits(read)
+        found[row.pk] = HeldSnapshot(read, row.size, version, *told)
         with _LOCK:
             _READ[row.pk, row.version] = found[row.pk]
             while len(_READ) > SNAPSHOTS_KEPT:
@@ -225,16 +238,16 @@ def load_moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
     return {name: find_moment(clocks.get(name), now) for name in usernames}
 
 
-def judge_snapshot(snapshot: Snapshot, moment: Moment, names: Names) -> Confidence:
-    """How far to believe what is shown of a snapshot.
+def judge_snapshot(
+    snapshot: Snapshot, moment: Moment, shown: Iterable[ShownFact]
+) -> Confidence:
+    """How far to believe what is shown of a snapshot, by its facts.
 
     An action that touched only fields which nobody is shown raises no alarm.
     """
     if find_stale_paths(snapshot) in ((), None):
         return judge_confidence(snapshot, moment)
-    levels = [
-        Confidence(fact.confidence) for fact in read_facts(snapshot, moment, names)
-    ]
+    levels = [Confidence(fact.confidence) for fact in shown]
     return choose_worst(levels) if levels else judge_confidence(snapshot, moment)
 
 
@@ -274,7 +287,8 @@ def _make_section(
     one: HeldSnapshot, moment: Moment, names: Names, beliefs: Mapping[str, str]
 ) -> Section:
     snapshot = one.snapshot
-    level = judge_snapshot(snapshot, moment, names)
+    shown = tuple(read_facts(snapshot, moment, names))
+    level = judge_snapshot(snapshot, moment, shown)
     args = ", ".join(f"{k}={v}" for k, v in snapshot.args.items())
     return Section(
         tool=snapshot.tool,
@@ -288,7 +302,7 @@ def _make_section(
         size=one.size,
         facts=tuple(
             replace(fact, believed=_find_other_belief(snapshot, fact, beliefs))
-            for fact in read_facts(snapshot, moment, names)
+            for fact in shown
         ),
     )
 

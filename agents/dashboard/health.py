@@ -11,11 +11,10 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import chain
 
-from django.db.models import Count, Max, Sum
+from django.db.models import Count, Max, Q, Sum
 from django.urls import reverse
 
 from agents.dashboard import budget_bars, fleet, game_state, system_status
-from agents.dashboard.accounts import read_credits
 from agents.dashboard.budget_bars import Limit
 from agents.dashboard.charts import FleetHour, load_fleet_hour
 from agents.dashboard.conversation import clip_text
@@ -104,17 +103,18 @@ def read_health(
     ``known`` are sums of a moment ago, for who asks at every event.
     """
     counts = dict.fromkeys(map(str, Mysis.State), 0)
-    found = Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
-    counts |= dict(found)
-    newest = Mysis.objects.aggregate(tick=Max("tick"), at=Max("last_memory_at"))
+    newest = {"tick": Max("tick"), "at": Max("last_memory_at")}
+    grouped = Mysis.objects.values_list("state").annotate(n=Count("id"), **newest)
+    found = list(grouped.order_by())
+    counts |= {state: count for state, count, *_ in found}
     wrong = find_troubles(now)
     workers, heartbeat = system_status.count_workers(now)
     return Health(
         total=sum(counts.values()),
         counts=counts,
         recipients=counts["idle"] + counts["running"],
-        tick=newest["tick"],
-        newest=newest["at"],
+        tick=max((tick for *_, tick, _ in found if tick is not None), default=None),
+        newest=max((at for *_, at in found if at is not None), default=None),
         troubles=tuple(wrong[:most]),
         more=max(0, len(wrong) - most),
         workers=workers,
@@ -134,14 +134,15 @@ def add_up_fleet(now: datetime) -> FleetSums:
 
 
 def read_fleet_money() -> FleetMoney:
-    """What the fleet has, and costs today; three queries for any number of Myses."""
-    flown = Account.objects.exclude(active_mysis=None)
-    held = game_state.load_snapshots(
-        list(flown.values_list("username", flat=True)), "get_status"
-    )
-    answers = [one.snapshot for each in held.values() for one in each]
-    told = [(read_credits(one), one.captured_at) for one in answers if not one.args]
-    known = [(amount, at) for amount, at in told if amount is not None]
+    """What the fleet has, and costs today; two queries for any number of Myses."""
+    flown = Account.objects.exclude(active_mysis=None).values("username")
+    held = game_state.load_snapshots(flown, "get_status")
+    known = [
+        (one.credits, one.snapshot.captured_at)
+        for each in held.values()
+        for one in each
+        if one.credits is not None and not one.snapshot.args
+    ]
     cost = Usage.objects.filter(day=today()).aggregate(cost=Sum("cost"))["cost"]
     return FleetMoney(
         credits=sum(amount for amount, _ in known),
@@ -156,9 +157,20 @@ def read_fleet_money() -> FleetMoney:
 
 def find_troubles(now: datetime) -> list[Trouble]:
     """Who needs somebody, the worst first; a Mysis stands in the list once."""
+    running, long_ago = Mysis.State.RUNNING, now - SILENT
+    troubled = ~Q(stuck="") | ~Q(last_error="") | Q(last_memory_at__lt=long_ago)
+    wrong = Q(state=Mysis.State.ERRORED) | ~Q(hold="") | Q(state=running) & troubled
+    rows = list(Mysis.objects.filter(wrong).order_by("name"))
+    known = load_provider_ids() if rows else {}
+    running_rows = [row for row in rows if row.state == running]
+    kinds = (
+        _errored(rows, known),
+        _silent(running_rows, long_ago),
+        _retrying(running_rows, known),
+        _held(rows),
+        _stuck(running_rows),
+    )
     found: dict[int, Trouble] = {}
-    known = load_provider_ids()
-    kinds = _errored(known), _silent(now), _retrying(known), _held(), _stuck()
     for one in chain(*kinds):
         text = clip_text(one.text, TEXT)
         first = found.get(one.mysis.pk)
@@ -170,42 +182,39 @@ def find_troubles(now: datetime) -> list[Trouble]:
     return list(found.values())
 
 
-def _errored(known: Mapping[str, int]) -> Iterable[Trouble]:
-    for mysis in Mysis.objects.filter(state=Mysis.State.ERRORED).order_by("name"):
+def _errored(rows: Iterable[Mysis], known: Mapping[str, int]) -> Iterable[Trouble]:
+    for mysis in (row for row in rows if row.state == Mysis.State.ERRORED):
         text = mysis.last_error or "It stopped with an error that left no text."
         remedy = "Mend the cause, then start it again."
         yield Trouble(mysis, text, remedy, find_fix(mysis, known))
 
 
-def _retrying(known: Mapping[str, int]) -> Iterable[Trouble]:
+def _retrying(running: Iterable[Mysis], known: Mapping[str, int]) -> Iterable[Trouble]:
     """Running after a failed turn: the error stays until a turn goes well."""
-    rows = Mysis.objects.filter(state=Mysis.State.RUNNING).exclude(last_error="")
-    for mysis in rows.order_by("name"):
+    for mysis in (row for row in running if row.last_error):
         remedy = "It tries again by itself."
         yield Trouble(mysis, mysis.last_error, remedy, find_fix(mysis, known))
 
 
-def _silent(now: datetime) -> Iterable[Trouble]:
+def _silent(running: Iterable[Mysis], long_ago: datetime) -> Iterable[Trouble]:
     """Running for long without a line, though nothing is being waited for."""
-    rows = Mysis.objects.filter(
-        state=Mysis.State.RUNNING, last_memory_at__lt=now - SILENT
-    ).exclude(wake_at__gt=now - SILENT)
     fix = Fix("Health", reverse("health"), ALL)
-    for mysis in rows.order_by("name"):
-        text = "It runs, but has written nothing for more than five minutes."
-        yield Trouble(mysis, text, "See that workers run and keep up.", fix)
+    for mysis in running:
+        wakes = mysis.wake_at is not None and mysis.wake_at > long_ago
+        if mysis.last_memory_at and mysis.last_memory_at < long_ago and not wakes:
+            text = "It runs, but has written nothing for more than five minutes."
+            yield Trouble(mysis, text, "See that workers run and keep up.", fix)
 
 
-def _held() -> Iterable[Trouble]:
+def _held(rows: Iterable[Mysis]) -> Iterable[Trouble]:
     fix = Fix("Budgets", reverse("admin:agents_budget_changelist"))
-    for mysis in Mysis.objects.exclude(hold="").order_by("name"):
+    for mysis in (row for row in rows if row.hold):
         remedy = "Raise the budget, or wait until its period ends."
         yield Trouble(mysis, mysis.hold, remedy, fix)
 
 
-def _stuck() -> Iterable[Trouble]:
-    rows = Mysis.objects.filter(state=Mysis.State.RUNNING).exclude(stuck="")
-    for mysis in rows.order_by("name"):
+def _stuck(running: Iterable[Mysis]) -> Iterable[Trouble]:
+    for mysis in (row for row in running if row.stuck):
         remedy = "Read its last turns and tell it what to do."
         fix = Fix("Message it", f"{mysis.get_absolute_url()}#composer", "operator-only")
         yield Trouble(mysis, mysis.stuck, remedy, fix)

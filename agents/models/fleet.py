@@ -23,6 +23,11 @@ NAME_TAKEN = "This name is taken: choose another."
 RESERVED = frozenset({"new", ".", ".."})
 
 
+def find_page_key(mysis_id: int, name: str) -> str:
+    """What names a Mysis in the addresses of its pages."""
+    return str(mysis_id) if name.lower() in RESERVED else name
+
+
 class ErrorCode(models.TextChoices):
     """What an error comes from, so that a page knows where it is mended."""
 
@@ -205,7 +210,7 @@ class Mysis(models.Model):
     @property
     def page_key(self) -> str:
         """What names it in the addresses of its pages: its name, else its number."""
-        return str(self.pk) if self.name.lower() in RESERVED else self.name
+        return find_page_key(self.pk, self.name)
 
     def narrowed_view(self) -> int:
         """The tokens that its views are limited to for a while; 0: no such limit."""

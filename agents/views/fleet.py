@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -28,7 +30,7 @@ def fleet_page(request: PageRequest) -> HttpResponse:
     """The fleet as filtered and sorted by the address."""
     now = timezone.now()
     view = fleet.FleetView.read(request.GET)
-    found = health.read_health(now)
+    found = health.read_health(now, known=pages.share_sums(now))
     parts = [
         pages.draw_shared_rows(fleet.load_view(view, now)),
         *fragments.draw_fleet_head(found),
@@ -57,6 +59,11 @@ def fleet_page(request: PageRequest) -> HttpResponse:
 def _targets(chosen: str) -> SafeString:
     """All Myses as options, which a template would take long to write."""
     rows = Mysis.objects.order_by("name").values_list("pk", "name")
+    return _draw_options(tuple(rows), chosen)
+
+
+@lru_cache(maxsize=16)
+def _draw_options(rows: tuple[tuple[int, str], ...], chosen: str) -> SafeString:
     options = (
         (pk, " selected" if chosen == str(pk) else "", name) for pk, name in rows
     )

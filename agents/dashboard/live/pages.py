@@ -131,6 +131,15 @@ def draw_shared_rows(rows: FleetRows) -> Fragment:
     return fragment
 
 
+def share_sums(now: datetime) -> health.FleetSums:
+    """The sums of the fleet, added up once in ten seconds for all who look.
+
+    They change with every turn: they are a little old here, so that the rows of those
+    who did something need not wait for them. A new socket brings those of its moment.
+    """
+    return shared.get(("sums", time_bucket(now)), lambda: health.add_up_fleet(now))
+
+
 class FleetPage:
     """The fleet, as one viewer filters and sorts it.
 
@@ -211,9 +220,7 @@ class FleetPage:
         return shared.get(key, lambda: frozenset(fleet.find_matching_ids(self.view)))
 
     def _head(self, now: datetime) -> list[SafeString]:
-        # Sums of the whole fleet change with every turn: they are a little old here, so
-        # that the rows of those who did something need not wait for them.
-        known = shared.get(("sums", time_bucket(now)), lambda: health.add_up_fleet(now))
+        known = share_sums(now)
         key = ("health", self.wide, time_bucket(now))
         head = shared.get(
             key, lambda: fragments.draw_fleet_head(health.read_health(now, known=known))

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from agents import actions, events
@@ -131,6 +132,26 @@ def test_the_fleet_costs_the_same_queries_at_any_size(
         assert len(fleet.load_view(fleet.FleetView(), timezone.now()).shown) == 5
     with django_assert_num_queries(8):
         assert len(fleet.load_view(fleet.FleetView(), timezone.now()).shown) == 5
+
+
+def test_the_whole_page_costs_the_same_queries_at_any_size(
+    admin_client: Client,
+    django_assert_num_queries: Any,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    # Sums and the chips above the feed are counted once in ten seconds.
+    day = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: day)
+    for count in (1, 5):
+        for number in range(count):
+            ada = make_mysis(name=f"{count} {number}", state="running", stuck="No ore.")
+            add_account(ada)
+            add_conversation(ada)
+            add_turns(ada, turns=2)
+            events.append(Kind.ERROR, mysis_id=ada.pk, data={"detail": "It broke."})
+        admin_client.get("/")
+        with django_assert_num_queries(17):
+            assert admin_client.get("/").status_code == 200
 
 
 def test_a_snapshot_that_was_written_anew_is_read_anew(db: None):
