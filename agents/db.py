@@ -8,14 +8,21 @@ statements of events, schedules, accounts and the rate limit in their own module
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+from threading import Barrier
 from typing import Any, ParamSpec, TypeVar
 
-from channels.db import database_sync_to_async
 from django.db import connection
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+# Enough for the steps of all turns of a process: each takes milliseconds.
+MOST_THREADS = 8
+_threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="database")
 
 _MYSIS = """
 SELECT mysis.*, account.username AS account_name, policy.name AS policy_name,
@@ -141,13 +148,46 @@ RETURNING id
 
 
 async def run_in_db(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run database work in a thread; its connection goes back to the pool after.
+    """Run database work in one of a few threads; each keeps its connection.
 
-    A plain ``sync_to_async`` would keep it through the whole turn, also while a
-    call waits minutes for the game.
+    A thread for each turn, or a connection taken anew for each step, costs more than
+    most of the work. Whoever is cancelled waits for the end of a step that has begun,
+    so that what follows finds what it wrote.
     """
-    result: T = await database_sync_to_async(work)(*args, **kwargs)
-    return result
+    return await wait_for_step(
+        _threads.submit(_run_step, partial(work, *args, **kwargs))
+    )
+
+
+async def wait_for_step(step: Future[T]) -> T:
+    """The result of a step of `run_in_db`."""
+    ended = asyncio.wrap_future(step)
+    try:
+        return await asyncio.shield(ended)
+    except asyncio.CancelledError:
+        if not step.cancel():
+            await asyncio.wait([ended])
+        raise
+
+
+def _run_step(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    finally:
+        if connection.errors_occurred or not connection.get_autocommit():
+            # To the pool, which throws away what is broken.
+            connection.close()
+
+
+def close_connections() -> None:
+    """Let each of the threads give its connection back; no step may be under way."""
+    together = Barrier(MOST_THREADS)
+
+    def close() -> None:
+        together.wait()
+        connection.close()
+
+    wait([_threads.submit(close) for _ in range(MOST_THREADS)])
 
 
 def fetch_row(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> Any:

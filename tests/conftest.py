@@ -15,7 +15,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-from agents import events
+from agents import db, events
 from agents.dashboard.shared_results import shared
 from bench.processes import Server, run_server
 from tests import flushing, postgres
@@ -103,6 +103,7 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     flushing.replace_flush()
     yield
     events.hinter.close()
+    db.close_connections()
     # The thread in which async code calls plain code lives as long as the process.
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
 import httpx2
-from asgiref.sync import ThreadSensitiveContext
 from django.conf import settings
 
 from agents import db
@@ -238,15 +237,12 @@ async def _ask_once(endpoint: Endpoint) -> None:
 
 async def _ask_if_due(endpoint: Endpoint) -> None:
     """Ask, unless somebody was answered meanwhile; no answer is kept too."""
-    async with ThreadSensitiveContext():
-        now = await db.run_in_db(resolve, endpoint.name)
+    now = await db.run_in_db(resolve, endpoint.name)
     if not now.window_due:
         return
     found = await ask_window(endpoint)
     tokens, source = found or (None, "")
-    # Its own thread: that of the turn that asked first may end before.
-    async with ThreadSensitiveContext():
-        await db.run_in_db(store_window, endpoint, tokens, source)
+    await db.run_in_db(store_window, endpoint, tokens, source)
 
 
 async def ask_window(endpoint: Endpoint) -> Found | None:

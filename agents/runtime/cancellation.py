@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from asgiref.sync import ThreadSensitiveContext
 from django.db import Error
 from django.db.models import F
 
@@ -51,7 +50,7 @@ class TurnCanceller:
         guarded = Guarded(handle, task)
         self.turns.add(guarded)
         if self._task is None or self._task.done():
-            # A fresh context: in the turn's own the query would wait for its steps.
+            # A fresh context: it outlives the turn that happened to start it.
             self._task = asyncio.get_running_loop().create_task(
                 self._watch(), name="stop-watch", context=contextvars.Context()
             )
@@ -65,11 +64,9 @@ class TurnCanceller:
         self.turns.discard(guarded)
 
     async def _watch(self) -> None:
-        # A thread of its own: the shared one may be busy with maintenance.
-        async with ThreadSensitiveContext():
-            while self.turns:
-                await asyncio.sleep(INTERVAL)
-                await self._cancel_superseded()
+        while self.turns:
+            await asyncio.sleep(INTERVAL)
+            await self._cancel_superseded()
 
     async def _cancel_superseded(self) -> None:
         looked_at = list(self.turns)

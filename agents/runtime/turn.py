@@ -1,7 +1,6 @@
 """One turn: assemble, ask the model, run its tools, until it is done.
 
-The event loop crosses into the database once per step. Every turn has a thread of its
-own for that, else all turns of a worker would share one.
+The event loop crosses into the database once per step.
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-from asgiref.sync import ThreadSensitiveContext
 
 from agents.budgets import BudgetSpentError
 from agents.context_inputs import remember_tools
@@ -82,14 +79,13 @@ class Progress:
 
 async def take_turn(mysis_id: int, *, job_id: int, trigger: str) -> None:
     """Take one turn, if it is due; whatever happens, its end is recorded."""
-    async with ThreadSensitiveContext():
-        handle = await run_in_db(
-            turn_rows.begin_turn, mysis_id, job_id=job_id, trigger=trigger
-        )
-        if handle is None:
-            return
-        with canceller.guard(handle) as guarded:
-            await _take_guarded(handle, guarded)
+    handle = await run_in_db(
+        turn_rows.begin_turn, mysis_id, job_id=job_id, trigger=trigger
+    )
+    if handle is None:
+        return
+    with canceller.guard(handle) as guarded:
+        await _take_guarded(handle, guarded)
 
 
 async def _take_guarded(handle: TurnHandle, guarded: Guarded) -> None:

@@ -124,7 +124,7 @@ def judge_confidence(
 
 def _judge_path(snapshot: Snapshot, moment: Moment, path: str) -> Confidence:
     merged_at = _merge_tick(snapshot, path)
-    if _is_marked(snapshot, path, merged_at):
+    if is_marked(snapshot, path, find_stale_paths(snapshot)):
         return Confidence.INVALIDATED
     if may_have_recharged(snapshot, moment, path):
         return choose_worst([judge_age(snapshot, moment), Confidence.AGEING])
@@ -201,13 +201,14 @@ def find_stale_paths(snapshot: Snapshot) -> tuple[str, ...] | None:
     return tuple(p for p in mark.fields if applies_to(content, p))
 
 
-def _is_marked(snapshot: Snapshot, path: str, merged_at: int | None) -> bool:
+def is_marked(snapshot: Snapshot, path: str, marked: tuple[str, ...] | None) -> bool:
+    """Whether a path is untrue; ``marked`` are the snapshot's `find_stale_paths`."""
     mark = snapshot.stale
     if mark is None:
         return False
+    merged_at = _merge_tick(snapshot, path)
     if merged_at is not None and mark.tick is not None and merged_at >= mark.tick:
         return False
-    marked = find_stale_paths(snapshot)
     return marked is None or any(paths_overlap(path, other) for other in marked)
 
 

@@ -16,8 +16,8 @@ from memory.gamestate.confidence import (
     Confidence,
     Moment,
     find_stale_paths,
+    is_marked,
     judge_age,
-    judge_confidence,
     may_have_recharged,
 )
 from memory.gamestate.effects import LOCATION_TOOL, TICK_TOOL
@@ -221,8 +221,15 @@ def _build_section(scene: Scene, snapshot: Snapshot) -> Section:
     heading = curated[0] if curated else format_title(snapshot.tool)
     age, end = scene.age(snapshot), f", {LOGGED_OUT}" if snapshot.logged_out else ""
     start = f"{heading} ({_format_call(snapshot)} - "
-    entries = [_entry(scene, snapshot, fact) for fact in facts]
-    whole = find_stale_paths(snapshot) is None
+    marked = find_stale_paths(snapshot)
+    untrue = [
+        any(is_marked(snapshot, path, marked) for path in fact.paths) for fact in facts
+    ]
+    entries = [
+        _entry(scene, snapshot, fact, untrue=is_untrue)
+        for fact, is_untrue in zip(facts, untrue, strict=True)
+    ]
+    whole = marked is None
     return Section(
         heading=f"{start}{age.short}{end}",
         rough=f"{start}{age.rough}{end}",
@@ -230,7 +237,7 @@ def _build_section(scene: Scene, snapshot: Snapshot) -> Section:
         recall=f'zoea_recall("state://{format_line(snapshot.tool, 40)}")',
         whole=_describe_mark(scene, snapshot) if whole else "",
         folded=whole and not any(entry.mark for entry in entries),
-        untrue=whole or any(_is_untrue(scene, snapshot, fact) for fact in facts),
+        untrue=whole or any(untrue),
     )
 
 
@@ -263,7 +270,7 @@ def _at_least_as_good(
     return one.stale is None or other.stale is not None
 
 
-def _entry(scene: Scene, snapshot: Snapshot, fact: Fact) -> Entry:
+def _entry(scene: Scene, snapshot: Snapshot, fact: Fact, *, untrue: bool) -> Entry:
     key = f"{_snapshot_key(snapshot)}/{fact.label}"
     start = f"{fact.label}: {fact.value}" if fact.label else fact.value
     if fact.items:
@@ -275,7 +282,9 @@ def _entry(scene: Scene, snapshot: Snapshot, fact: Fact) -> Entry:
         items=fact.items,
         children=children,
         after=(")" if fact.items and fact.value else "") + was,
-        mark=_describe_doubt(scene, snapshot, fact),
+        mark=f" ({_describe_mark(scene, snapshot)})"
+        if untrue
+        else _describe_doubt(scene, snapshot, fact),
         facts=((key, fact.value),) if fact.label and fact.value else (),
     )
 
@@ -291,22 +300,13 @@ def _child(scene: Scene, parent: str, between: str, what: str, amount: str) -> L
 
 
 def _describe_doubt(scene: Scene, snapshot: Snapshot, fact: Fact) -> str:
-    """What stands behind a fact that is not simply as old as its section."""
-    if _is_untrue(scene, snapshot, fact):
-        return f" ({_describe_mark(scene, snapshot)})"
+    """What stands behind a fact that holds and is not simply as old as its section."""
     ticks = snapshot.field_ticks
     merged = [ticks[path] for path in fact.paths if path in ticks]
     said = [f"from an event at tick {max(merged)}"] if merged else []
     if any(may_have_recharged(snapshot, scene.moment, path) for path in fact.paths):
         said.append(_RECHARGING)
     return f" ({', '.join(said)})" if said else ""
-
-
-def _is_untrue(scene: Scene, snapshot: Snapshot, fact: Fact) -> bool:
-    return any(
-        judge_confidence(snapshot, scene.moment, path) is Confidence.INVALIDATED
-        for path in fact.paths
-    )
 
 
 def _describe_mark(scene: Scene, snapshot: Snapshot) -> str:
