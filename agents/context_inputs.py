@@ -9,7 +9,7 @@ is derived from its text is kept in the process, by that text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -25,13 +25,13 @@ from agents.llm.prompts import DEFAULT_PROMPT, choose_nudge, render_prompt
 from agents.models import Mysis, ToolCatalogue
 from agents.tools.own_tools import FOR_MYSES, SENDING
 from agents.tools.request import ToolSpec
-from memory import calibration
-from memory.assembly import history_summaries
+from memory.assembly.history_summaries import judge_compaction
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
+from memory.calibration import TokenFactor, parse_factor
 from memory.context import registry
 from memory.context.tokens import choose_counter
 from memory.context.types import Budget
-from memory.models import ContextPolicy
+from memory.models import ContextPolicy, HistorySummary
 from memory.snapshots.reads import fetches_events
 
 NOTHING = "[]"
@@ -48,7 +48,7 @@ class ContextInputs:
 
     ``prompt`` is the current version's text, None where there is none; ``template``
     that of the summaries, empty for the built-in one; ``broadcast`` the newest of a
-    person.
+    person; ``tried`` are the newest summaries, ``summary`` the one in use.
     """
 
     prompt: str | None
@@ -56,6 +56,24 @@ class ContextInputs:
     broadcast: str | None
     pins: tuple[str, ...]
     catalogue: str
+    learnt: TokenFactor
+    tried: tuple[HistorySummary, ...]
+    summary: HistorySummary | None
+
+    @classmethod
+    def from_columns(cls, columns: Sequence[Any]) -> ContextInputs:
+        """From the columns of a statement that has `db.INPUT_COLUMNS`."""
+        prompt, template, broadcast, pins, catalogue, learnt, tried, summary = columns
+        return cls(
+            prompt,
+            template or "",
+            broadcast,
+            tuple(pins),
+            catalogue or NOTHING,
+            parse_factor(learnt),
+            tuple(HistorySummary(**row) for row in json.loads(tried or "[]")),
+            HistorySummary(**json.loads(summary)) if summary else None,
+        )
 
 
 def preview_context(
@@ -80,17 +98,22 @@ def build_subject(
     strategy: str | None = None,
     options: Mapping[str, object] | None = None,
     budget: Budget | None = None,
+    inputs: ContextInputs | None = None,
+    endpoint: Endpoint | None = None,
 ) -> Subject:
-    """Everything about a Mysis that its context depends on, beside the log."""
+    """Everything about a Mysis that its context depends on, beside the log.
+
+    ``inputs`` and ``endpoint`` are those of a turn that has them already.
+    """
     policy = mysis.policy or ContextPolicy(strategy=registry.DEFAULT)
     # Options belong to a strategy: another strategy starts from its defaults.
     same = strategy is None or strategy == policy.strategy
-    inputs = read_inputs(mysis)
+    inputs = inputs or read_inputs(mysis)
     prompt = DEFAULT_PROMPT if inputs.prompt is None else inputs.prompt
-    learnt = calibration.read_factor(mysis.model)
+    learnt = inputs.learnt
     chosen = strategy or policy.strategy
     kept = policy.options if same else {}
-    endpoint = _endpoint(mysis)
+    endpoint = endpoint or _endpoint(mysis)
     given = options if options is not None else kept
     if budget is None:
         answer = read_longest_answer(mysis.model_settings, endpoint)
@@ -119,7 +142,7 @@ def build_subject(
         nudge=choose_nudge(mysis.nudges + 1),
         model=mysis.model,
         compaction=replace(
-            history_summaries.check_compaction(mysis.pk, turn=mysis.turn_count),
+            judge_compaction(inputs.tried, turn=mysis.turn_count),
             prompt=inputs.template,
         ),
         calibration=learnt.factor,
@@ -137,18 +160,15 @@ def check_policy(strategy: str, options: Mapping[str, object]) -> None:
 
 def read_inputs(mysis: Mysis) -> ContextInputs:
     """Read the inputs of one Mysis, in one query."""
-    prompt, template, broadcast, pins, catalogue = db.fetch_row(
-        db.CONTEXT_INPUTS,
-        {
-            "prompt": mysis.prompt_id,
-            "template": SUMMARY_PROMPT_NAME,
-            "mysis": mysis.pk,
-            "url": settings.SPACEMOLT_MCP_URL,
-        },
+    own = {"prompt": mysis.prompt_id, "mysis": mysis.pk, "model": mysis.model}
+    return ContextInputs.from_columns(
+        db.fetch_row(db.CONTEXT_INPUTS, own | name_inputs())
     )
-    return ContextInputs(
-        prompt, template or "", broadcast, tuple(pins), catalogue or NOTHING
-    )
+
+
+def name_inputs() -> dict[str, str]:
+    """The parameters of `db.INPUT_COLUMNS` that are the same for all Myses."""
+    return {"template": SUMMARY_PROMPT_NAME, "url": settings.SPACEMOLT_MCP_URL}
 
 
 def fill_prompt(

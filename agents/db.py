@@ -24,23 +24,60 @@ T = TypeVar("T")
 MOST_THREADS = 8
 _threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="database")
 
-_MYSIS = """
+_MYSIS_COLUMNS = """
 SELECT mysis.*, account.username AS account_name, policy.name AS policy_name,
   policy.strategy AS policy_strategy, policy.options AS policy_options,
   policy.budget_tokens AS policy_tokens, policy.budget_reserve AS policy_reserve
+"""
+_MYSIS = """
 FROM agents_mysis AS mysis
 LEFT JOIN agents_account AS account ON account.id = mysis.account_id
 LEFT JOIN memory_contextpolicy AS policy ON policy.id = mysis.policy_id
 """
-LOCK_MYSIS = _MYSIS + "WHERE mysis.id = %s FOR UPDATE OF mysis"
+LOCK_MYSIS = f"{_MYSIS_COLUMNS}{_MYSIS}WHERE mysis.id = %(mysis)s FOR UPDATE OF mysis"
 # Only while the turn is its open one, of its epoch, and it runs.
-LOAD_FOR_TURN = f"""{_MYSIS}
+_FOR_TURN = f"""{_MYSIS}
 JOIN agents_turn AS turn ON turn.mysis_id = mysis.id AND turn.outcome IS NULL
-WHERE mysis.id = %s AND mysis.epoch = %s AND mysis.state = 'running' AND turn.id = %s
+WHERE mysis.id = %(mysis)s AND mysis.epoch = %(epoch)s AND mysis.state = 'running'
+  AND turn.id = %(turn)s
 """
+LOAD_FOR_TURN = _MYSIS_COLUMNS + _FOR_TURN
 # The turn is locked too: else one that was ended while this waited for the Mysis
 # would be seen as it was before.
 LOCK_FOR_TURN = LOAD_FOR_TURN + "FOR UPDATE OF mysis FOR NO KEY UPDATE OF turn"
+# What the next call depends on beside the log and the game. A preview has the row of
+# its Mysis, as it would be; a turn reads it with the rest, in one statement.
+_INPUTS = """
+  (SELECT text FROM agents_promptversion WHERE prompt_id = {prompt}
+   ORDER BY number DESC LIMIT 1) AS prompt_text,
+  (SELECT version.text FROM agents_promptversion AS version
+   JOIN agents_prompt AS prompt ON prompt.id = version.prompt_id
+   WHERE prompt.name = %(template)s ORDER BY version.number DESC LIMIT 1) AS template,
+  (SELECT text FROM agents_broadcast WHERE NOT from_mysis
+   ORDER BY id DESC LIMIT 1) AS broadcast,
+  ARRAY(SELECT text FROM agents_pin WHERE mysis_id = {mysis} ORDER BY id) AS pin_texts,
+  (SELECT tools::text FROM agents_toolcatalogue WHERE url = %(url)s) AS catalogue,
+  (SELECT ARRAY[used, error, factor, samples]
+   FROM memory_tokencalibration WHERE model = {model}) AS calibration,
+  (SELECT jsonb_agg(to_jsonb(tried)) FROM (
+    SELECT id, status, turn_number, error FROM memory_historysummary
+    WHERE mysis_id = {mysis} ORDER BY id DESC LIMIT 3) AS tried) AS tried,
+  (SELECT jsonb_build_object('id', id, 'through_id', through_id, 'text', text,
+     'generation', generation, 'order_id', order_id, 'answer_id', answer_id)
+   FROM memory_historysummary WHERE mysis_id = {mysis} AND status = 'active'
+   ORDER BY through_id DESC LIMIT 1) AS summary
+"""
+INPUT_COLUMNS = (
+    *("prompt_text", "template", "broadcast", "pin_texts", "catalogue"),
+    *("calibration", "tried", "summary"),
+)
+CONTEXT_INPUTS = "SELECT" + _INPUTS.format(
+    prompt="%(prompt)s::bigint", mysis="%(mysis)s", model="%(model)s"
+)
+LOAD_INPUTS_FOR_TURN = f"""{_MYSIS_COLUMNS},
+  {_INPUTS.format(prompt="mysis.prompt_id", mysis="mysis.id", model="mysis.model")}
+{_FOR_TURN}
+"""
 ACTIVE_ACCOUNT = """
 SELECT account.* FROM agents_account AS account
 JOIN agents_mysis AS mysis ON mysis.account_id = account.id WHERE mysis.id = %s
@@ -48,18 +85,6 @@ JOIN agents_mysis AS mysis ON mysis.account_id = account.id WHERE mysis.id = %s
 MAY_SEND = "SELECT messaging FROM agents_mysis WHERE id = %s"
 PROVIDERS_NAMED = "SELECT * FROM agents_provider WHERE name = ANY(%s)"
 TOOL_CATALOGUE = "SELECT tools::text FROM agents_toolcatalogue WHERE url = %s"
-CONTEXT_INPUTS = """
-SELECT
-  (SELECT text FROM agents_promptversion WHERE prompt_id = %(prompt)s
-   ORDER BY number DESC LIMIT 1),
-  (SELECT version.text FROM agents_promptversion AS version
-   JOIN agents_prompt AS prompt ON prompt.id = version.prompt_id
-   WHERE prompt.name = %(template)s ORDER BY version.number DESC LIMIT 1),
-  (SELECT text FROM agents_broadcast WHERE NOT from_mysis ORDER BY id DESC LIMIT 1),
-  ARRAY(SELECT text FROM agents_pin WHERE mysis_id = %(mysis)s ORDER BY id),
-  (SELECT tools::text FROM agents_toolcatalogue WHERE url = %(url)s)
-"""
-
 OPEN_TURNS = "SELECT * FROM agents_turn WHERE mysis_id = %s AND outcome IS NULL"
 OPEN_CALLS = "SELECT * FROM memory_memory WHERE mysis_id = %s AND pending ORDER BY id"
 BEGIN_TURN = """

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-from django.db import transaction
 
 from memory.context.tokens import Calibration
 from memory.models import TokenCalibration, fetch_rows
@@ -14,44 +13,76 @@ STEP = 0.15
 # After so many calls only one in several is learnt from.
 ENOUGH = 32
 ONE_IN = 8
-_KNOWN = "SELECT used, error, samples FROM memory_tokencalibration WHERE model = %s"
+_KNOWN = """
+SELECT used, error, factor, samples FROM memory_tokencalibration WHERE model = %s
+"""
+# Nothing where another call was learnt from meanwhile.
+_LEARN = """
+UPDATE memory_tokencalibration
+SET used = %s, factor = %s, error = %s, samples = %s, updated_at = now()
+WHERE model = %s AND samples = %s AND factor = %s RETURNING model
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenFactor:
-    """The factor for counts of a model; ``error`` is None before the first report."""
+    """The factor for counts of a model; ``error`` is None before the first report.
+
+    ``mean`` is over all ``samples``, ``factor`` the one that counts are made with.
+    """
 
     factor: float = 1.0
     error: float | None = None
+    mean: float = 1.0
+    samples: int = 0
+
+    def learn(self, estimated: int, reported: int) -> TokenFactor:
+        """The factor after one more call, estimated with this one."""
+        known = Calibration().error if self.error is None else self.error
+        counted = max(1, round(estimated * self.mean / self.factor))
+        after = Calibration(self.mean, known, self.samples).learn(
+            estimated=counted, reported=reported
+        )
+        used = after.factor
+        if abs(after.factor - self.factor) <= STEP * self.factor:
+            used = self.factor
+        return TokenFactor(used, after.error, after.factor, after.samples)
 
 
 def read_factor(model: str) -> TokenFactor:
     """What is known of a model's tokens."""
-    rows = fetch_rows(_KNOWN, [model])
-    return next((TokenFactor(used, error) for used, error, _ in rows), TokenFactor())
+    return parse_factor(next(iter(fetch_rows(_KNOWN, [model])), None))
 
 
-@transaction.atomic(savepoint=False)
-def learn_factor(model: str, *, estimated: int, reported: int) -> None:
+def parse_factor(row: Sequence[float] | None) -> TokenFactor:
+    """The stored used factor, error, mean and samples; None where there are none."""
+    if not row:
+        return TokenFactor()
+    used, error, mean, samples = row
+    return TokenFactor(used, error, mean, int(samples))
+
+
+def learn_factor(
+    model: str, *, estimated: int, reported: int, known: TokenFactor | None = None
+) -> None:
     """Learn from one call: our estimate, with the factor it had, and the report.
 
-    A call without one of the two numbers changes nothing.
+    A call without one of the two numbers changes nothing. ``known`` is what was read
+    before the call.
     """
     if estimated <= 0 or reported <= 0:
         return
-    found = fetch_rows(_KNOWN, [model])
-    if found and found[0][2] >= ENOUGH and estimated % ONE_IN:
+    known = known or read_factor(model)
+    if known.samples >= ENOUGH and estimated % ONE_IN:
         return
-    if not found:
+    if not known.samples:
         new = TokenCalibration(model=model, error=Calibration().error)
         TokenCalibration.objects.bulk_create([new], ignore_conflicts=True)
     # Calls of many workers meet here: each builds on the one before.
-    row = TokenCalibration.objects.select_for_update().get(pk=model)
-    before = Calibration(row.factor, row.error, row.samples)
-    after = before.learn(
-        estimated=max(1, round(estimated * row.factor / row.used)), reported=reported
-    )
-    row.factor, row.error, row.samples = after.factor, after.error, after.samples
-    if abs(row.factor - row.used) > STEP * row.used:
-        row.used = row.factor
-    row.save()
+    while not _replace_factor(model, known, known.learn(estimated, reported)):
+        known = read_factor(model)
+
+
+def _replace_factor(model: str, known: TokenFactor, new: TokenFactor) -> bool:
+    after = [new.factor, new.mean, new.error, new.samples]
+    return bool(fetch_rows(_LEARN, [*after, model, known.samples, known.mean]))

@@ -79,6 +79,8 @@ def record_answer(
             pending = None
     if pending is None:
         raise TurnSuperseded
+    if handle.reads.last is not None:
+        handle.reads.last.tokens = answer.usage.input
     # Only after the answer is safe: a database lost in its transaction would take the
     # answer back without a word, and its calls would be made all the same.
     try:

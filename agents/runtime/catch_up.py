@@ -17,7 +17,12 @@ from django.db.models.functions import Coalesce
 from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
 from agents.models import Turn
-from agents.runtime.turn_rows import TurnHandle, load_for_turn, lock_for_turn
+from agents.runtime.turn_rows import (
+    TurnHandle,
+    TurnSuperseded,
+    load_inputs,
+    lock_for_turn,
+)
 from agents.tools.chain import Toolbox
 from agents.tools.request import INTERRUPTED
 from agents.tools.unknown_outcomes import lose_events
@@ -87,8 +92,9 @@ def _arguments(toolbox: Toolbox) -> str:
 
 def _situation(handle: TurnHandle) -> tuple[bool, bool]:
     """Whether events are asked for, and whether the turn before was cut off in that."""
-    mysis = load_for_turn(handle)
-    if mysis is None:
+    try:
+        mysis, _ = load_inputs(handle)
+    except TurnSuperseded:
         return False, False
     wanted = fetches_events(mysis.policy.options if mysis.policy else {})
     return wanted, wanted and _was_cut_off(handle)

@@ -15,14 +15,13 @@ from agents.llm.model_types import Endpoint, calculate_price
 from agents.models import ModelCall, Mysis
 from agents.runtime.turn_rows import (
     TurnHandle,
-    TurnSuperseded,
-    load_for_turn,
+    load_inputs,
     lock_for_turn,
     resume_from_budget,
 )
 from agents.usage import CallPlace
 from memory.assembly import prepare
-from memory.assembly.prepare import PreparedRequest
+from memory.assembly.prepare import LogMoment, PreparedRequest
 from memory.context.types import Assembly
 from memory.gamestate.values import repair_text
 from memory.models import SentContext
@@ -79,15 +78,17 @@ def assemble_next(
     ``summary_calls`` is how many requests were made for the one that it shows, and
     ``within`` the most tokens of the view, 0 where only its budget bounds it.
     """
-    mysis = load_for_turn(handle)
-    if mysis is None:
-        raise TurnSuperseded
-    subject = context_inputs.build_subject(mysis)
+    mysis, inputs = load_inputs(handle)
+    subject = context_inputs.build_subject(mysis, inputs=inputs)
     known = replace(
         subject.compaction, fold_tokens=fold_tokens, summary_calls=summary_calls
     )
     budget = context_inputs.narrow_budget(subject.budget, within)
-    return prepare.prepare_request(replace(subject, compaction=known, budget=budget))
+    return prepare.prepare_request(
+        replace(subject, compaction=known, budget=budget),
+        before=LogMoment(inputs.summary),
+        reads=handle.reads,
+    )
 
 
 @transaction.atomic
@@ -105,7 +106,9 @@ def persist_call(
     opened = open_call(handle, mysis, CallEstimate(endpoint, number, estimated, most))
     if prepared.assembly.messages:
         _report_fallback(mysis, prepared.assembly)
-        prepare.record_call(call_id=opened.place.call_id, prepared=prepared)
+        prepare.record_call(
+            call_id=opened.place.call_id, prepared=prepared, reads=handle.reads
+        )
     db.fetch_row(db.COUNT_MODEL_CALL, [number, handle.turn_id, mysis.pk])
     rows = prepared.request.messages
     new = deliveries.find_unheard(mysis, ((row.id, row.origin) for row in rows))

@@ -11,8 +11,8 @@ until the budget is raised.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from django.db import transaction
@@ -20,10 +20,12 @@ from django.utils import timezone
 
 from agents import budgets, db, events, scheduling
 from agents.actions.base import append_memory_events, append_state_event
+from agents.context_inputs import ContextInputs, name_inputs
 from agents.events import Kind
 from agents.models import Account, Mysis, Turn
 from agents.tools.request import INTERRUPTED
 from agents.tools.snapshot import doubt_call
+from memory.assembly.prepare import TurnReads
 from memory.gamestate.values import repair_text
 from memory.models import ContextPolicy, Memory
 
@@ -44,6 +46,7 @@ class TurnHandle:
     model: str
     model_settings: dict[str, Any]
     max_iterations: int
+    reads: TurnReads = field(default_factory=TurnReads, compare=False)
 
 
 @transaction.atomic
@@ -88,27 +91,39 @@ def report_activity(handle: TurnHandle, words: str) -> None:
 
 
 def lock_mysis(mysis_id: int) -> Mysis | None:
-    return _first_joined(db.LOCK_MYSIS, [mysis_id])
+    return _first_joined(db.LOCK_MYSIS, {"mysis": mysis_id})
 
 
 def lock_for_turn(handle: TurnHandle) -> Mysis:
     """Lock the row, if this turn may still go on; raises TurnSuperseded."""
-    mysis = load_for_turn(handle, lock=True)
+    return _for_turn(db.LOCK_FOR_TURN, handle)
+
+
+def load_inputs(handle: TurnHandle) -> tuple[Mysis, ContextInputs]:
+    """The Mysis, and what else its next call depends on beside log and game.
+
+    Raises TurnSuperseded.
+    """
+    mysis = _for_turn(db.LOAD_INPUTS_FOR_TURN, handle, name_inputs())
+    columns = [vars(mysis)[name] for name in db.INPUT_COLUMNS]
+    return mysis, ContextInputs.from_columns(columns)
+
+
+def _for_turn(
+    sql: str, handle: TurnHandle, more: Mapping[str, str] | None = None
+) -> Mysis:
+    """The Mysis while this turn is its open one: not stopped, not taken up.
+
+    Its account has no more than its name.
+    """
+    own = {"mysis": handle.mysis_id, "epoch": handle.epoch, "turn": handle.turn_id}
+    mysis = _first_joined(sql, {**own, **(more or {})})
     if mysis is None:
         raise TurnSuperseded
     return mysis
 
 
-def load_for_turn(handle: TurnHandle, *, lock: bool = False) -> Mysis | None:
-    """The Mysis while this turn is its open one: not stopped, not taken up.
-
-    Its account has no more than its name.
-    """
-    sql = db.LOCK_FOR_TURN if lock else db.LOAD_FOR_TURN
-    return _first_joined(sql, [handle.mysis_id, handle.epoch, handle.turn_id])
-
-
-def _first_joined(sql: str, values: Sequence[int]) -> Mysis | None:
+def _first_joined(sql: str, values: Mapping[str, object]) -> Mysis | None:
     """The first Mysis of a query, with its account's name and its policy."""
     mysis: Any = next(iter(Mysis.objects.raw(sql, values)), None)
     if mysis is None:

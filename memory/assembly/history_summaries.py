@@ -6,6 +6,7 @@ worked out from these rows, and a person sees why nothing is compacted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from itertools import takewhile
@@ -90,12 +91,17 @@ def read_newest_summary(mysis_id: int, *, lock: bool = False) -> HistorySummary 
 
 
 def check_compaction(mysis_id: int, *, turn: int) -> Compaction:
-    """Whether a summary may be asked for in a turn: breaker and cool-down.
+    """Whether a summary may be asked for in a turn: breaker and cool-down."""
+    last = HistorySummary.objects.raw(_LAST_TRIED, [mysis_id, BREAKER_FAILURES])
+    return judge_compaction(list(last), turn=turn)
+
+
+def judge_compaction(last: Sequence[HistorySummary], *, turn: int) -> Compaction:
+    """`check_compaction` by the newest `BREAKER_FAILURES` summaries, the last first.
 
     Only failures since the newest good summary count. After one that was reverted the
     cool-down holds too.
     """
-    last = list(HistorySummary.objects.raw(_LAST_TRIED, [mysis_id, BREAKER_FAILURES]))
     failed = list(takewhile(lambda row: row.status == Status.FAILED, last))
     if not last or (not failed and last[0].status != Status.REVERTED):
         return Compaction()

@@ -10,8 +10,9 @@ the rest of the work on a row does.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from memory.context import registry
@@ -31,12 +32,25 @@ BYTES_PER_TOKEN = 64
 LEAST_BYTES = 2_000_000
 # No row is newer.
 LAST = 2**63 - 1
-_READ = """
+_SIZE = "octet_length(content) + octet_length(reasoning) + pg_column_size(tool_calls)"
+_COLUMNS = """
 SELECT id, role, origin, content, reasoning, signature, tool_calls::text, tool_call_id,
   is_error, pending, tick, turn_id,
-  to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"')
-FROM memory_memory """
-_NEWEST = "WHERE mysis_id = %s AND id > %s AND id <= %s ORDER BY id DESC LIMIT %s"
+  to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"')"""
+_READ = f"{_COLUMNS}, {_SIZE} FROM memory_memory "
+# With the first row that is too much, which says that there are more.
+_NEWEST = f"""{_COLUMNS}, size FROM (
+  SELECT *, row_number() OVER newest AS place, sum(size) OVER newest AS bytes FROM (
+    SELECT id, role, origin, content, reasoning, signature, tool_calls, tool_call_id,
+      is_error, pending, tick, turn_id, created_at, {_SIZE} AS size
+    FROM memory_memory
+    WHERE mysis_id = %(mysis)s AND id > %(after)s AND id <= %(through)s
+    ORDER BY id DESC LIMIT %(limit)s
+  ) AS tail
+  WINDOW newest AS (ORDER BY id DESC ROWS UNBOUNDED PRECEDING)
+) AS sizes
+WHERE place <= 2 OR bytes - size <= %(most)s ORDER BY id DESC
+"""  # noqa: S608 (no input in the text)
 _NEWEST_ORDER = """
 WHERE mysis_id = %s AND id <= %s AND origin IN ('human', 'broadcast')
 ORDER BY id DESC LIMIT 1
@@ -49,21 +63,7 @@ WHERE mysis_id = %(mysis)s AND id < %(before)s AND id >= (
   ORDER BY id DESC LIMIT 1
 ) ORDER BY id LIMIT %(limit)s
 """
-_HEAVY = """
-SELECT id FROM (
-  SELECT id,
-    sum(octet_length(content) + octet_length(reasoning)
-      + pg_column_size(tool_calls)) OVER newest AS bytes,
-    row_number() OVER newest AS place
-  FROM (
-    SELECT id, content, reasoning, tool_calls FROM memory_memory
-    WHERE mysis_id = %(mysis)s AND id > %(after)s AND id <= %(through)s
-    ORDER BY id DESC LIMIT %(limit)s
-  ) AS tail
-  WINDOW newest AS (ORDER BY id DESC ROWS UNBOUNDED PRECEDING)
-) AS sizes
-WHERE bytes > %(most)s AND place > 1 ORDER BY id DESC LIMIT 1
-"""
+_SINCE = "WHERE mysis_id = %s AND (id > %s OR id = ANY(%s)) ORDER BY id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,28 +87,32 @@ class TailRequest:
 class LoadedTail:
     """What was loaded. ``start`` is the first id of the unbroken run at its end.
 
-    ``cut``: older rows were left out that no summary covers.
+    ``cut``: older rows were left out that no summary covers. ``wish`` is what it was
+    loaded for.
     """
 
     messages: tuple[Message, ...]
     rows: Mapping[int, LogRow]
     start: int | None
     cut: bool = False
+    wish: TailRequest | None = None
 
 
-def load_tail(wish: TailRequest) -> LoadedTail:
+def load_tail(wish: TailRequest, earlier: LoadedTail | None = None) -> LoadedTail:
     """The rows that a strategy has to be given, oldest first.
 
     The newest order of a human or a broadcast is always among them (I17), and no
-    result is without its call.
+    result is without its call. What an ``earlier`` call of the turn was given is not
+    read again.
     """
+    extended = _extend_tail(wish, earlier) if earlier else None
+    if extended is not None:
+        return extended
     reads, summary, cut = find_reads(wish.strategy), wish.summary, False
     if reads == "newest":
-        wanted = wish.window * ROWS_PER_WINDOW if isinstance(wish.window, int) else 0
-        most = min(MOST_ROWS, max(TAIL_ROWS, wanted))
-        after = _find_cut(wish, 0, most, compute_byte_limit(wish.budget)) or 0
-        rows = _read_newest(wish, after, most)
-        rows = _with_call(wish.mysis_id, rows) if after else rows
+        most = _count_newest_rows(wish)
+        rows, left = _read_newest(wish, 0, most, compute_byte_limit(wish.budget))
+        rows = _with_call(wish.mysis_id, rows) if left else rows
     else:
         summary = summary if reads == "unsummarized" else None
         rows, cut = _read_from_steady_start(wish, summary.through_id if summary else 0)
@@ -119,7 +123,46 @@ def load_tail(wish: TailRequest) -> LoadedTail:
         order = read_newest_order(wish.mysis_id, wish.through)
         found.update({order.pk: order} if order else {})
     messages = to_messages(found[number] for number in sorted(found))
-    return LoadedTail(messages, found, rows[0].pk if rows else None, cut)
+    return LoadedTail(messages, found, rows[0].pk if rows else None, cut, wish)
+
+
+def _extend_tail(wish: TailRequest, earlier: LoadedTail) -> LoadedTail | None:
+    """The earlier rows with those since; None where they must be read anew.
+
+    Of the earlier ones only results may have changed: those that were open, and those
+    with an error in the place of what is not known.
+    """
+    if earlier.wish is None or replace(wish, last=earlier.wish.last) != earlier.wish:
+        return None
+    known, start = earlier.rows, earlier.start
+    if start is None:
+        return None
+    unsure = [row.pk for row in known.values() if row.pending or row.is_error]
+    since = _read(_SINCE, [wish.mysis_id, max(known), unsure])
+    new = {row.pk: row for row in since if known.get(row.pk) != row}
+    found = {**known, **new}
+    ordered = any(row.origin in INTENT_ORIGINS for row in new.values())
+    # A new order takes the place of an older one that was read by itself.
+    if (ordered and start > min(known)) or not _fits(wish, found, start):
+        return None
+    same = {each.id: each for each in earlier.messages if each.id not in new}
+    messages = tuple(
+        same.get(pk) or _to_message(row) for pk, row in sorted(found.items())
+    )
+    return LoadedTail(messages, found, start, earlier.cut, wish)
+
+
+def _fits(wish: TailRequest, rows: Mapping[int, LogRow], start: int) -> bool:
+    """Whether nothing of the unbroken run from ``start`` on is to be left out."""
+    newest = find_reads(wish.strategy) == "newest"
+    most = _count_newest_rows(wish) if newest else compute_row_limit(wish.budget) - 1
+    sizes = [row.size for pk, row in rows.items() if pk >= start]
+    return len(sizes) <= most and sum(sizes) <= compute_byte_limit(wish.budget)
+
+
+def _count_newest_rows(wish: TailRequest) -> int:
+    wanted = wish.window * ROWS_PER_WINDOW if isinstance(wish.window, int) else 0
+    return min(MOST_ROWS, max(TAIL_ROWS, wanted))
 
 
 def find_reads(strategy: str) -> Reads:
@@ -149,12 +192,11 @@ def _read_from_steady_start(wish: TailRequest, after: int) -> tuple[list[LogRow]
     most = compute_row_limit(wish.budget)
     start = _last_start(wish)
     allowed = compute_byte_limit(wish.budget)
-    if _find_cut(wish, max(after, start - 1), most, allowed) is not None:
-        half = _find_cut(wish, after, most, allowed // 2)
-        rows = _read_newest(wish, half or after, most)
+    rows, left = _read_newest(wish, max(after, start - 1), most, allowed)
+    if left and len(rows) < most:
+        rows, _ = _read_newest(wish, after, most, allowed // 2)
         return _with_call(wish.mysis_id, rows), True
-    rows = _read_newest(wish, max(after, start - 1), most)
-    if len(rows) >= most:
+    if left:
         return _with_call(wish.mysis_id, rows[-(most // 2) :]), True
     if start <= after + 1 or not rows:
         return rows, False
@@ -170,17 +212,13 @@ def _last_start(wish: TailRequest) -> int:
     return last.first_id if last.stats.get("generation") == generation else 0
 
 
-def _read_newest(wish: TailRequest, after: int, limit: int) -> list[LogRow]:
-    rows = read_newest_rows(
-        wish.mysis_id, after=after, limit=limit, through=wish.through
-    )
-    return _with_call(wish.mysis_id, rows) if len(rows) == limit else rows
+def _read_newest(
+    wish: TailRequest, after: int, limit: int, most: int
+) -> tuple[list[LogRow], bool]:
+    """The newest rows after an id, oldest first, and whether there may be more of them.
 
-
-def _find_cut(wish: TailRequest, after: int, limit: int, most: int) -> int | None:
-    """The newest id that the newest rows of so many bytes leave out; None: they fit.
-
-    Sizes are known without reading the texts. The newest row is never left out.
+    At most ``limit``, and so many that they have at most ``most`` bytes; the newest row
+    is never left out.
     """
     values = {
         "mysis": wish.mysis_id,
@@ -189,7 +227,10 @@ def _find_cut(wish: TailRequest, after: int, limit: int, most: int) -> int | Non
         "limit": limit,
         "most": most,
     }
-    return next((pk for (pk,) in fetch_rows(_HEAVY, values)), None)
+    rows = _to_rows(fetch_rows(_NEWEST, values))
+    sizes = accumulate(row.size for row in rows)
+    fit = sum(size <= most or place == 0 for place, size in enumerate(sizes))
+    return rows[:fit][::-1], fit < len(rows) or fit == limit
 
 
 def _with_call(mysis_id: int, rows: list[LogRow]) -> list[LogRow]:
@@ -226,13 +267,7 @@ class LogRow(NamedTuple):
     tick: int | None
     turn_id: int | None
     created: str
-
-
-def read_newest_rows(
-    mysis_id: int, *, after: int, limit: int, through: int = LAST
-) -> list[LogRow]:
-    """The newest rows after an id, up to another, at most ``limit``, oldest first."""
-    return _read(_NEWEST, [mysis_id, after, through, limit])[::-1]
+    size: int
 
 
 def read_rows_by_id(ids: Iterable[int]) -> dict[int, LogRow]:
@@ -252,10 +287,14 @@ def read_span(mysis_id: int, first_id: int, through_id: int) -> list[LogRow]:
 
 
 def _read(which: str, values: Any) -> list[LogRow]:
+    return _to_rows(fetch_rows(_READ + which, values))
+
+
+def _to_rows(found: Iterable[Sequence[Any]]) -> list[LogRow]:
     # Most rows have no calls.
     return [
         LogRow._make((*row[:6], json.loads(row[6]) if row[6] != "[]" else [], *row[7:]))
-        for row in fetch_rows(_READ + which, values)
+        for row in found
     ]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -45,11 +45,17 @@ from memory.models import (
     fetch_rows,
     list_values,
 )
-from memory.snapshots.reads import read_account_state
+from memory.snapshots.reads import KnownSnapshots, read_account_state
 
 _LAST_SENT = """
 SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, view, stats, facts,
-  username, first_id, last_id, call.input_tokens AS reported, call.model AS counted_by
+  username, first_id, last_id, call.input_tokens AS reported, call.model AS counted_by,
+  ARRAY(
+    SELECT ARRAY[digest, text] FROM memory_contexttext WHERE digest IN (
+      SELECT view #>> '{system,text}'
+      UNION ALL SELECT jsonb_path_query(view, '$.messages.set.*.text') #>> '{}'
+    )
+  ) AS texts
 FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.call_id
 WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
 """
@@ -107,6 +113,29 @@ class PreparedRequest:
     digest: str
 
 
+@dataclass(slots=True)
+class LastCall:
+    """The call before: what it was sent, to which model, and the tokens it reported.
+
+    ``messages`` are its view.
+    """
+
+    sent: SentContext
+    model: str
+    tokens: int
+    messages: list[dict[str, Any]] | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class TurnReads:
+    """What the calls of one turn have read; each reads only what is new since."""
+
+    last: LastCall | None = None
+    tail: load.LoadedTail | None = None
+    snapshots: KnownSnapshots = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class LogMoment:
     """What a view is made of beside its subject: the log and its state at a moment.
@@ -122,20 +151,26 @@ class LogMoment:
 
 
 def prepare_request(
-    subject: Subject, *, now: datetime | None = None, before: LogMoment | None = None
+    subject: Subject,
+    *,
+    now: datetime | None = None,
+    before: LogMoment | None = None,
+    reads: TurnReads | None = None,
 ) -> PreparedRequest:
     """Load the tail of the log and assemble it, at the same cost for any length.
 
-    ``before`` is a past moment to do it as of.
+    ``before`` is a past moment to do it as of; ``reads`` is what earlier calls of the
+    same turn have read, and is brought up to date.
     """
     shown: list[Rendered] = []
+    reads = reads or TurnReads()
     moment = before or LogMoment(read_newest_summary(subject.mysis_id))
-    last = _read_last_call(subject, moment)
+    reads.last = reads.last or _read_last_call(subject, moment)
     if moment.state is None:
-        state = _state_renderer(subject, last.sent if last else None, shown, now)
+        state = _state_renderer(subject, reads, shown, now)
     else:
         state = partial(_show_whole, moment.state)
-    loaded, request = _load_request(subject, moment, last, state)
+    loaded, request = _load_request(subject, moment, reads, state)
     assembly = assemble(request)
     if loaded.cut:
         assembly.warnings.append(
@@ -157,25 +192,21 @@ def _show_whole(block: str, max_bytes: int) -> str:
     return block if len(block.encode()) <= max_bytes else ""
 
 
-class _LastCall(NamedTuple):
-    """The call before: what was sent, to which model, and the tokens it reported."""
-
-    sent: SentContext
-    model: str
-    tokens: int
-
-
-def _read_last_call(subject: Subject, moment: LogMoment) -> _LastCall | None:
+def _read_last_call(subject: Subject, moment: LogMoment) -> LastCall | None:
     rows: Any = SentContext.objects.raw(_LAST_SENT, [subject.mysis_id, moment.sent])
-    return next((_LastCall(row, row.counted_by, row.reported) for row in rows), None)
+    for row in rows:
+        texts = dict(row.texts)
+        return LastCall(row, row.counted_by, row.reported, texts=texts)
+    return None
 
 
 def _load_request(
     subject: Subject,
     moment: LogMoment,
-    before: _LastCall | None,
+    reads: TurnReads,
     state: Callable[[int], str],
 ) -> tuple[load.LoadedTail, AssemblyRequest]:
+    before = reads.last
     last = before.sent if before else None
     strategy = subject.strategy or registry.DEFAULT
     row = moment.summary
@@ -188,9 +219,13 @@ def _load_request(
             row,
             last,
             moment.through,
-        )
+        ),
+        reads.tail,
     )
-    same = last is not None and last.dialect == subject.dialect
+    reads.tail = loaded
+    same = before is not None and before.sent.dialect == subject.dialect
+    if before is not None and same and before.messages is None:
+        before.messages = render_messages(before.sent, loaded.rows, before.texts)[0]
     return loaded, AssemblyRequest(
         messages=loaded.messages,
         system=subject.system,
@@ -208,13 +243,13 @@ def _load_request(
         estimate_error=subject.estimate_error,
         tools_tokens=subject.tools_tokens,
         mysis=str(subject.mysis_id),
-        previous=render_messages(last, loaded.rows)[0] if last and same else None,
+        previous=before.messages if before and same else None,
         nudge=subject.nudge,
         unbroken_from=loaded.start or 0,
     )
 
 
-def _add_report(subject: Subject, last: _LastCall | None) -> Compaction:
+def _add_report(subject: Subject, last: LastCall | None) -> Compaction:
     """The subject's compaction with the last prompt's reported and estimated tokens.
 
     The difference is what our count misses (L2, A13); it holds for other views too, so
@@ -236,10 +271,11 @@ def _add_report(subject: Subject, last: _LastCall | None) -> Compaction:
 
 def _state_renderer(
     subject: Subject,
-    last: SentContext | None,
+    reads: TurnReads,
     shown: list[Rendered],
     now: datetime | None,
 ) -> Callable[[int], str]:
+    last = reads.last.sent if reads.last else None
     same = last is not None and last.username == subject.username
     # Read once; the core may ask again for a shorter block.
     state = read_account_state(
@@ -248,6 +284,7 @@ def _state_renderer(
         last_shown=dict(last.facts) if last and same else {},
         newest_only=True,
         fetched=subject.fetched,
+        known=reads.snapshots,
     )
 
     def show_state(max_bytes: int) -> str:
@@ -260,8 +297,13 @@ def _state_renderer(
 # --- Storing what a call was sent
 
 
-def record_call(*, call_id: int, prepared: PreparedRequest) -> SentContext:
-    """Store the view of one call, in the caller's transaction."""
+def record_call(
+    *, call_id: int, prepared: PreparedRequest, reads: TurnReads | None = None
+) -> SentContext:
+    """Store the view of one call, in the caller's transaction.
+
+    Later calls of the turn need not read it: it is the last one of ``reads``.
+    """
     assembly = prepared.assembly
     stored = prepared.request.messages
     rows = read_source_rows(assembly.sources, prepared.loaded.rows)
@@ -297,6 +339,9 @@ def record_call(*, call_id: int, prepared: PreparedRequest) -> SentContext:
     digests = sorted(texts)
     new = [digests, [texts[each] for each in digests]]
     ((sent.pk,),) = fetch_rows(_INSERT, [*new, *list_values(sent)])
+    if reads is not None:
+        model = prepared.subject.model
+        reads.last = LastCall(sent, model, 0, assembly.messages)
     return sent
 
 

@@ -118,15 +118,18 @@ def render_sent(sent: SentContext) -> RenderedView:
 
 
 def render_messages(
-    sent: SentContext, known: Mapping[int, LogRow] | None = None
+    sent: SentContext,
+    known: Mapping[int, LogRow] | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> tuple[list[dict[str, Any]], str | None]:
     """The messages of a stored view, and the system text where it is no message.
 
-    Rows that are ``known`` already are not read again.
+    Rows that are ``known`` already are not read again, nor its ``texts`` where given.
     """
     view = sent.view
     rows = read_source_rows(view["sources"], known or {})
-    texts = dict(fetch_rows(_TEXTS, [_find_digests(view)]))
+    if texts is None:
+        texts = dict(fetch_rows(_TEXTS, [_find_digests(view)]))
     messages = [_restore(entry, rows, texts) for entry in view["messages"]]
     return messages, _fill_text(view["system"], texts)
 

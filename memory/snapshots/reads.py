@@ -7,7 +7,8 @@ other under its lock, where it looks again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,8 +27,8 @@ from memory.gamestate.confidence import (
 )
 from memory.gamestate.layout import MOST_EVENTS, RECENT_TICKS
 from memory.gamestate.rows import format_content, parse_state_handle, pick_snapshot
-from memory.gamestate.types import AccountState, Happening
-from memory.models import AccountClock, GameEvent, GameSnapshot
+from memory.gamestate.types import AccountState, Happening, Snapshot
+from memory.models import AccountClock, GameSnapshot, fetch_rows
 from memory.models.game import BEFORE_LOGOUT
 from memory.snapshots import under_way
 from memory.snapshots.rows import (
@@ -39,19 +40,42 @@ from memory.snapshots.rows import (
 
 # Rows of one tool that a view reads; each set of arguments has a row of its own.
 READ_PER_TOOL = 4
-_KNOWN = """
-SELECT * FROM (
+_SNAPSHOT = (
+    *("id", "version", "tool_name", "args", "content", "merged", "game_tick"),
+    *("captured_at", "stale_reason", "stale_tick", "stale_fields", "field_ticks"),
+    *("counted", "marks", "asked_at", "logged_out_at"),
+)
+_JSON = frozenset({"args", "stale_fields", "field_ticks", "counted", "marks"})
+# The first row also has all that is known beside the snapshots; there is always one.
+_STATE = f"""
+WITH kept AS (
   SELECT *, row_number() OVER (
     PARTITION BY tool_name ORDER BY captured_at DESC, id DESC
   ) AS place
-  FROM memory_gamesnapshot WHERE username = %s AND logged_out_at IS NULL
-) AS known
-WHERE %s::int IS NULL OR place <= %s::int ORDER BY id
-"""
-_NEWEST_EVENTS = """
-SELECT * FROM memory_gameevent WHERE username = %s AND received_at >= %s
-ORDER BY received_at DESC, id DESC LIMIT %s
-"""
+  FROM memory_gamesnapshot WHERE username = %(username)s AND logged_out_at IS NULL
+), wanted AS (
+  SELECT * FROM kept WHERE %(most)s::int IS NULL OR place <= %(most)s::int
+), changed AS (
+  SELECT * FROM wanted WHERE NOT EXISTS (
+    SELECT FROM unnest(%(ids)s::bigint[], %(versions)s::bigint[]) AS known(id, version)
+    WHERE known.id = wanted.id AND known.version = wanted.version
+  ) ORDER BY id
+)
+SELECT CASE WHEN row_number() OVER () = 1 THEN (SELECT jsonb_build_object(
+  'ids', ARRAY(SELECT id FROM wanted ORDER BY id),
+  'clock', (SELECT jsonb_build_array(tick, seen_at)
+    FROM memory_accountclock WHERE username = %(username)s),
+  'names', (SELECT names FROM memory_lexicon WHERE username = %(username)s),
+  'events', ARRAY(SELECT jsonb_build_array(kind, data, tick) FROM memory_gameevent
+    WHERE username = %(username)s AND received_at >= %(since)s
+    ORDER BY received_at DESC, id DESC LIMIT %(events)s),
+  'actions', ARRAY(SELECT jsonb_build_array(tool, asked_at, until)
+    FROM memory_actionunderway WHERE username = %(username)s AND until > %(now)s)
+)) END, {", ".join(f"changed.{name}" for name in _SNAPSHOT)}
+FROM (SELECT) AS always LEFT JOIN changed ON true
+"""  # noqa: S608 (no input in the text)
+KnownSnapshots = dict[int, tuple[int, Snapshot]]
+"""Snapshots with the versions of their rows, by id."""
 _STEPS = ("", str(Confidence.AGEING), str(Confidence.STALE))
 _COLUMNS = (
     "username",
@@ -71,42 +95,64 @@ def read_account_state(
     last_shown: Mapping[str, str] | None = None,
     newest_only: bool = False,
     fetched: bool = False,
+    known: KnownSnapshots | None = None,
 ) -> AccountState:
-    """All that is known of an account now; of nobody for None.
+    """All that is known of an account now, read at once; of nobody for None.
 
     With ``newest_only`` a tool counts with its newest calls only, so that a view costs
     the same however many sets of arguments it was called with. With ``fetched`` the
-    newest events are part of it: the program asks for them itself.
+    newest events are part of it: the program asks for them itself. ``known`` are the
+    snapshots of an earlier read, and brought up to date.
     """
     moment = now or timezone.now()
-    found: Iterable[GameSnapshot] = ()
-    seen = None
-    names: Mapping[str, str] = {}
+    known = {} if known is None else known
+    beside: dict[str, Any] = {}
     if username is not None:
         most = READ_PER_TOOL if newest_only else None
-        found = GameSnapshot.objects.raw(_KNOWN, [username, most, most])
-        seen, names = read_sighting(username), read_names(username)
+        beside = _read_state(username, moment, most, known, fetched=fetched)
+    clock = beside.get("clock")
+    seen = Sighting(clock[0], datetime.fromisoformat(clock[1])) if clock else None
     return AccountState(
         username=username,
-        snapshots=tuple(row.to_snapshot() for row in found),
+        snapshots=tuple(known[each][1] for each in beside.get("ids", ())),
         current_tick=compute_tick(seen, moment),
         now=moment,
         seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
         last_shown=dict(last_shown or {}),
         thresholds=settings.ZOEA_STATE_AGES,
-        names=names,
-        events=_find_recent_events(username, moment) if fetched and username else (),
+        names=beside.get("names") or {},
+        events=tuple(Happening(*e) for e in beside.get("events", ()))[::-1],
         fetched=fetched,
-        unsettled=under_way.find_open_flights(username, moment)
-        if username
-        else frozenset(),
+        unsettled=under_way.select_flights(beside.get("actions", ())),
     )
 
 
-def _find_recent_events(username: str, now: datetime) -> tuple[Happening, ...]:
+def _read_state(
+    username: str,
+    now: datetime,
+    most: int | None,
+    known: KnownSnapshots,
+    *,
+    fetched: bool,
+) -> dict[str, Any]:
     late = timedelta(seconds=RECENT_TICKS * settings.ZOEA_SECONDS_PER_TICK)
-    newest = GameEvent.objects.raw(_NEWEST_EVENTS, [username, now - late, MOST_EVENTS])
-    return tuple(Happening(e.kind, e.data, e.tick) for e in newest)[::-1]
+    values = {
+        "username": username,
+        "most": most,
+        "ids": list(known),
+        "versions": [version for version, _ in known.values()],
+        "now": now,
+        "since": now - late,
+        "events": MOST_EVENTS if fetched else 0,
+    }
+    rows = fetch_rows(_STATE, values)
+    for _, *row in rows:
+        if row[0] is not None:
+            found = zip(_SNAPSHOT, row, strict=True)
+            read = {k: json.loads(v) if k in _JSON else v for k, v in found}
+            known[row[0]] = row[1], GameSnapshot(**read).to_snapshot()
+    beside: dict[str, Any] = json.loads(rows[0][0])
+    return beside
 
 
 def fetches_events(options: Mapping[str, object]) -> bool:

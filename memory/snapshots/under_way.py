@@ -133,9 +133,17 @@ def _is_open(row: ActionUnderWay) -> bool:
     return row.tool in FLIGHTS and row.until - row.asked_at >= KEPT_UNDER_WAY
 
 
-def find_open_flights(username: str, now: datetime) -> frozenset[str]:
-    """The flights that the ship may still be on."""
-    return frozenset(row.tool for row in _open_rows(username) if row.until > now)
+def select_flights(actions: Iterable[tuple[str, str, str]]) -> frozenset[str]:
+    """Of actions not over, the flights that the ship may still be on.
+
+    Each is its tool, and when it was asked for and ends, as JSON has it.
+    """
+    parse = datetime.fromisoformat
+    rows = (
+        ActionUnderWay(tool=tool, asked_at=parse(asked), until=parse(until))
+        for tool, asked, until in actions
+    )
+    return frozenset(row.tool for row in rows if _is_open(row))
 
 
 def update_flights(

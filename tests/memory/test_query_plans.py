@@ -15,6 +15,7 @@ from agents import events
 from agents.db import OPEN_CALLS
 from agents.models import Event, Turn
 from memory.assembly import load
+from memory.context.types import Budget
 from memory.models import GameSnapshot, HistorySummary, Memory
 from memory.search.results import search_messages
 from tests.factories import make_mysis
@@ -90,7 +91,7 @@ QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
         "memory_pending",
     ),
     "a view's rows": (
-        lambda pk: load.read_newest_rows(pk, after=0, limit=50),
+        lambda pk: load.load_tail(load.TailRequest(pk, "window", None, Budget())),
         "memory_tail",
     ),
     "a rare word": (
