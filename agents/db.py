@@ -103,6 +103,19 @@ COUNT_MODEL_CALL = """
 WITH turn AS (UPDATE agents_turn SET iterations = %s WHERE id = %s)
 UPDATE agents_mysis SET activity = 'thinking' WHERE id = %s
 """
+# Gives a row where the result was still wanted. The row of the Mysis first, as whoever
+# ends a turn: it orders the two, and neither waits for the other's lock of the call.
+STORE_RESULT = """
+WITH owner AS (
+  UPDATE agents_mysis
+  SET last_memory_at = %(now)s, tick = coalesce(%(tick)s::bigint, tick)
+  WHERE id = %(mysis)s RETURNING id
+)
+UPDATE memory_memory SET content = %(content)s, is_error = %(is_error)s,
+  pending = false, tokens = %(tokens)s, tick = coalesce(%(tick)s::bigint, tick)
+WHERE id = %(memory)s AND (SELECT count(*) FROM owner) >= 0
+  AND (pending OR (content = %(unknown)s AND is_error)) RETURNING id
+"""
 RECORD_USAGE = """
 WITH owner AS (
   -- First, as every other step of a turn does: else two could wait for each other.

@@ -92,6 +92,10 @@ class Kind(StrEnum):
     ERROR = "error"
 
 
+Line = tuple[Kind, int | None, dict[str, Any]]
+"""An event to append: its kind, the number of its Mysis, and what happened."""
+
+
 class Item(TypedDict):
     """One event as programs see it; ``mysis`` is the number, or null."""
 
@@ -124,7 +128,7 @@ def append_error(mysis_id: int, detail: str, **more: str) -> None:
     append(Kind.ERROR, mysis_id=mysis_id, data={"detail": detail, **more})
 
 
-def append_all(lines: Sequence[tuple[Kind, int | None, dict[str, Any]]]) -> None:
+def append_all(lines: Sequence[Line]) -> None:
     """Append several events in one statement; the hint goes after commit."""
     if not lines:
         return

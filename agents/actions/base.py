@@ -160,13 +160,16 @@ def _state_data(mysis: Mysis, by: str, **more: Any) -> dict[str, Any]:
 
 def append_memory_events(rows: Iterable[Memory], **more: Any) -> None:
     """Append the memory.added events of rows; their texts stay in the log."""
-    events.append_all(
-        [
-            (
-                Kind.MEMORY_ADDED,
-                row.mysis_id,
-                {"memory_id": row.pk, "role": row.role, "origin": row.origin, **more},
-            )
-            for row in rows
-        ]
-    )
+    events.append_all(list_memory_events(rows, **more))
+
+
+def list_memory_events(rows: Iterable[Memory], **more: Any) -> list[events.Line]:
+    """The memory.added events of rows, for who appends them with others."""
+    return [
+        (
+            Kind.MEMORY_ADDED,
+            row.mysis_id,
+            {"memory_id": row.pk, "role": row.role, "origin": row.origin, **more},
+        )
+        for row in rows
+    ]

@@ -9,11 +9,10 @@ from typing import Any
 from uuid import uuid4
 
 from django.db import DatabaseError, transaction
-from django.db.models import Q
 from django.utils import timezone
 
-from agents import budgets, usage
-from agents.actions.base import append_memory_events
+from agents import budgets, db, events, usage
+from agents.actions.base import append_memory_events, list_memory_events
 from agents.budgets import NOTHING, Amount
 from agents.db import run_in_db
 from agents.llm.complete import complete
@@ -121,30 +120,34 @@ def record_refusal(opened: Opened, error: ModelError, latency_ms: int) -> None:
 
 @transaction.atomic
 def record_result(handle: TurnHandle, call: PendingCall, result: Outcome) -> None:
-    """Store a result, also after a stop.
+    """Store a result by itself."""
+    events.append_all(write_result(handle, call, result))
+
+
+def write_result(
+    handle: TurnHandle, call: PendingCall, result: Outcome
+) -> list[events.Line]:
+    """Store a result in the caller's transaction, also after a stop; its events.
 
     A late one, of a worker that was given up, replaces "outcome unknown".
     """
-    tick = {} if result.tick is None else {"tick": result.tick}
-    # The row of the Mysis first, as whoever ends a turn: it orders the two, and
-    # neither waits for the other's lock of the call.
-    Mysis.objects.filter(pk=handle.mysis_id).update(
-        last_memory_at=timezone.now(), **tick
-    )
     text = repair_text(result.text)
-    unanswered = Q(pending=True) | Q(content=INTERRUPTED, is_error=True)
-    if not Memory.objects.filter(unanswered, pk=call.memory_id).update(
-        content=text,
-        is_error=result.is_error,
-        pending=False,
-        tokens=estimate_tokens(text),
-        **tick,
-    ):
-        return
+    values = {
+        "mysis": handle.mysis_id,
+        "memory": call.memory_id,
+        "now": timezone.now(),
+        "tick": result.tick,
+        "content": text,
+        "is_error": result.is_error,
+        "tokens": estimate_tokens(text),
+        "unknown": INTERRUPTED,
+    }
+    if not db.fetch_row(db.STORE_RESULT, values):
+        return []
     row = Memory(
         pk=call.memory_id, mysis_id=handle.mysis_id, role=Role.TOOL, origin=Origin.TOOL
     )
-    append_memory_events([row])
+    return list_memory_events([row])
 
 
 def _store_answer(handle: TurnHandle, answer: Completion) -> list[PendingCall]:

@@ -280,6 +280,8 @@ def commit_summary(
     Raises TurnSuperseded after a stop, Outdated where the history is another by now.
     """
     mysis = lock_for_turn(handle)
+    # Whatever is made of the history next is made of what it is now.
+    handle.reads.tail = None
     lost = find_missing_literals(text, asked.literals)
     row = history_summaries.commit_summary(
         asked.span,

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from agents.budgets import BudgetSpentError
 from agents.context_inputs import remember_tools
@@ -199,11 +200,11 @@ async def _run_tools(
         if place:
             await run_in_db(turn_rows.report_activity, handle, f"calling {call.name}")
         try:
-            result = await toolbox.call(call.name, call.arguments)
+            keep = partial(answers.write_result, handle, call)
+            result = await toolbox.call(call.name, call.arguments, keep=keep)
         except GameUnreachableError:
             await run_in_db(_record_not_executed, handle, pending[place:])
             raise
-        await run_in_db(answers.record_result, handle, call, result)
         progress.acted = progress.acted or not result.is_error
         read_only = toolbox.reads_only(call.name)
         progress.tried.append(

@@ -25,13 +25,19 @@ from agents.tools.guard import ArgumentsError, check_arguments, guard, read_argu
 from agents.tools.own_tools import answer_locally, select_own_tools
 from agents.tools.request import (
     CallNext,
+    Keep,
     Outcome,
     Request,
     Step,
     Tool,
     ToolSession,
 )
-from agents.tools.snapshot import update_snapshots
+from agents.tools.snapshot import (
+    let_finish,
+    store_call,
+    store_unstored,
+    update_snapshots,
+)
 from agents.tools.transport import retry, send, verify
 from agents.tools.unknown_outcomes import find_read, find_unknown
 from memory.gamestate.values import make_storable
@@ -86,13 +92,15 @@ class Toolbox:
         result = await self.call(read.name, json.dumps(dict(read.arguments)))
         return "" if result.is_error else read.describe_answer(result.text, result.tick)
 
-    async def call(self, name: str, arguments: str) -> Outcome:
+    async def call(
+        self, name: str, arguments: str, *, keep: Keep | None = None
+    ) -> Outcome:
         """Call a tool with a model's JSON text; no secret comes back.
 
         Errors of the game and of the arguments are results. Raises
-        GameUnreachableError when the game server cannot be reached.
+        GameUnreachableError when the game server cannot be reached, and keeps nothing.
         """
-        return await self._call(Request(self._session, name, arguments))
+        return await self._call(Request(self._session, name, arguments, keep=keep))
 
 
 async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
@@ -135,19 +143,27 @@ async def redact(request: Request, call_next: CallNext) -> Outcome:
 
 
 async def record(request: Request, call_next: CallNext) -> Outcome:
-    """Append a ``tool.called`` event, also for a call that could not be made."""
+    """Store what the call changed with a ``tool.called`` event and its outcome.
+
+    The event comes also for a call that could not be made.
+    """
     started = time.perf_counter()
     try:
         outcome = await call_next(request)
     except GameCallError as error:
         failed = Outcome((str(error),), is_error=True)
-        await run_in_db(_append_event, request, failed, _since(started))
+        called = _describe_call(request, failed, _since(started))
+        await let_finish(run_in_db(store_call, request, [called]))
         raise
-    await run_in_db(_append_event, request, outcome, _since(started))
-    return outcome
+    except BaseException:
+        await store_unstored(request)
+        raise
+    called = _describe_call(request, outcome, _since(started))
+    tick = await let_finish(run_in_db(store_call, request, [called], outcome))
+    return replace(outcome, resolve_tick=outcome.resolve_tick or tick)
 
 
-def _append_event(request: Request, outcome: Outcome, ms: int) -> None:
+def _describe_call(request: Request, outcome: Outcome, ms: int) -> events.Line:
     data = {
         "tool": storable_text(request.name)[:200],
         "arguments": HIDDEN
@@ -163,7 +179,7 @@ def _append_event(request: Request, outcome: Outcome, ms: int) -> None:
         data["error"] = said[:200]
     if request.caller.by:
         data["by"] = request.caller.by
-    events.append(events.Kind.TOOL_CALLED, mysis_id=request.caller.mysis_id, data=data)
+    return events.Kind.TOOL_CALLED, request.caller.mysis_id, data
 
 
 def mask_arguments(raw: str, secrets: set[str]) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from jsonschema.protocols import Validator
 
+from agents.events import Line
 from agents.game.accounts import ActiveAccount
 from agents.llm.model_types import OfferedTool
 from agents.models import UnknownOutcome
@@ -66,12 +69,19 @@ class ToolSession:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call; ``raw`` is the model's JSON text, ``arguments`` what the guard read in it."""
+    """One call; ``raw`` is the model's JSON text, ``arguments`` what the guard read in it.
+
+    ``keep`` stores the outcome where the caller wants it, in the transaction of all that
+    the call changes. ``unstored`` are answers whose changes wait for that transaction;
+    requests that are made of this one share them.
+    """
 
     caller: ToolSession
     name: str
     raw: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    keep: Keep | None = None
+    unstored: list[Answer] = field(default_factory=list)
 
     @property
     def tool(self) -> Tool | None:
@@ -115,6 +125,23 @@ class Outcome:
         blocks = [{"type": "text", "text": block} for block in self.blocks]
         return read_result(blocks, is_error=self.is_error)
 
+
+@dataclass(frozen=True)
+class Answer:
+    """What the game answered, to whom, and when that was asked."""
+
+    request: Request
+    outcome: Outcome
+    username: str
+    asked_at: datetime
+
+    @cached_property
+    def result(self) -> Result:
+        return self.outcome.read()
+
+
+Keep = Callable[[Outcome], Sequence[Line]]
+"""Stores an outcome, locks the row of the Mysis first, and gives the events of that."""
 
 CallNext = Callable[[Request], Awaitable[Outcome]]
 

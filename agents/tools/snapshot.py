@@ -8,10 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
-from functools import cached_property
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from django.db import transaction
@@ -19,11 +17,12 @@ from django.utils import timezone
 
 from agents import events
 from agents.db import run_in_db
+from agents.events import Line
 from agents.game.client import GameUnreachableError, RateLimitedError, SessionLostError
 from agents.models import Mysis
 from agents.tools import unknown_outcomes
 from agents.tools.account import AUTH
-from agents.tools.request import CallNext, Outcome, Request
+from agents.tools.request import Answer, CallNext, Outcome, Request
 from memory.context.tool_calls import guess_policy
 from memory.gamestate import invalidation
 from memory.gamestate.extract import Result, belongs_to
@@ -39,54 +38,60 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class _Answer:
-    request: Request
-    outcome: Outcome
-    username: str
-    asked_at: datetime
-
-    @cached_property
-    def result(self) -> Result:
-        return self.outcome.read()
-
-
 async def update_snapshots(request: Request, call_next: CallNext) -> Outcome:
-    """Call; then store the tick, and capture, invalidate or merge, in one transaction.
+    """Call; what the answer changes is stored with the record of the call (`store_call`).
 
     If the reply to an action is lost, the action may still have run: mark the snapshots
     it affects as uncertain. The same holds for notifications in a reply that was lost or
     could not be stored.
     """
+    await store_unstored(request)
     card, asked_at = request.caller.card, timezone.now()
     try:
         outcome = await call_next(request)
+        if card is not None and request.name not in AUTH:
+            answer = Answer(request, outcome, card.username, asked_at)
+            request.unstored.append(answer)
     except NOT_EXECUTED:
         raise
     except BaseException:
         if card is not None:
-            await _let_finish(run_in_db(_doubt_lost, request, card.username))
+            await let_finish(run_in_db(_doubt_lost, request, card.username))
         raise
-    if card is None or request.name in AUTH:
-        return outcome
-    answer = _Answer(request, outcome, card.username, asked_at)
-    return replace(outcome, resolve_tick=await _let_finish(_store_or_doubt(answer)))
+    return outcome
 
 
-async def _store_or_doubt(answer: _Answer) -> int | None:
-    """Store an answer; one that cannot be stored counts as lost, and is no failure."""
+async def store_unstored(request: Request) -> None:
+    """Store the answers of a request that goes on, or is broken off."""
+    if request.unstored:
+        await let_finish(run_in_db(store_call, request, ()))
+
+
+def store_call(
+    request: Request, called: Sequence[Line], outcome: Outcome | None = None
+) -> int | None:
+    """Store what a call changes, its events and its outcome, in one transaction.
+
+    An answer that cannot be stored counts as lost, and is no failure. Returns the tick
+    at which a queued action takes effect.
+    """
+    answers = tuple(request.unstored)
+    request.unstored.clear()
     try:
-        return await run_in_db(_store, answer)
+        return _store(request, answers, called, outcome)
     except Exception:
-        name = answer.request.name
+        if not answers:
+            raise
+        name = request.name
         logger.exception(
             "The answer to %s was not stored: its state is in doubt.", name
         )
-        await run_in_db(_doubt_lost, answer.request, answer.username)
-        return None
+    for answer in answers:
+        _doubt_lost(answer.request, answer.username)
+    return _store(request, (), called, outcome)
 
 
-async def _let_finish(work: Coroutine[Any, Any, T]) -> T:
+async def let_finish(work: Coroutine[Any, Any, T]) -> T:
     """Let work end that must not be lost; whoever cancels waits for it."""
     task = asyncio.ensure_future(work)
     try:
@@ -97,17 +102,34 @@ async def _let_finish(work: Coroutine[Any, Any, T]) -> T:
 
 
 @transaction.atomic
-def _store(answer: _Answer) -> int | None:
-    """Returns the tick at which a queued action takes effect."""
+def _store(
+    request: Request,
+    answers: Sequence[Answer],
+    called: Sequence[Line],
+    outcome: Outcome | None,
+) -> int | None:
+    # The row of the Mysis before the lock of the account, as whoever ends a turn.
+    kept = request.keep(outcome) if request.keep and outcome else ()
+    lines: list[Line] = []
+    resolve_tick = None
+    for answer in answers:
+        more, resolve_tick = _store_answer(answer)
+        lines += more
+    events.append_all([*lines, *called, *kept])
+    return resolve_tick
+
+
+def _store_answer(answer: Answer) -> tuple[Sequence[Line], int | None]:
+    """Store what an answer shows; its events, and when a queued action takes effect."""
     if changes_snapshots(answer.request):
         return _invalidate(answer)
     if answer.request.policy == "snapshot" and not answer.result.is_error:
-        _capture(answer)
-    elif answer.request.policy == "drain":
-        _merge_notifications(answer)
-    elif belongs_to(answer.result, answer.username):
+        return _capture(answer), None
+    if answer.request.policy == "drain":
+        return _merge_notifications(answer), None
+    if belongs_to(answer.result, answer.username):
         writes.note_tick(username=answer.username, result=answer.result)
-    return None
+    return (), None
 
 
 def changes_snapshots(request: Request) -> bool:
@@ -119,9 +141,10 @@ def changes_snapshots(request: Request) -> bool:
     return invalidation.is_mutation(request.name, request.policy == "mutation")
 
 
-def _capture(answer: _Answer) -> None:
+def _capture(answer: Answer) -> list[Line]:
     """Store a snapshot, with an event; one more if an action has outdated it already."""
     tool, args = answer.request.name, answer.request.own_arguments
+    mysis_id = answer.request.caller.mysis_id
     doubted = writes.read_doubt(answer.username, tool, args)
     row = writes.capture_snapshot(
         username=answer.username,
@@ -132,25 +155,22 @@ def _capture(answer: _Answer) -> None:
         asked_at=answer.asked_at,
     )
     if row is None:
-        return
-    events.append(
-        events.Kind.SNAPSHOT_UPDATED,
-        mysis_id=answer.request.caller.mysis_id,
-        data={
-            "account": answer.username,
-            "tool": tool,
-            "args": args,
-            "tick": row.game_tick,
-        },
-    )
+        return []
+    data = {
+        "account": answer.username,
+        "tool": tool,
+        "args": args,
+        "tick": row.game_tick,
+    }
+    lines: list[Line] = [(events.Kind.SNAPSHOT_UPDATED, mysis_id, data)]
     now = writes.read_doubt(answer.username, tool, args)
     if now is not None and now != doubted:
-        unknown_outcomes.append_stale_events(
-            answer.request.caller.mysis_id, answer.username, [now]
-        )
+        stale = unknown_outcomes.build_stale_event(mysis_id, answer.username, now)
+        lines.append(stale)
+    return lines
 
 
-def _join_blocks(answer: _Answer) -> str:
+def _join_blocks(answer: Answer) -> str:
     blocks = [
         hide_secrets(b, answer.request.caller.secrets) for b in answer.outcome.blocks
     ]
@@ -159,7 +179,7 @@ def _join_blocks(answer: _Answer) -> str:
     return json.dumps([parse_text(block) for block in blocks], ensure_ascii=False)
 
 
-def _invalidate(answer: _Answer) -> int | None:
+def _invalidate(answer: Answer) -> tuple[list[Line], int | None]:
     touched = writes.invalidate_snapshots(
         username=answer.username,
         tool=answer.request.name,
@@ -168,13 +188,15 @@ def _invalidate(answer: _Answer) -> int | None:
         mutation=True,
         asked_at=answer.asked_at,
     )
-    unknown_outcomes.append_stale_events(
-        answer.request.caller.mysis_id, answer.username, touched
-    )
-    return None if answer.result.is_error else _resolve_tick(answer)
+    mysis_id = answer.request.caller.mysis_id
+    lines: list[Line] = [
+        unknown_outcomes.build_stale_event(mysis_id, answer.username, one)
+        for one in touched
+    ]
+    return lines, None if answer.result.is_error else _resolve_tick(answer)
 
 
-def _resolve_tick(answer: _Answer) -> int | None:
+def _resolve_tick(answer: Answer) -> int | None:
     """From which tick on the outcome of a queued action shows (era A)."""
     if not answer.result.queued:
         return None
@@ -189,11 +211,11 @@ def _resolve_tick(answer: _Answer) -> int | None:
     )
 
 
-def _merge_notifications(answer: _Answer) -> None:
+def _merge_notifications(answer: Answer) -> list[Line]:
     mysis_id = answer.request.caller.mysis_id
     if not answer.result.is_error and may_lack_events(answer.result.content):
         unknown_outcomes.lose_events(mysis_id, answer.username)
-    lines: list[tuple[events.Kind, int | None, dict[str, Any]]] = []
+    lines: list[Line] = []
     # Redaction stands outside of this step, and the events are kept and shown.
     content = hide_secrets_in_value(
         answer.result.content, answer.request.caller.secrets
@@ -218,7 +240,7 @@ def _merge_notifications(answer: _Answer) -> None:
             lines.append(
                 unknown_outcomes.build_stale_event(mysis_id, answer.username, touched)
             )
-    events.append_all(lines)
+    return lines
 
 
 def _doubt_lost(request: Request, username: str) -> None:
