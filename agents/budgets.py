@@ -12,12 +12,13 @@ the count.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import F
 
@@ -75,24 +76,37 @@ class BudgetStatus:
 
 def find_budgets(mysis: Mysis) -> list[Budget]:
     """The budgets that the calls of a Mysis count in, always in the same order."""
-    values = {
+    (found,) = db.fetch_row(db.BUDGETS_OF_MYSIS, name_scopes(mysis))
+    return parse_budgets(found)
+
+
+def name_scopes(mysis: Mysis) -> dict[str, Any]:
+    """The parameters of `db.BUDGETS_OF_MYSIS`."""
+    return {
         "mysis": mysis.pk,
         "providers": list_provider_candidates(mysis.model),
         "group": mysis.group,
         "policy": mysis.policy_id,
     }
-    return list(Budget.objects.raw(db.BUDGETS_OF_MYSIS, values))
+
+
+def parse_budgets(text: str) -> list[Budget]:
+    """Budgets out of the JSON that a statement gives of their rows."""
+    return [Budget(**row) for row in json.loads(text, parse_float=Decimal)]
 
 
 def take_budgets(
-    mysis: Mysis, tokens: int, price: Callable[[], Decimal]
+    mysis: Mysis,
+    tokens: int,
+    price: Callable[[], Decimal],
+    found: Sequence[Budget] | None = None,
 ) -> tuple[Taken, ...]:
     """Pay for a call by its estimate, in the caller's transaction.
 
     Raises BudgetSpentError; the transaction must be rolled back then. ``price`` is
-    asked only where a budget is one of money.
+    asked only where a budget is one of money. ``found`` are the budgets of the Mysis.
     """
-    found = find_budgets(mysis)
+    found = find_budgets(mysis) if found is None else found
     if not found:
         return ()
     dear = any(budget.cost is not None for budget in found)
@@ -182,20 +196,25 @@ def settle_budgets(taken: Sequence[Taken], used: Amount) -> None:
         )
 
 
-def explain_refusal(mysis: Mysis) -> str:
-    """Why the next call would be refused whatever it costs; empty where it is not."""
-    for one in read_mysis_statuses(mysis):
+def explain_refusal(mysis: Mysis, found: Sequence[Budget] | None = None) -> str:
+    """Why the next call would be refused whatever it costs; empty where it is not.
+
+    ``found`` are the budgets of the Mysis.
+    """
+    for one in read_mysis_statuses(mysis, found):
         spent = one.spent or NOTHING
         if not _fits(one.budget, spent, NOTHING):
             return _refusal_text(one.budget, spent, NOTHING)
     return ""
 
 
-def read_mysis_statuses(mysis: Mysis) -> list[BudgetStatus]:
+def read_mysis_statuses(
+    mysis: Mysis, found: Sequence[Budget] | None = None
+) -> list[BudgetStatus]:
     """What is spent of the budgets that a Mysis counts in."""
     return [
         BudgetStatus(budget, _spent(budget, _subject(budget, mysis.pk)))
-        for budget in find_budgets(mysis)
+        for budget in (find_budgets(mysis) if found is None else found)
     ]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -37,6 +38,8 @@ from memory.snapshots.reads import fetches_events
 NOTHING = "[]"
 KEPT = 8
 Described = dict[str, Any]
+# The tools that were compared last with the stored list, and when that was stored.
+_compared: tuple[datetime, list[ToolSpec]] | None = None
 RESERVE = Budget().reserve
 RESERVE_SHARE = 4
 LONGEST_BROADCAST = 1_000
@@ -145,8 +148,7 @@ def build_subject(
             judge_compaction(inputs.tried, turn=mysis.turn_count),
             prompt=inputs.template,
         ),
-        calibration=learnt.factor,
-        estimate_error=learnt.error,
+        learnt=learnt,
     )
 
 
@@ -221,16 +223,30 @@ def read_known_tools(*, messaging: bool = False) -> list[Described]:
     return list(_tools(row[0] if row else NOTHING, messaging=messaging))
 
 
-def remember_tools(specs: Iterable[ToolSpec]) -> None:
-    """Store the tools of the game server where they have changed.
+def tools_are_stored(specs: Iterable[ToolSpec], stored_at: datetime | None) -> bool:
+    """Whether the list that was ``stored_at`` a moment is known to be of these tools."""
+    return _compared is not None and _compared == (stored_at, _select_stored(specs))
 
-    Those for sending are not stored: some Myses have them and some have not.
-    """
-    found = [_describe(spec) for spec in specs if spec.name not in SENDING]
-    if found != read_known_tools():
-        ToolCatalogue.objects.update_or_create(
+
+def remember_tools(specs: Iterable[ToolSpec]) -> None:
+    """Store the tools of the game server where they have changed."""
+    global _compared
+    offered = _select_stored(specs)
+    found = [_describe(spec) for spec in offered]
+    row = db.fetch_row(db.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
+    if row is None or found != json.loads(row[0]):
+        kept, _ = ToolCatalogue.objects.update_or_create(
             url=settings.SPACEMOLT_MCP_URL, defaults={"tools": found}
         )
+        stored_at = kept.updated_at
+    else:
+        stored_at = row[1]
+    _compared = stored_at, offered
+
+
+def _select_stored(specs: Iterable[ToolSpec]) -> list[ToolSpec]:
+    # Those for sending are not stored: some Myses have them and some have not.
+    return [spec for spec in specs if spec.name not in SENDING]
 
 
 @lru_cache(maxsize=KEPT)

@@ -11,11 +11,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from functools import partial
 from threading import Barrier
 from typing import Any, ParamSpec, TypeVar
 
 from django.db import connection
+
+from memory.models import fetch_rows, open_prepared
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,11 +30,13 @@ _threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="database")
 _MYSIS_COLUMNS = """
 SELECT mysis.*, account.username AS account_name, policy.name AS policy_name,
   policy.strategy AS policy_strategy, policy.options AS policy_options,
-  policy.budget_tokens AS policy_tokens, policy.budget_reserve AS policy_reserve
+  policy.budget_tokens AS policy_tokens, policy.budget_reserve AS policy_reserve,
+  clock.tick AS clock_tick, clock.seen_at AS clock_seen_at
 """
 _MYSIS = """
 FROM agents_mysis AS mysis
 LEFT JOIN agents_account AS account ON account.id = mysis.account_id
+LEFT JOIN memory_accountclock AS clock ON clock.username = account.username
 LEFT JOIN memory_contextpolicy AS policy ON policy.id = mysis.policy_id
 """
 LOCK_MYSIS = f"{_MYSIS_COLUMNS}{_MYSIS}WHERE mysis.id = %(mysis)s FOR UPDATE OF mysis"
@@ -41,10 +46,42 @@ JOIN agents_turn AS turn ON turn.mysis_id = mysis.id AND turn.outcome IS NULL
 WHERE mysis.id = %(mysis)s AND mysis.epoch = %(epoch)s AND mysis.state = 'running'
   AND turn.id = %(turn)s
 """
-LOAD_FOR_TURN = _MYSIS_COLUMNS + _FOR_TURN
 # The turn is locked too: else one that was ended while this waited for the Mysis
 # would be seen as it was before.
-LOCK_FOR_TURN = LOAD_FOR_TURN + "FOR UPDATE OF mysis FOR NO KEY UPDATE OF turn"
+_LOCK = "FOR UPDATE OF mysis FOR NO KEY UPDATE OF turn"
+LOCK_FOR_TURN = _MYSIS_COLUMNS + _FOR_TURN + _LOCK
+_BUDGETS = """
+  (SELECT coalesce(jsonb_agg(to_jsonb(budget) ORDER BY budget.id), '[]')
+   FROM agents_budget AS budget
+   WHERE scope IN ('fleet', 'each') OR (scope = 'mysis' AND budget.mysis_id = {mysis})
+     OR (scope = 'provider' AND label = ANY(%(providers)s))
+     OR (scope = 'group' AND label = {group} AND label <> '')
+     OR (scope = 'policy' AND budget.policy_id = {policy})) AS budgets_found
+"""
+BUDGETS_OF_MYSIS = "SELECT" + _BUDGETS.format(
+    mysis="%(mysis)s", group="%(group)s", policy="%(policy)s"
+)
+# Budgets as they were a moment ago are good enough: `TAKE_BUDGET` checks what is spent.
+LOCK_FOR_CALL = f"""{_MYSIS_COLUMNS},
+  {_BUDGETS.format(mysis="mysis.id", group='mysis."group"', policy="mysis.policy_id")}
+{_FOR_TURN} {_LOCK}"""
+# What a turn finds when it begins: calls left open by one that was lost, budgets, and
+# whether the turns since the last that called a model were cut off before they could.
+FIND_BEFORE_TURN = f"""
+SELECT
+  EXISTS (SELECT FROM agents_turn WHERE mysis_id = %(mysis)s AND outcome IS NULL)
+  OR EXISTS (SELECT FROM memory_memory WHERE mysis_id = %(mysis)s AND pending),
+  EXISTS (
+    SELECT FROM agents_turn
+    WHERE mysis_id = %(mysis)s AND iterations = 0 AND error = ''
+      AND outcome IN ('interrupted', 'stopped') AND number > coalesce((
+        SELECT number FROM agents_turn WHERE mysis_id = %(mysis)s AND iterations > 0
+        ORDER BY number DESC LIMIT 1), 0)
+  ),
+  {_BUDGETS.format(mysis="%(mysis)s", group="%(group)s", policy="%(policy)s")},
+  (SELECT coalesce(jsonb_agg(to_jsonb(provider)), '[]')
+   FROM agents_provider AS provider WHERE name = ANY(%(providers)s))
+"""  # noqa: S608 (no input in the text)
 # What the next call depends on beside the log and the game. A preview has the row of
 # its Mysis, as it would be; a turn reads it with the rest, in one statement.
 _INPUTS = """
@@ -82,26 +119,96 @@ ACTIVE_ACCOUNT = """
 SELECT account.* FROM agents_account AS account
 JOIN agents_mysis AS mysis ON mysis.account_id = account.id WHERE mysis.id = %s
 """
-MAY_SEND = "SELECT messaging FROM agents_mysis WHERE id = %s"
+# Also when the stored list of the game's tools was written last.
+TOOL_SESSION = """
+SELECT mysis.messaging, account.id, account.username, account.sealed_session,
+  (SELECT updated_at FROM agents_toolcatalogue WHERE url = %s),
+  (SELECT jsonb_agg(to_jsonb(lost) ORDER BY lost.id) FROM agents_unknownoutcome AS lost
+   WHERE lost.mysis_id = mysis.id AND lost.username = account.username)
+FROM agents_mysis AS mysis LEFT JOIN agents_account AS account
+  ON account.id = mysis.account_id
+WHERE mysis.id = %s
+"""
 PROVIDERS_NAMED = "SELECT * FROM agents_provider WHERE name = ANY(%s)"
-TOOL_CATALOGUE = "SELECT tools::text FROM agents_toolcatalogue WHERE url = %s"
+TOOL_CATALOGUE = """
+SELECT tools::text, updated_at FROM agents_toolcatalogue WHERE url = %s
+"""
 OPEN_TURNS = "SELECT * FROM agents_turn WHERE mysis_id = %s AND outcome IS NULL"
 OPEN_CALLS = "SELECT * FROM memory_memory WHERE mysis_id = %s AND pending ORDER BY id"
 BEGIN_TURN = """
-INSERT INTO agents_turn (
-  mysis_id, number, epoch, job_id, trigger, iterations, input_tokens, output_tokens,
-  cached_tokens, cost, latency_ms, error, started_at
-) VALUES (%s, %s, %s, %s, %s, 0, 0, 0, 0, 0, 0, '', %s) RETURNING id
+WITH mysis AS (
+  UPDATE agents_mysis SET turn_count = %(number)s, next_job = NULL, wake_at = NULL,
+    activity = 'thinking'
+  WHERE id = %(mysis)s
+), turn AS (
+  INSERT INTO agents_turn (
+    mysis_id, number, epoch, job_id, trigger, iterations, input_tokens, output_tokens,
+    cached_tokens, cost, latency_ms, error, started_at
+  ) VALUES (%(mysis)s, %(number)s, %(epoch)s, %(job)s, %(trigger)s, 0, 0, 0, 0, 0, 0,
+    '', %(now)s) RETURNING id
+), stamp AS MATERIALIZED (
+  SELECT txid_current() AS xid
+), event AS (
+  INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
+  SELECT stamp.xid, 'turn.started', %(mysis)s, jsonb_build_object('turn', turn.id,
+    'number', %(number)s::int, 'trigger', %(trigger)s::text), clock_timestamp()
+  FROM stamp, turn
+)
+SELECT id FROM turn
 """
+# A call of a turn is counted in it; a summary is not, and has no ``counted``.
 OPEN_MODEL_CALL = """
+WITH turn AS (
+  UPDATE agents_turn SET iterations = %(number)s WHERE id = %(turn)s AND %(counted)s
+), mysis AS (
+  UPDATE agents_mysis SET activity = 'thinking' WHERE id = %(mysis)s AND %(counted)s
+)
 INSERT INTO agents_modelcall (
   turn_id, kind, number, model, input_tokens, output_tokens, cached_tokens, cost,
   latency_ms, finish_reason, error, created_at
-) VALUES (%s, %s, %s, %s, 0, 0, 0, 0, 0, '', '', %s) RETURNING id
+) VALUES (%(turn)s, %(kind)s, %(number)s, %(model)s, 0, 0, 0, 0, 0, '', '', %(now)s)
+RETURNING id
 """
-COUNT_MODEL_CALL = """
-WITH turn AS (UPDATE agents_turn SET iterations = %s WHERE id = %s)
-UPDATE agents_mysis SET activity = 'thinking' WHERE id = %s
+# Ends a turn, with what its Mysis is like after it.
+END_COLUMNS = (
+    *("trail", "empty_turns", "stuck", "failures", "lost_turns", "nudges"),
+    *("last_error", "last_error_code", "activity", "next_job", "wake_at"),
+)
+END_TURN = f"""
+WITH mysis AS (
+  UPDATE agents_mysis SET {", ".join(f"{name} = %({name})s" for name in END_COLUMNS)}
+  WHERE id = %(mysis)s
+), turn AS (
+  UPDATE agents_turn SET outcome = %(outcome)s, error = %(error)s, finished_at = %(now)s
+  WHERE id = %(turn)s
+), stamp AS MATERIALIZED (
+  SELECT txid_current() AS xid
+)
+INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
+SELECT stamp.xid, %(kind)s, %(mysis)s, %(data)s::jsonb, clock_timestamp() FROM stamp
+"""  # noqa: S608 (no input in the text)
+FIND_AT_END = """
+SELECT turn.number, turn.iterations,
+  EXISTS (SELECT FROM memory_memory WHERE mysis_id = %(mysis)s AND pending),
+  ARRAY(SELECT memory_id FROM agents_delivery
+    WHERE mysis_id = %(mysis)s AND done_at IS NULL ORDER BY memory_id),
+  EXISTS (SELECT FROM memory_memory WHERE mysis_id = %(mysis)s AND id > %(seen)s
+    AND origin IN ('human', 'broadcast'))
+FROM agents_turn AS turn WHERE turn.id = %(turn)s AND turn.outcome IS NULL
+"""
+# Rows of an answer, of which the first is what was said, with the event of that one.
+STORE_ANSWER = """
+WITH said AS (
+  {insert} RETURNING id
+), stamp AS MATERIALIZED (
+  SELECT txid_current() AS xid
+), event AS (
+  INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
+  SELECT stamp.xid, 'memory.added', %s, jsonb_build_object('memory_id',
+    (SELECT min(id) FROM said), 'role', %s::text, 'origin', %s::text), clock_timestamp()
+  FROM stamp
+)
+SELECT id FROM said ORDER BY id
 """
 # Gives a row where the result was still wanted. The row of the Mysis first, as whoever
 # ends a turn: it orders the two, and neither waits for the other's lock of the call.
@@ -137,7 +244,10 @@ WITH owner AS (
   UPDATE agents_mysis SET
     input_tokens = input_tokens + %(input)s,
     output_tokens = output_tokens + %(output)s,
-    cost = cost + %(cost)s
+    cost = cost + %(cost)s,
+    activity = coalesce(%(activity)s::text, activity),
+    tick = coalesce(%(tick)s::bigint, tick),
+    last_memory_at = coalesce(%(said_at)s::timestamptz, last_memory_at)
   WHERE id = %(mysis_id)s
 )
 INSERT INTO agents_usage AS kept (
@@ -158,14 +268,6 @@ ON CONFLICT (mysis_id, day, policy, model) DO UPDATE SET
   latency_ms = kept.latency_ms + EXCLUDED.latency_ms
 """
 
-BUDGETS_OF_MYSIS = """
-SELECT * FROM agents_budget
-WHERE scope IN ('fleet', 'each') OR (scope = 'mysis' AND mysis_id = %(mysis)s)
-  OR (scope = 'provider' AND label = ANY(%(providers)s))
-  OR (scope = 'group' AND label = %(group)s AND label <> '')
-  OR (scope = 'policy' AND policy_id = %(policy)s)
-ORDER BY id
-"""
 # Gives a row where the amount fits. Counters of a day begin anew with the first call
 # of the next; a worker whose clock is behind counts on.
 TAKE_BUDGET = """
@@ -192,9 +294,9 @@ async def run_in_db(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     most of the work. Whoever is cancelled waits for the end of a step that has begun,
     so that what follows finds what it wrote.
     """
-    return await wait_for_step(
-        _threads.submit(_run_step, partial(work, *args, **kwargs))
-    )
+    step = partial(work, *args, **kwargs)
+    step = partial(work, *args, **kwargs)
+    return await wait_for_step(_threads.submit(copy_context().run, _run_step, step))
 
 
 async def wait_for_step(step: Future[T]) -> T:
@@ -228,8 +330,17 @@ def close_connections() -> None:
     wait([_threads.submit(close) for _ in range(MOST_THREADS)])
 
 
-def fetch_row(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> Any:
+def fetch_row(
+    sql: str, values: Sequence[Any] | Mapping[str, Any], *, prepare: bool = False
+) -> Any:
     """Run a statement and return its first row; None where it gives none."""
-    with connection.cursor() as cursor:
+    return next(iter(fetch_rows(sql, values, prepare=prepare)), None)
+
+
+def fetch_named(sql: str, values: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Run a prepared statement and return its first row by the names of its columns."""
+    with open_prepared() as cursor:
         cursor.execute(sql, values)
-        return cursor.fetchone() if cursor.description else None
+        row = cursor.fetchone()
+        names = [column.name for column in cursor.description]
+    return None if row is None else dict(zip(names, row, strict=True))

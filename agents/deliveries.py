@@ -110,10 +110,7 @@ def record_shown(
     mysis.save(update_fields=["heard"])
 
 
-def finish_shown(mysis: Mysis) -> list[int]:
-    """Mark what a Mysis was shown as done: its turn ended by itself; returns the ids."""
-    rows = Delivery.objects.filter(mysis=mysis, done_at__isnull=True)
-    done = list(rows.values_list("memory_id", flat=True))
-    if done:
-        rows.update(done_at=timezone.now())
-    return sorted(done)
+def finish_shown(ids: Sequence[int]) -> None:
+    """Mark messages that a Mysis was shown as done: its turn ended by itself."""
+    if ids:
+        Delivery.objects.filter(pk__in=ids).update(done_at=timezone.now())

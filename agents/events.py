@@ -125,7 +125,12 @@ def append(
 
 def append_error(mysis_id: int, detail: str, **more: str) -> None:
     """Append an error of a Mysis; ``detail`` is one sentence for an operator."""
-    append(Kind.ERROR, mysis_id=mysis_id, data={"detail": detail, **more})
+    append_all([describe_error(mysis_id, detail, **more)])
+
+
+def describe_error(mysis_id: int, detail: str, **more: str) -> Line:
+    """The event of `append_error`, for who appends it with others."""
+    return Kind.ERROR, mysis_id, {"detail": detail, **more}
 
 
 def append_all(lines: Sequence[Line]) -> None:
@@ -135,6 +140,11 @@ def append_all(lines: Sequence[Line]) -> None:
     kinds, owners, bodies = zip(*lines, strict=True)
     texts = [json.dumps(make_storable(body)) for body in bodies]
     fetch_row(APPEND, [[str(k) for k in kinds], list(owners), texts])
+    send_hint()
+
+
+def send_hint() -> None:
+    """Have readers look once the caller's transaction has appended its events."""
     transaction.on_commit(hinter.send)
 
 

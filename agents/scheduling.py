@@ -35,10 +35,15 @@ SELECT procrastinate_cancel_job_v1(job, false, true) FROM unnest(%s::bigint[]) A
 
 def schedule(mysis: Mysis, *, trigger: str, at: datetime | None = None) -> None:
     """Queue the next turn of a locked row, at once or at a moment."""
+    defer_turn(mysis, trigger=trigger, at=at)
+    mysis.save(update_fields=["next_job", "wake_at"])
+
+
+def defer_turn(mysis: Mysis, *, trigger: str, at: datetime | None = None) -> None:
+    """`schedule` for who stores the row with other changes."""
     _cancel_job(mysis)
     mysis.next_job = _deferrer(mysis, at).defer(mysis_id=mysis.pk, trigger=trigger)
     mysis.wake_at = at
-    mysis.save(update_fields=["next_job", "wake_at"])
 
 
 def schedule_all(myses: Sequence[Mysis], *, trigger: str) -> None:

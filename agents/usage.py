@@ -54,7 +54,19 @@ class CallCost:
     error: str = ""
 
 
-def record_cost(place: CallPlace, spent: CallCost) -> None:
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an answer makes of its Mysis: what it does now, at which tick, and when."""
+
+    activity: str | None = None
+    tick: int | None = None
+    said_at: datetime | None = None
+
+
+NOTHING_SAID = Said()
+
+
+def record_cost(place: CallPlace, spent: CallCost, said: Said = NOTHING_SAID) -> None:
     """Write what a call cost wherever it is added up, in one statement.
 
     What was paid is counted even where the turn, or the Mysis, is gone meanwhile.
@@ -64,7 +76,8 @@ def record_cost(place: CallPlace, spent: CallCost) -> None:
         "summaries": int(place.summary),
         "errors": int(bool(spent.error)),
     }
-    db.fetch_row(db.RECORD_USAGE, asdict(place) | asdict(spent) | counts)
+    values = asdict(place) | asdict(spent) | counts | asdict(said)
+    db.fetch_row(db.RECORD_USAGE, values, prepare=True)
 
 
 def today() -> date:

@@ -183,6 +183,8 @@ def _read_database() -> dict[str, Any]:
             "max_idle": 30,
         },
         "connect_timeout": 10,
+        # What a pooler in transaction mode prepares, its next client does not find.
+        "prepare_threshold": None if env.bool("ZOEA_PGBOUNCER", False) else 2,
     }
     # Tests use the same server under another name; a server-side pooler in
     # transaction mode cannot keep a named cursor open between statements.

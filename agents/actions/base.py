@@ -127,9 +127,7 @@ def wake_myses(myses: Sequence[Mysis], *, trigger: str, by: str) -> None:
     # Without a job it is in a turn, at whose end new input is noticed.
     waiting = [mysis for mysis in busy if mysis.next_job is not None]
     scheduling.schedule_all([*idle, *waiting], trigger=trigger)
-    events.append_all(
-        [(Kind.MYSIS_STATE, mysis.pk, _state_data(mysis, by)) for mysis in idle]
-    )
+    events.append_all([describe_state(mysis, by) for mysis in idle])
 
 
 def retry_now(mysis: Mysis) -> None:
@@ -148,14 +146,15 @@ def _waits_for_retry(mysis: Mysis) -> bool:
 
 def append_state_event(mysis: Mysis, by: str, **more: Any) -> None:
     """Append the mysis.state event of a Mysis; ``by`` made it so."""
-    data = _state_data(mysis, by, **more)
-    events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
+    events.append_all([describe_state(mysis, by, **more)])
 
 
-def _state_data(mysis: Mysis, by: str, **more: Any) -> dict[str, Any]:
+def describe_state(mysis: Mysis, by: str, **more: Any) -> events.Line:
+    """The mysis.state event of a Mysis, for who appends it with others."""
     why = {"error": mysis.last_error, "hold": mysis.hold, "stuck": mysis.stuck}
     given = {key: words for key, words in why.items() if words}
-    return {"name": mysis.name, "state": mysis.state, "by": by, **more, **given}
+    data = {"name": mysis.name, "state": mysis.state, "by": by, **more, **given}
+    return Kind.MYSIS_STATE, mysis.pk, data
 
 
 def append_memory_events(rows: Iterable[Memory], **more: Any) -> None:

@@ -70,6 +70,11 @@ def load_active_account(mysis_id: int) -> ActiveAccount | None:
     return _card(account) if account else None
 
 
+def make_card(pk: int, username: str, sealed_session: str) -> ActiveAccount:
+    """An account by columns that were read already."""
+    return _card(Account(pk=pk, username=username, sealed_session=sealed_session))
+
+
 def list_owned_names(mysis_id: int) -> list[str]:
     """The names of the accounts that a Mysis owns, oldest first."""
     rows = Account.objects.filter(assigned_to=mysis_id).order_by("pk")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
@@ -55,14 +56,14 @@ class _Account:
     told: ProviderWindow = field(default_factory=ProviderWindow)
 
 
-def resolve(model: str) -> Endpoint:
-    """Find the endpoint of a model's name.
+def resolve(model: str, rows: Iterable[Provider] | None = None) -> Endpoint:
+    """Find the endpoint of a model's name; ``rows`` are its `list_provider_candidates`.
 
     Raises UnknownProviderError for a provider that is not configured, ModelError
     where the model's name or the key is missing.
     """
     name = model.strip()
-    return _endpoint(name, *_find_account(name))
+    return _endpoint(name, *_find_account(name, rows))
 
 
 def resolve_in(provider: str, model: str = "") -> Endpoint:
@@ -89,12 +90,14 @@ def resolve_row(row: Provider) -> Endpoint:
     return _endpoint(row.name, _from_row(row), "")
 
 
-async def resolve_with_window(model: str) -> Endpoint:
+async def resolve_with_window(
+    model: str, rows: Iterable[Provider] | None = None
+) -> Endpoint:
     """`resolve` a model's name, after asking its endpoint for the window where due.
 
     Raises what `resolve` raises; an endpoint that does not answer is no error.
     """
-    endpoint = await db.run_in_db(resolve, model)
+    endpoint = await db.run_in_db(resolve, model, rows)
     if not endpoint.window_due:
         return endpoint
     await _ask_once(endpoint)
@@ -125,17 +128,15 @@ def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
     )
 
 
-def _find_account(name: str) -> tuple[_Account, str]:
-    rows = {
-        row.name: row
-        for row in Provider.objects.raw(
-            db.PROVIDERS_NAMED, [list_provider_candidates(name)]
-        )
-    }
-    for head in list_provider_candidates(name):
+def _find_account(name: str, rows: Iterable[Provider] | None) -> tuple[_Account, str]:
+    candidates = list_provider_candidates(name)
+    if rows is None:
+        rows = Provider.objects.raw(db.PROVIDERS_NAMED, [candidates])
+    named = {row.name: row for row in rows}
+    for head in candidates:
         rest = name[len(head) + 1 :].strip()
-        if head in rows:
-            return _from_row(rows[head]), rest
+        if head in named:
+            return _from_row(named[head]), rest
         if head in _KINDS:
             return _from_environment(head), rest
     raise _unknown(name.partition(":")[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -12,23 +13,28 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from agents import budgets, db, events, usage
-from agents.actions.base import append_memory_events, list_memory_events
+from agents.actions.base import list_memory_events
 from agents.budgets import NOTHING, Amount
 from agents.db import run_in_db
 from agents.llm.complete import complete
 from agents.llm.model_types import Completion, CompletionRequest, ModelError
 from agents.models import Mysis
 from agents.runtime.model_calls import Opened, ReadyCall
-from agents.runtime.turn_rows import TurnHandle, TurnSuperseded, lock_for_turn
+from agents.runtime.turn_rows import (
+    TurnHandle,
+    TurnSuperseded,
+    estimate_tick,
+    lock_for_turn,
+)
 from agents.tools.request import INTERRUPTED, Outcome
-from agents.usage import CallCost
+from agents.usage import NOTHING_SAID, CallCost, Said
 from memory import calibration
 from memory.context.tokens import estimate_tokens
 from memory.context.types import ToolCall
 from memory.gamestate.values import parse_text, repair_text
-from memory.models import Memory, Origin, Role
+from memory.models import Memory, Origin, Role, build_insert, fetch_rows, list_values
+from memory.models.vectors import describe_calls
 from memory.redaction import hide_secrets_in_value
-from memory.snapshots.reads import read_tick
 
 LONGEST_ID = 200
 MOST_CALLS = 32
@@ -70,12 +76,7 @@ def record_answer(
 
     What was paid is recorded even where the turn was superseded meanwhile.
     """
-    with transaction.atomic():
-        record_usage(prepared.opened, answer, latency_ms)
-        try:
-            pending = _store_answer(handle, answer)
-        except TurnSuperseded:
-            pending = None
+    pending = store_answer(handle, prepared.opened, answer, latency_ms)
     if pending is None:
         raise TurnSuperseded
     if handle.reads.last is not None:
@@ -84,16 +85,36 @@ def record_answer(
     # answer back without a word, and its calls would be made all the same.
     try:
         calibration.learn_factor(
-            handle.model, estimated=prepared.estimated, reported=answer.usage.input
+            handle.model,
+            estimated=prepared.estimated,
+            reported=answer.usage.input,
+            known=prepared.learnt,
         )
     except DatabaseError:
         logger.exception("The token estimate could not learn from a call")
     return pending
 
 
+@transaction.atomic
+def store_answer(
+    handle: TurnHandle, opened: Opened, answer: Completion, latency_ms: int
+) -> list[PendingCall] | None:
+    """Store what was paid, and the answer; None, without it, of a superseded turn."""
+    try:
+        mysis = lock_for_turn(handle)
+    except TurnSuperseded:
+        record_usage(opened, answer, latency_ms)
+        return None
+    rows = _build_rows(handle, mysis, answer)
+    record_usage(opened, answer, latency_ms, _describe(rows))
+    return _store_rows(rows)
+
+
 @transaction.atomic(savepoint=False)
-def record_usage(opened: Opened, answer: Completion, latency_ms: int) -> None:
-    """Write what an answer cost, and settle the budgets."""
+def record_usage(
+    opened: Opened, answer: Completion, latency_ms: int, said: Said = NOTHING_SAID
+) -> None:
+    """Write what an answer cost and what it makes of the Mysis; settle the budgets."""
     spent = CallCost(
         input=answer.usage.input,
         output=answer.usage.output,
@@ -102,7 +123,7 @@ def record_usage(opened: Opened, answer: Completion, latency_ms: int) -> None:
         latency_ms=latency_ms,
         finish_reason=repair_text(answer.finish_reason)[:50],
     )
-    usage.record_cost(opened.place, spent)
+    usage.record_cost(opened.place, spent, said)
     budgets.settle_budgets(opened.taken, Amount(spent.input + spent.output, spent.cost))
 
 
@@ -142,7 +163,7 @@ def write_result(
         "tokens": estimate_tokens(text),
         "unknown": INTERRUPTED,
     }
-    if not db.fetch_row(db.STORE_RESULT, values):
+    if not db.fetch_row(db.STORE_RESULT, values, prepare=True):
         return []
     row = Memory(
         pk=call.memory_id, mysis_id=handle.mysis_id, role=Role.TOOL, origin=Origin.TOOL
@@ -150,12 +171,11 @@ def write_result(
     return list_memory_events([row])
 
 
-def _store_answer(handle: TurnHandle, answer: Completion) -> list[PendingCall]:
-    # In the caller's transaction: nothing is written before the turn is known to count.
-    mysis = lock_for_turn(handle)
+def _build_rows(handle: TurnHandle, mysis: Mysis, answer: Completion) -> list[Memory]:
+    """The rows of an answer and of the results of its calls; none of an empty answer."""
     if not (answer.text.strip() or answer.tool_calls or answer.reasoning.strip()):
         return []
-    tick = read_tick(mysis.account.username if mysis.account else None)
+    tick, now = estimate_tick(mysis), timezone.now()
     calls = [_stored_call(call) for call in answer.tool_calls]
     speech = Memory(
         mysis=mysis,
@@ -166,24 +186,46 @@ def _store_answer(handle: TurnHandle, answer: Completion) -> list[PendingCall]:
         reasoning=repair_text(answer.reasoning),
         signature=repair_text(answer.signature or ""),
         tool_calls=calls,
+        calls_text=describe_calls(calls),
         tick=tick,
         tokens=answer.usage.output or estimate_tokens(answer.text),
+        created_at=now,
     )
     results = [_result_row(mysis, handle, call, tick) for call in calls]
-    for row in results[:MOST_CALLS]:
-        row.pending = True
-    for row in results[MOST_CALLS:]:
-        row.content, row.is_error = TOO_MANY.format(most=MOST_CALLS), True
-    Memory.objects.bulk_create([speech, *results])
-    append_memory_events([speech])
+    for place, row in enumerate(results):
+        row.created_at, row.pending = now, place < MOST_CALLS
+        if not row.pending:
+            row.content, row.is_error = TOO_MANY.format(most=MOST_CALLS), True
+    return [speech, *results]
+
+
+def _describe(rows: Sequence[Memory]) -> Said:
+    if not rows:
+        return NOTHING_SAID
+    speech, *results = rows
+    calling = [call["function"]["name"] for call in speech.tool_calls]
+    activity = f"calling {calling[0]}"[:200] if results else ""
+    return Said(activity, speech.tick, speech.created_at)
+
+
+def _store_rows(rows: Sequence[Memory]) -> list[PendingCall]:
+    """Store an answer with its event; the calls to run now."""
+    if not rows:
+        return []
+    speech, *results = rows
+    values = [value for row in rows for value in list_values(row)]
+    shown = [speech.mysis_id, speech.role, speech.origin]
+    insert = build_insert(Memory, len(rows))
+    ids = fetch_rows(
+        db.STORE_ANSWER.format(insert=insert), [*values, *shown], prepare=True
+    )
+    for row, (pk,) in zip(rows, ids, strict=True):
+        row.pk = pk
+    events.send_hint()
     pending = [
         PendingCall(row.pk, call["function"]["name"], call["function"]["arguments"])
-        for row, call in zip(results, calls, strict=True)
+        for row, call in zip(results, speech.tool_calls, strict=True)
     ]
-    mysis.activity = f"calling {pending[0].name}"[:200] if pending else ""
-    mysis.last_memory_at = timezone.now()
-    mysis.tick = tick if tick is not None else mysis.tick
-    mysis.save(update_fields=["activity", "last_memory_at", "tick"])
     return pending[:MOST_CALLS]
 
 
@@ -211,6 +253,7 @@ def _result_row(
         tool_call_id=call["id"],
         tool_name=function["name"][:200],
         args=hide_secrets_in_value(arguments) if isinstance(arguments, dict) else {},
+        calls_text="",
         tick=tick,
     )
 

@@ -11,16 +11,11 @@ import json
 import logging
 
 from django.db import transaction
-from django.db.models import Subquery
-from django.db.models.functions import Coalesce
 
 from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
-from agents.models import Turn
 from agents.runtime.turn_rows import (
     TurnHandle,
-    TurnSuperseded,
-    load_inputs,
     lock_for_turn,
 )
 from agents.tools.chain import Toolbox
@@ -29,7 +24,6 @@ from agents.tools.unknown_outcomes import lose_events
 from memory.context.tokens import estimate_tokens
 from memory.gamestate.values import parse_text, repair_text
 from memory.models import Memory
-from memory.snapshots.reads import fetches_events
 
 TOOL = "get_notifications"
 
@@ -43,12 +37,9 @@ logger = logging.getLogger(__name__)
 async def fetch_events(handle: TurnHandle, toolbox: Toolbox) -> None:
     """Ask for notifications; a game that cannot answer now is no failure."""
     username = toolbox.username
-    if username is None or TOOL not in toolbox.policies:
+    if username is None or TOOL not in toolbox.policies or not handle.fetches:
         return
-    wanted, cut_off = await run_in_db(_situation, handle)
-    if not wanted:
-        return
-    if cut_off:
+    if handle.cut_off:
         # Its worker died, perhaps with events that the game gave it.
         await run_in_db(lose_events, handle.mysis_id, username)
     for _ in range(MOST_FETCHES):
@@ -88,32 +79,6 @@ def _arguments(toolbox: Toolbox) -> str:
     spec = next(spec for spec in toolbox.specs if spec.name == TOOL)
     known = spec.parameters.get("properties") or {}
     return json.dumps({"limit": LIMIT} if "limit" in known else {})
-
-
-def _situation(handle: TurnHandle) -> tuple[bool, bool]:
-    """Whether events are asked for, and whether the turn before was cut off in that."""
-    try:
-        mysis, _ = load_inputs(handle)
-    except TurnSuperseded:
-        return False, False
-    wanted = fetches_events(mysis.policy.options if mysis.policy else {})
-    return wanted, wanted and _was_cut_off(handle)
-
-
-def _was_cut_off(handle: TurnHandle) -> bool:
-    """Whether a turn ended in the middle of asking, and nobody has asked since.
-
-    One that a worker's death or a stop ended before its first call, with only such
-    turns after it that made none either.
-    """
-    before = Turn.objects.filter(mysis=handle.mysis_id, number__lt=handle.number)
-    calling = before.filter(iterations__gt=0).order_by("-number").values("number")
-    return before.filter(
-        number__gt=Coalesce(Subquery(calling[:1]), 0),
-        outcome__in=(Turn.Outcome.INTERRUPTED, Turn.Outcome.STOPPED),
-        iterations=0,
-        error="",
-    ).exists()
 
 
 @transaction.atomic

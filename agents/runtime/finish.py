@@ -7,6 +7,7 @@ answer; an error is not. It is shown as a badge, never a reason to end anything.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -16,22 +17,20 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from agents import deliveries, events, scheduling
-from agents.actions.base import append_state_event
+from agents import db, deliveries, events, scheduling
+from agents.actions.base import describe_state
 from agents.events import Kind
 from agents.models import Mysis, Turn
 from agents.runtime.turn_rows import (
     TurnHandle,
     answer_open_calls,
-    close_turn,
+    describe_end,
+    estimate_tick,
     lock_mysis,
     pause_for_budget,
 )
 from agents.tools.request import Outcome
-from memory.context.types import INTENT_ORIGINS
-from memory.gamestate.values import repair_text
-from memory.models import Memory
-from memory.snapshots.reads import read_tick
+from memory.gamestate.values import make_storable, repair_text
 
 # A turn that ended by itself is followed by a nudge after this pause.
 NUDGE_SECONDS = 1.0
@@ -85,26 +84,54 @@ def finish_turn(
     answered at once. After a stop only the outcome is written.
     """
     mysis = lock_mysis(handle.mysis_id)
-    turn = Turn.objects.filter(pk=handle.turn_id, outcome__isnull=True).first()
-    if mysis is None or turn is None:
+    ids = {"mysis": handle.mysis_id, "turn": handle.turn_id, "seen": seen}
+    found = db.fetch_row(db.FIND_AT_END, ids, prepare=True)
+    if mysis is None or found is None:
         return
+    number, iterations, left_open, shown, unheard = found
     current = mysis.epoch == handle.epoch and mysis.state == Mysis.State.RUNNING
     outcome = ending.outcome if current else Turn.Outcome.STOPPED
-    answer_open_calls(mysis)
+    if left_open:
+        answer_open_calls(mysis)
     by_itself = outcome in (Turn.Outcome.DONE, Turn.Outcome.ITERATION_LIMIT)
     # An answer that says nothing answers no message: the next one may.
-    answered = deliveries.finish_shown(mysis) if by_itself and not ending.error else []
-    close_turn(turn, outcome=outcome, error=ending.error, answered=answered)
-    if current:
-        _check_stuck(mysis, calls, whole=by_itself)
-    if current and ending.held:
-        pause_for_budget(mysis, ending.error)
+    answered = shown if by_itself and not ending.error else []
+    deliveries.finish_shown(answered)
+    stuck = _check_stuck(mysis, calls, whole=by_itself) if current else []
+    chosen = _plan_next(mysis, ending, unheard=unheard) if current else None
+    turn = Turn(pk=handle.turn_id, mysis=mysis, number=number, iterations=iterations)
+    _end_turn(turn, outcome, ending.error, answered)
+    events.append_all(stuck)
+    if chosen is not None:
+        _begin_rest(mysis, ending, chosen)
     elif current:
-        _plan_next(mysis, ending, seen)
+        pause_for_budget(mysis, ending.error)
 
 
-def _plan_next(mysis: Mysis, ending: Ending, seen: int) -> None:
-    tick = read_tick(mysis.account.username if mysis.account else None)
+def _end_turn(
+    turn: Turn, outcome: Turn.Outcome, error: str, answered: Sequence[int]
+) -> None:
+    """Write a turn's end and what its Mysis is like then, with the event."""
+    kind, _, data = describe_end(turn, outcome, error, answered)
+    own = {name: getattr(turn.mysis, name) for name in db.END_COLUMNS}
+    values = {
+        "mysis": turn.mysis_id,
+        "turn": turn.pk,
+        "outcome": str(outcome),
+        "error": repair_text(error),
+        "now": timezone.now(),
+        "kind": str(kind),
+        "data": json.dumps(make_storable(data)),
+    }
+    db.fetch_row(db.END_TURN, own | values, prepare=True)
+    events.send_hint()
+
+
+def _plan_next(mysis: Mysis, ending: Ending, *, unheard: bool) -> NextTurn | None:
+    """Queue what is to follow, None where a budget holds it; the caller stores the row."""
+    if ending.held:
+        return None
+    tick = estimate_tick(mysis)
     if tick is not None:
         ending = replace(ending, tick=tick)
     pace = Pace(
@@ -119,25 +146,22 @@ def _plan_next(mysis: Mysis, ending: Ending, seen: int) -> None:
     mysis.last_error = repair_text(ending.error)
     mysis.last_error_code = ending.code
     mysis.activity = _activity(ending, chosen)[:200]
-    fields = ["failures", "lost_turns", "nudges", "last_error", "last_error_code"]
-    mysis.save(update_fields=[*fields, "activity"])
+    # A turn that a message queued meanwhile is needed only if no call showed it.
+    if unheard and not chosen.errored and chosen.trigger != "retry":
+        chosen = replace(chosen, trigger="message", at=None)
+    if chosen.trigger is not None:
+        scheduling.defer_turn(mysis, trigger=chosen.trigger, at=chosen.at)
+    return chosen
+
+
+def _begin_rest(mysis: Mysis, ending: Ending, chosen: NextTurn) -> None:
+    """Put to rest a Mysis that no turn follows for; report an empty answer."""
     if chosen.errored:
         put_to_rest(mysis, Mysis.State.ERRORED, ending.error, ending.code)
-    else:
-        _schedule(mysis, chosen, seen)
-    if ending.outcome == Turn.Outcome.DONE and ending.error:
-        events.append_error(mysis.pk, mysis.last_error, code="empty_answer")
-
-
-def _schedule(mysis: Mysis, chosen: NextTurn, seen: int) -> None:
-    # A turn that a message queued meanwhile is needed only if no call showed it.
-    orders = Memory.objects.filter(mysis=mysis, origin__in=INTENT_ORIGINS)
-    if chosen.trigger != "retry" and orders.filter(pk__gt=seen).exists():
-        scheduling.schedule(mysis, trigger="message")
     elif chosen.trigger is None:
         put_to_rest(mysis, Mysis.State.IDLE, mysis.last_error, mysis.last_error_code)
-    else:
-        scheduling.schedule(mysis, trigger=chosen.trigger, at=chosen.at)
+    if ending.outcome == Turn.Outcome.DONE and ending.error:
+        events.append_error(mysis.pk, mysis.last_error, code="empty_answer")
 
 
 def _activity(ending: Ending, chosen: NextTurn) -> str:
@@ -288,7 +312,11 @@ def digest_call(
     )
 
 
-def _check_stuck(mysis: Mysis, calls: Sequence[CallRecord], *, whole: bool) -> None:
+def _check_stuck(
+    mysis: Mysis, calls: Sequence[CallRecord], *, whole: bool
+) -> list[events.Line]:
+    """Whether a Mysis is stuck after a turn, and the events where that is another than
+    before; the caller stores the row."""
     before = Trail(tuple(mysis.trail.split()), mysis.empty_turns)
     limits = Limits(settings.ZOEA_STUCK_RESULTS, settings.ZOEA_STUCK_TURNS)
     trail, reason = update_trail(before, calls, limits, whole=whole)
@@ -296,12 +324,12 @@ def _check_stuck(mysis: Mysis, calls: Sequence[CallRecord], *, whole: bool) -> N
     mysis.trail, mysis.empty_turns = " ".join(trail.results), trail.empty_turns
     # A turn that was cut short without a call says nothing either way.
     mysis.stuck = reason if calls or whole else was
-    mysis.save(update_fields=["trail", "empty_turns", "stuck"])
     if bool(mysis.stuck) == bool(was):
-        return
-    if mysis.stuck:
-        events.append_error(mysis.pk, mysis.stuck, code="stuck")
-    append_state_event(mysis, "runtime")
+        return []
+    state = describe_state(mysis, "runtime")
+    if not mysis.stuck:
+        return [state]
+    return [events.describe_error(mysis.pk, mysis.stuck, code="stuck"), state]
 
 
 def update_trail(

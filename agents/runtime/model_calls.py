@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -12,16 +13,17 @@ from agents import budgets, context_inputs, db, deliveries, events, usage
 from agents.actions.base import append_state_event
 from agents.budgets import Taken
 from agents.llm.model_types import Endpoint, calculate_price
-from agents.models import ModelCall, Mysis
+from agents.models import Budget, ModelCall, Mysis
 from agents.runtime.turn_rows import (
     TurnHandle,
     load_inputs,
-    lock_for_turn,
+    lock_for_call,
     resume_from_budget,
 )
 from agents.usage import CallPlace
 from memory.assembly import prepare
 from memory.assembly.prepare import LogMoment, PreparedRequest
+from memory.calibration import TokenFactor
 from memory.context.types import Assembly
 from memory.gamestate.values import repair_text
 from memory.models import SentContext
@@ -61,16 +63,25 @@ class CallEstimate:
 
 @dataclass(frozen=True, slots=True)
 class ReadyCall:
-    """A stored call; ``seen`` is the newest row it shows, ``estimated`` its tokens."""
+    """A stored call; ``seen`` is the newest row it shows, ``estimated`` its tokens.
+
+    ``learnt`` is what was known of the model's tokens when they were estimated.
+    """
 
     opened: Opened
     assembly: Assembly
     seen: int
     estimated: int
+    learnt: TokenFactor | None = None
 
 
 def assemble_next(
-    handle: TurnHandle, *, fold_tokens: int = 0, summary_calls: int = 0, within: int = 0
+    handle: TurnHandle,
+    endpoint: Endpoint | None = None,
+    *,
+    fold_tokens: int = 0,
+    summary_calls: int = 0,
+    within: int = 0,
 ) -> PreparedRequest:
     """Assemble the next request; reads only, before the row is locked, so no stop waits.
 
@@ -79,7 +90,9 @@ def assemble_next(
     ``within`` the most tokens of the view, 0 where only its budget bounds it.
     """
     mysis, inputs = load_inputs(handle)
-    subject = context_inputs.build_subject(mysis, inputs=inputs)
+    if mysis.model != handle.model:
+        endpoint = None
+    subject = context_inputs.build_subject(mysis, inputs=inputs, endpoint=endpoint)
     known = replace(
         subject.compaction, fold_tokens=fold_tokens, summary_calls=summary_calls
     )
@@ -99,17 +112,17 @@ def persist_call(
 
     Raises TurnSuperseded, and BudgetSpentError: then nothing is stored.
     """
-    mysis = lock_for_turn(handle)
+    mysis, found = lock_for_call(handle)
     estimated = sum(prepared.assembly.stats["tokens_by_category"].values())
     most = handle.model_settings.get("max_tokens")
     most = max(most, 0) if isinstance(most, int) else 0
-    opened = open_call(handle, mysis, CallEstimate(endpoint, number, estimated, most))
+    estimate = CallEstimate(endpoint, number, estimated, most)
+    opened = open_call(handle, mysis, found, estimate)
     if prepared.assembly.messages:
         _report_fallback(mysis, prepared.assembly)
         prepare.record_call(
             call_id=opened.place.call_id, prepared=prepared, reads=handle.reads
         )
-    db.fetch_row(db.COUNT_MODEL_CALL, [number, handle.turn_id, mysis.pk])
     rows = prepared.request.messages
     new = deliveries.find_unheard(mysis, ((row.id, row.origin) for row in rows))
     if new:
@@ -119,26 +132,36 @@ def persist_call(
         shown = {"turn": handle.turn_id, "call": number, "messages": new}
         append_state_event(mysis, "runtime", shown=shown)
     seen = rows[-1].id if rows else 0
-    return ReadyCall(opened, prepared.assembly, seen, estimated)
+    learnt = prepared.subject.learnt
+    return ReadyCall(opened, prepared.assembly, seen, estimated, learnt)
 
 
 @transaction.atomic
 def open_summary_call(handle: TurnHandle, estimate: CallEstimate) -> Opened:
     """Store that a summary is asked for; raises what `persist_call` raises."""
-    return open_call(handle, lock_for_turn(handle), estimate)
+    mysis, found = lock_for_call(handle)
+    return open_call(handle, mysis, found, estimate)
 
 
-def open_call(handle: TurnHandle, mysis: Mysis, estimate: CallEstimate) -> Opened:
+def open_call(
+    handle: TurnHandle, mysis: Mysis, found: Sequence[Budget], estimate: CallEstimate
+) -> Opened:
     """Insert a call's row and pay for it by estimate, in the caller's transaction."""
     kind = ModelCall.Kind.SUMMARY if estimate.summary else ModelCall.Kind.TURN
     taken = budgets.take_budgets(
-        mysis, estimate.input_tokens + estimate.output_tokens, estimate.price
+        mysis, estimate.input_tokens + estimate.output_tokens, estimate.price, found
     )
     now = timezone.now()
-    (call_id,) = db.fetch_row(
-        db.OPEN_MODEL_CALL,
-        [handle.turn_id, kind.value, estimate.number, handle.model, now],
-    )
+    values = {
+        "turn": handle.turn_id,
+        "mysis": mysis.pk,
+        "kind": kind.value,
+        "number": estimate.number,
+        "counted": not estimate.summary,
+        "model": handle.model,
+        "now": now,
+    }
+    (call_id,) = db.fetch_row(db.OPEN_MODEL_CALL, values, prepare=True)
     place = CallPlace(
         call_id=call_id,
         mysis_id=mysis.pk,

@@ -176,7 +176,9 @@ async def _fold_less(job: SummaryJob) -> None:
     worth a summary, the same request is not made again.
     """
     half = max(1, job.wanted.folded // 2)
-    view = await run_in_db(model_calls.assemble_next, job.handle, fold_tokens=half)
+    view = await run_in_db(
+        model_calls.assemble_next, job.handle, job.endpoint, fold_tokens=half
+    )
     if view.assembly.summary_wanted:
         job.wanted = await run_in_db(build_request, view)
     else:

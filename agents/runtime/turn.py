@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from agents.budgets import BudgetSpentError
-from agents.context_inputs import remember_tools
+from agents.context_inputs import remember_tools, tools_are_stored
 from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
 from agents.llm import context_overflow
-from agents.llm.endpoints import resolve_with_window
+from agents.llm.endpoints import resolve, resolve_with_window
 from agents.llm.model_types import (
     Completion,
     CompletionRequest,
@@ -109,9 +109,10 @@ async def _take_guarded(handle: TurnHandle, guarded: Guarded) -> None:
 
 
 async def _run(handle: TurnHandle, progress: Progress) -> Ending:
-    endpoint = await resolve_with_window(handle.model)
+    endpoint = await resolve_with_window(handle.model, handle.providers)
     toolbox = await open_toolbox(handle.mysis_id)
-    await run_in_db(remember_tools, toolbox.specs)
+    if not tools_are_stored(toolbox.specs, toolbox.catalogue_at):
+        await run_in_db(remember_tools, toolbox.specs)
     await fetch_events(handle, toolbox)
     await verify_unknown(handle, toolbox)
     for _ in range(handle.max_iterations):
@@ -139,6 +140,7 @@ async def _call(
         progress.retry = await run_in_db(
             context_overflow.plan_retry, endpoint, error, prepared.estimated
         )
+        endpoint = await run_in_db(resolve, handle.model)
         return await _call(handle, endpoint, toolbox, progress)
     if progress.retry is not None and progress.retry.guess:
         await run_in_db(
@@ -158,14 +160,13 @@ async def _prepare(
 ) -> ReadyCall:
     """Assemble and store the next call; raises WindowError where nothing fits."""
     within = progress.retry.tokens if progress.retry else 0
-    view = await run_in_db(model_calls.assemble_next, handle, within=within)
+    assemble = partial(model_calls.assemble_next, handle, endpoint, within=within)
+    view = await run_in_db(assemble)
     if view.assembly.summary_wanted and not progress.compacted:
         # Once a turn: whatever comes of it, the call is made then (I24, L12).
         progress.compacted = True
         made = await make_summary(handle, endpoint, toolbox.specs, view)
-        view = await run_in_db(
-            model_calls.assemble_next, handle, summary_calls=made, within=within
-        )
+        view = await run_in_db(assemble, summary_calls=made)
     progress.calls += 1
     prepared = await run_in_db(
         model_calls.persist_call, handle, progress.calls, endpoint, view

@@ -13,21 +13,29 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from django.db import transaction
+from django.db.models import JSONField
 from django.utils import timezone
 
 from agents import budgets, db, events, scheduling
 from agents.actions.base import append_memory_events, append_state_event
 from agents.context_inputs import ContextInputs, name_inputs
 from agents.events import Kind
-from agents.models import Account, Mysis, Turn
+from agents.llm.endpoints import list_provider_candidates
+from agents.models import Account, Budget, Mysis, Provider, Turn
 from agents.tools.request import INTERRUPTED
 from agents.tools.snapshot import doubt_call
 from memory.assembly.prepare import TurnReads
-from memory.gamestate.values import repair_text
-from memory.models import ContextPolicy, Memory
+from memory.models import ContextPolicy, Memory, build_row
+from memory.snapshots.reads import compute_present_tick, fetches_events
+
+# By name: the server keeps the statement, and a migration may add a column.
+_FIELDS = Mysis._meta.concrete_fields
+_NAMES = [field.attname for field in _FIELDS]
+_JSON = {field.attname for field in _FIELDS if isinstance(field, JSONField)}
+_COLUMNS = ", ".join(f'mysis."{field.column}"' for field in _FIELDS)
 
 
 class TurnSuperseded(Exception):
@@ -36,7 +44,11 @@ class TurnSuperseded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TurnHandle:
-    """A turn that has begun."""
+    """A turn that has begun, and what its steps have read so far.
+
+    ``fetches`` tells whether it asks for the game's events, ``cut_off`` whether the
+    turn before was cut off in that. ``providers`` are those that its model may be of.
+    """
 
     turn_id: int
     mysis_id: int
@@ -46,6 +58,9 @@ class TurnHandle:
     model: str
     model_settings: dict[str, Any]
     max_iterations: int
+    fetches: bool = False
+    cut_off: bool = False
+    providers: tuple[Provider, ...] = ()
     reads: TurnReads = field(default_factory=TurnReads, compare=False)
 
 
@@ -55,23 +70,29 @@ def begin_turn(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None
     mysis = lock_mysis(mysis_id)
     if mysis is None or mysis.next_job != job_id or mysis.state != Mysis.State.RUNNING:
         return None
-    close_open_turns(mysis, outcome=Turn.Outcome.INTERRUPTED)
-    reason = budgets.explain_refusal(mysis)
+    values = budgets.name_scopes(mysis)
+    left_open, cut_off, found, providers = db.fetch_row(
+        db.FIND_BEFORE_TURN, values, prepare=True
+    )
+    if left_open:
+        close_open_turns(mysis, outcome=Turn.Outcome.INTERRUPTED)
+        _, cut_off, *_ = db.fetch_row(db.FIND_BEFORE_TURN, values, prepare=True)
+    reason = budgets.explain_refusal(mysis, budgets.parse_budgets(found))
     if reason:
         # No turn for every message that comes while it is held.
         pause_for_budget(mysis, reason)
         return None
     mysis.turn_count += 1
-    mysis.next_job = None
-    mysis.wake_at = None
-    mysis.activity = "thinking"
-    mysis.save(update_fields=["turn_count", "next_job", "wake_at", "activity"])
-    (turn_id,) = db.fetch_row(
-        db.BEGIN_TURN,
-        [mysis.pk, mysis.turn_count, mysis.epoch, job_id, trigger, timezone.now()],
-    )
-    data = {"turn": turn_id, "number": mysis.turn_count, "trigger": trigger}
-    events.append(Kind.TURN_STARTED, mysis_id=mysis.pk, data=data)
+    begun = {
+        "mysis": mysis.pk,
+        "number": mysis.turn_count,
+        "epoch": mysis.epoch,
+        "job": job_id,
+        "trigger": trigger,
+        "now": timezone.now(),
+    }
+    (turn_id,) = db.fetch_row(db.BEGIN_TURN, begun, prepare=True)
+    events.send_hint()
     return TurnHandle(
         turn_id=turn_id,
         mysis_id=mysis.pk,
@@ -81,6 +102,9 @@ def begin_turn(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None
         model=mysis.model,
         model_settings=mysis.model_settings,
         max_iterations=mysis.max_iterations,
+        fetches=fetches_events(mysis.policy.options if mysis.policy else {}),
+        cut_off=cut_off,
+        providers=tuple(build_row(Provider, one) for one in json.loads(providers)),
     )
 
 
@@ -99,6 +123,19 @@ def lock_for_turn(handle: TurnHandle) -> Mysis:
     return _for_turn(db.LOCK_FOR_TURN, handle)
 
 
+def lock_for_call(handle: TurnHandle) -> tuple[Mysis, list[Budget]]:
+    """Lock the row as `lock_for_turn`, and read the budgets that its calls count in."""
+    candidates = list_provider_candidates(handle.model)
+    mysis: Any = _for_turn(db.LOCK_FOR_CALL, handle, {"providers": candidates})
+    return mysis, budgets.parse_budgets(mysis.budgets_found)
+
+
+def estimate_tick(mysis: Mysis) -> int | None:
+    """The tick of the Mysis's account now, by the clock that was read with its row."""
+    known = vars(mysis)
+    return compute_present_tick(known["clock_tick"], known["clock_seen_at"])
+
+
 def load_inputs(handle: TurnHandle) -> tuple[Mysis, ContextInputs]:
     """The Mysis, and what else its next call depends on beside log and game.
 
@@ -110,7 +147,7 @@ def load_inputs(handle: TurnHandle) -> tuple[Mysis, ContextInputs]:
 
 
 def _for_turn(
-    sql: str, handle: TurnHandle, more: Mapping[str, str] | None = None
+    sql: str, handle: TurnHandle, more: Mapping[str, object] | None = None
 ) -> Mysis:
     """The Mysis while this turn is its open one: not stopped, not taken up.
 
@@ -125,23 +162,26 @@ def _for_turn(
 
 def _first_joined(sql: str, values: Mapping[str, object]) -> Mysis | None:
     """The first Mysis of a query, with its account's name and its policy."""
-    mysis: Any = next(iter(Mysis.objects.raw(sql, values)), None)
-    if mysis is None:
+    row = db.fetch_named(sql.replace("mysis.*", _COLUMNS), values)
+    if row is None:
         return None
+    own = [json.loads(row[name]) if name in _JSON else row[name] for name in _NAMES]
+    mysis = Mysis.from_db(None, _NAMES, own)
+    vars(mysis).update((name, row[name]) for name in row if name not in _NAMES)
     if mysis.account_id is not None:
         mysis.account = Account.from_db(
-            None, ["id", "username"], [mysis.account_id, mysis.account_name]
+            None, ["id", "username"], [mysis.account_id, row["account_name"]]
         )
     if mysis.policy_id is not None:
         mysis.policy = ContextPolicy(
             id=mysis.policy_id,
-            name=mysis.policy_name,
-            strategy=mysis.policy_strategy,
-            options=json.loads(mysis.policy_options),
-            budget_tokens=mysis.policy_tokens,
-            budget_reserve=mysis.policy_reserve,
+            name=row["policy_name"],
+            strategy=row["policy_strategy"],
+            options=json.loads(row["policy_options"]),
+            budget_tokens=row["policy_tokens"],
+            budget_reserve=row["policy_reserve"],
         )
-    return cast(Mysis, mysis)
+    return mysis
 
 
 def close_open_turns(mysis: Mysis, *, outcome: Turn.Outcome) -> None:
@@ -169,18 +209,18 @@ def answer_open_calls(mysis: Mysis) -> None:
         append_memory_events([row])
 
 
-def close_turn(
-    turn: Turn,
-    *,
-    outcome: Turn.Outcome,
-    error: str = "",
-    answered: Sequence[int] = (),
-) -> None:
+def close_turn(turn: Turn, *, outcome: Turn.Outcome) -> None:
     """Write a turn's outcome and append the event; the caller holds the Mysis's row."""
     turn.outcome = outcome
-    turn.error = repair_text(error)
     turn.finished_at = timezone.now()
     turn.save(update_fields=["outcome", "error", "finished_at"])
+    events.append_all([describe_end(turn, outcome)])
+
+
+def describe_end(
+    turn: Turn, outcome: Turn.Outcome, error: str = "", answered: Sequence[int] = ()
+) -> events.Line:
+    """The event of a turn's end; ``answered`` are the messages that it answered."""
     data: dict[str, Any] = {
         "turn": turn.pk,
         "number": turn.number,
@@ -190,7 +230,7 @@ def close_turn(
     }
     if answered:
         data["answered"] = list(answered)
-    events.append(Kind.TURN_FINISHED, mysis_id=turn.mysis_id, data=data)
+    return Kind.TURN_FINISHED, turn.mysis_id, data
 
 
 def set_activity(mysis: Mysis, words: str) -> None:

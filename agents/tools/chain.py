@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import reduce
 from typing import Any
 
-from agents import events
+from django.conf import settings
+
+from agents import db, events
 from agents.db import run_in_db
-from agents.game.accounts import ActiveAccount, load_active_account
+from agents.game.accounts import make_card
 from agents.game.client import GameCallError
 from agents.game.sessions import get_pool
 from agents.models import UnknownOutcome
@@ -29,7 +32,6 @@ from agents.tools.request import (
     Outcome,
     Request,
     Step,
-    Tool,
     ToolSession,
 )
 from agents.tools.snapshot import (
@@ -39,9 +41,10 @@ from agents.tools.snapshot import (
     update_snapshots,
 )
 from agents.tools.transport import retry, send, verify
-from agents.tools.unknown_outcomes import find_read, find_unknown
+from agents.tools.unknown_outcomes import find_read
 from memory.gamestate.values import make_storable
 from memory.gamestate.values import repair_text as storable_text
+from memory.models import build_row
 from memory.redaction import HIDDEN, hide_secrets, hide_secrets_in_value
 
 LONGEST_TEXT = 500
@@ -51,8 +54,12 @@ LONGEST_ARGUMENTS = 4000
 class Toolbox:
     """The tools of one Mysis for one turn."""
 
-    def __init__(self, caller: ToolSession) -> None:
+    def __init__(
+        self, caller: ToolSession, catalogue_at: datetime | None = None
+    ) -> None:
         self._session = caller
+        # When the list of the game's tools was stored.
+        self.catalogue_at = catalogue_at
         self._call = compose(STEPS, send)
         self.specs = tuple(tool.spec for tool in caller.tools.values())
         self.policies = {spec.name: spec.policy for spec in self.specs}
@@ -110,20 +117,28 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
     the game server cannot be reached.
     """
     session = await get_pool().session(mysis_id)
-    card, unknown, ours = await run_in_db(_load, mysis_id)
-    tools = await load_game_tools(session, card)
-    caller = ToolSession(mysis_id, {**tools, **ours}, card, by=by, unknown=unknown)
-    if card is not None and card.session:
-        caller.secrets.add(card.session)
-    return Toolbox(caller)
+    caller, catalogue_at = await run_in_db(_load, mysis_id, by)
+    tools = await load_game_tools(session, caller.card)
+    caller.tools = {**tools, **caller.tools}
+    return Toolbox(caller, catalogue_at)
 
 
-def _load(
-    mysis_id: int,
-) -> tuple[ActiveAccount | None, tuple[UnknownOutcome, ...], Mapping[str, Tool]]:
-    card = load_active_account(mysis_id)
-    unknown = find_unknown(mysis_id, card.username) if card else ()
-    return card, unknown, select_own_tools(mysis_id)
+def _load(mysis_id: int, by: str) -> tuple[ToolSession, datetime | None]:
+    """What the tools need to know of a Mysis, with our own; one statement."""
+    row = db.fetch_row(
+        db.TOOL_SESSION, [settings.SPACEMOLT_MCP_URL, mysis_id], prepare=True
+    )
+    if row is None:
+        return ToolSession(mysis_id, select_own_tools(messaging=False), by=by), None
+    messaging, pk, username, sealed, catalogue_at, lost = row
+    caller = ToolSession(mysis_id, select_own_tools(messaging=messaging), by=by)
+    if pk is not None:
+        caller.card = make_card(pk, username, sealed)
+        caller.unknown = tuple(
+            build_row(UnknownOutcome, r) for r in json.loads(lost or "[]")
+        )
+        caller.secrets.update(filter(None, [caller.card.session]))
+    return caller, catalogue_at
 
 
 def compose(steps: Sequence[Step], last: CallNext) -> CallNext:

@@ -11,7 +11,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from agents import db
+from agents.db import run_in_db
 from agents.models import Mysis
 from agents.tools import own_tool_answers
 from agents.tools.own_tool_answers import (
@@ -239,16 +239,15 @@ async def answer_locally(request: Request, call_next: CallNext) -> Outcome:
     if request.tool is None or not request.tool.local:
         return await call_next(request)
     try:
-        answer = await db.run_in_db(_answer, request)
+        answer = await run_in_db(_answer, request)
     except LocalRefusedError as error:
         return make_refusal("invalid_arguments", str(error))
     return Outcome(answer.blocks)
 
 
-def select_own_tools(mysis_id: int) -> Mapping[str, Tool]:
+def select_own_tools(*, messaging: bool) -> Mapping[str, Tool]:
     """Our tools for one Mysis: those that send only where it may."""
-    row = db.fetch_row(db.MAY_SEND, [mysis_id])
-    return FOR_MYSES if row and row[0] else SILENT
+    return FOR_MYSES if messaging else SILENT
 
 
 def _answer(request: Request) -> Answer:

@@ -145,7 +145,6 @@ def _capture(answer: Answer) -> list[Line]:
     """Store a snapshot, with an event; one more if an action has outdated it already."""
     tool, args = answer.request.name, answer.request.own_arguments
     mysis_id = answer.request.caller.mysis_id
-    doubted = writes.read_doubt(answer.username, tool, args)
     row = writes.capture_snapshot(
         username=answer.username,
         tool=tool,
@@ -163,8 +162,9 @@ def _capture(answer: Answer) -> list[Line]:
         "tick": row.game_tick,
     }
     lines: list[Line] = [(events.Kind.SNAPSHOT_UPDATED, mysis_id, data)]
-    now = writes.read_doubt(answer.username, tool, args)
-    if now is not None and now != doubted:
+    mark = row.get_joined_mark()
+    if mark is not None and mark != row.replaced_mark:
+        now = writes.TouchedSnapshot(tool, args, mark.fields, mark.reason, mark.tick)
         stale = unknown_outcomes.build_stale_event(mysis_id, answer.username, now)
         lines.append(stale)
     return lines

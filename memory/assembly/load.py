@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from memory.context import registry
 from memory.context.strategy import Reads
 from memory.context.types import INTENT_ORIGINS, Budget, Message, ToolCall
-from memory.models import HistorySummary, Memory, Role, SentContext, fetch_rows
+from memory.models import HistorySummary, Role, SentContext, fetch_rows
 
 # Rows for the windowed strategies: enough to show what a default window leaves out.
 TAIL_ROWS = 120
@@ -38,8 +38,11 @@ SELECT id, role, origin, content, reasoning, signature, tool_calls::text, tool_c
   is_error, pending, tick, turn_id,
   to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"')"""
 _READ = f"{_COLUMNS}, {_SIZE} FROM memory_memory "
-# With the first row that is too much, which says that there are more.
-_NEWEST = f"""{_COLUMNS}, size FROM (
+# With the first row that is too much, which says that there are more. Apart from them,
+# without a size, the newest order and what a summary stands for; and with a size of -1
+# a row that says that there are older ones.
+_NEWEST = f"""
+SELECT * FROM ({_COLUMNS}, size FROM (
   SELECT *, row_number() OVER newest AS place, sum(size) OVER newest AS bytes FROM (
     SELECT id, role, origin, content, reasoning, signature, tool_calls, tool_call_id,
       is_error, pending, tick, turn_id, created_at, {_SIZE} AS size
@@ -49,7 +52,15 @@ _NEWEST = f"""{_COLUMNS}, size FROM (
   ) AS tail
   WINDOW newest AS (ORDER BY id DESC ROWS UNBOUNDED PRECEDING)
 ) AS sizes
-WHERE place <= 2 OR bytes - size <= %(most)s ORDER BY id DESC
+WHERE place <= 2 OR bytes - size <= %(most)s ORDER BY id DESC) AS newest
+UNION ALL ({_COLUMNS}, NULL FROM memory_memory
+  WHERE mysis_id = %(mysis)s AND id <= %(through)s AND origin IN ('human', 'broadcast')
+  ORDER BY id DESC LIMIT 1)
+UNION ALL ({_COLUMNS}, NULL FROM memory_memory
+  WHERE mysis_id = %(mysis)s AND id = ANY(%(covered)s))
+UNION ALL (SELECT id, role, origin, '', '', '', '[]', '', false, false, NULL, NULL, '', -1
+  FROM memory_memory WHERE mysis_id = %(mysis)s AND id > %(floor)s AND id <= %(after)s
+  ORDER BY id DESC LIMIT 1)
 """  # noqa: S608 (no input in the text)
 _NEWEST_ORDER = """
 WHERE mysis_id = %s AND id <= %s AND origin IN ('human', 'broadcast')
@@ -108,20 +119,22 @@ def load_tail(wish: TailRequest, earlier: LoadedTail | None = None) -> LoadedTai
     extended = _extend_tail(wish, earlier) if earlier else None
     if extended is not None:
         return extended
-    reads, summary, cut = find_reads(wish.strategy), wish.summary, False
-    if reads == "newest":
-        most = _count_newest_rows(wish)
-        rows, left = _read_newest(wish, 0, most, compute_byte_limit(wish.budget))
-        rows = _with_call(wish.mysis_id, rows) if left else rows
+    if find_reads(wish.strategy) == "newest":
+        read = _read_newest(
+            wish, 0, _count_newest_rows(wish), compute_byte_limit(wish.budget)
+        )
+        if read.more:
+            read.rows[:] = _with_call(wish.mysis_id, read.rows)
+        cut = False
     else:
-        summary = summary if reads == "unsummarized" else None
-        rows, cut = _read_from_steady_start(wish, summary.through_id if summary else 0)
+        read, cut = _read_from_steady_start(wish)
+    rows = read.rows
     found = {row.pk: row for row in rows}
-    if reads == "unsummarized" and summary:
-        found.update((row.pk, row) for row in _read_covered(summary))
-    if rows and not any(row.origin in INTENT_ORIGINS for row in rows):
-        order = read_newest_order(wish.mysis_id, wish.through)
-        found.update({order.pk: order} if order else {})
+    shown = rows and not any(row.origin in INTENT_ORIGINS for row in rows)
+    covered = _list_covered(wish)
+    for row in read.beside:
+        if row.pk in covered or (shown and row.origin in INTENT_ORIGINS):
+            found.setdefault(row.pk, row)
     messages = to_messages(found[number] for number in sorted(found))
     return LoadedTail(messages, found, rows[0].pk if rows else None, cut, wish)
 
@@ -156,7 +169,7 @@ def _fits(wish: TailRequest, rows: Mapping[int, LogRow], start: int) -> bool:
     """Whether nothing of the unbroken run from ``start`` on is to be left out."""
     newest = find_reads(wish.strategy) == "newest"
     most = _count_newest_rows(wish) if newest else compute_row_limit(wish.budget) - 1
-    sizes = [row.size for pk, row in rows.items() if pk >= start]
+    sizes = [row.size or 0 for pk, row in rows.items() if pk >= start]
     return len(sizes) <= most and sum(sizes) <= compute_byte_limit(wish.budget)
 
 
@@ -183,25 +196,30 @@ def compute_byte_limit(budget: Budget) -> int:
     return max(LEAST_BYTES, budget.tokens * BYTES_PER_TOKEN)
 
 
-def _read_from_steady_start(wish: TailRequest, after: int) -> tuple[list[LogRow], bool]:
-    """All rows after an id, or after the start of the last call, up to a limit.
+def _read_from_steady_start(wish: TailRequest) -> tuple[_NewestRows, bool]:
+    """All rows after a summary, or after the start of the last call, up to a limit.
 
     Where there are more, the newest half of that many; the next calls go on from there
     until the limit is reached again (I25, I26). A new or reverted summary starts anew.
     """
     most = compute_row_limit(wish.budget)
-    start = _last_start(wish)
     allowed = compute_byte_limit(wish.budget)
-    rows, left = _read_newest(wish, max(after, start - 1), most, allowed)
-    if left and len(rows) < most:
-        rows, _ = _read_newest(wish, after, most, allowed // 2)
-        return _with_call(wish.mysis_id, rows), True
-    if left:
-        return _with_call(wish.mysis_id, rows[-(most // 2) :]), True
-    if start <= after + 1 or not rows:
-        return rows, False
-    older = Memory.objects.filter(mysis_id=wish.mysis_id, pk__gt=after)
-    return rows, older.filter(pk__lt=rows[0].pk).exists()
+    floor = _find_floor(wish)
+    read = _read_newest(wish, max(floor, _last_start(wish) - 1), most, allowed)
+    if not read.more:
+        return read, read.older
+    if len(read.rows) < most:
+        read = _read_newest(wish, floor, most, allowed // 2)
+    else:
+        del read.rows[: -(most // 2)]
+    read.rows[:] = _with_call(wish.mysis_id, read.rows)
+    return read, True
+
+
+def _find_floor(wish: TailRequest) -> int:
+    """The id up to which a summary stands for all rows, 0 where none is used."""
+    used = wish.summary if find_reads(wish.strategy) == "unsummarized" else None
+    return used.through_id if used else 0
 
 
 def _last_start(wish: TailRequest) -> int:
@@ -212,25 +230,45 @@ def _last_start(wish: TailRequest) -> int:
     return last.first_id if last.stats.get("generation") == generation else 0
 
 
-def _read_newest(
-    wish: TailRequest, after: int, limit: int, most: int
-) -> tuple[list[LogRow], bool]:
-    """The newest rows after an id, oldest first, and whether there may be more of them.
+@dataclass(frozen=True, slots=True)
+class _NewestRows:
+    """Rows, oldest first; ``more``: there may be more of them than were asked for.
 
-    At most ``limit``, and so many that they have at most ``most`` bytes; the newest row
-    is never left out.
+    ``beside`` are the newest order and what the summary covers; ``older``: there are
+    rows before those that were asked for.
+    """
+
+    rows: list[LogRow]
+    more: bool
+    beside: list[LogRow]
+    older: bool
+
+
+def _read_newest(wish: TailRequest, after: int, limit: int, most: int) -> _NewestRows:
+    """The newest rows after an id, at most ``limit``, of at most ``most`` bytes.
+
+    The newest of all is never left out.
     """
     values = {
         "mysis": wish.mysis_id,
         "after": after,
+        "floor": _find_floor(wish),
         "through": wish.through,
+        "covered": _list_covered(wish),
         "limit": limit,
         "most": most,
     }
-    rows = _to_rows(fetch_rows(_NEWEST, values))
-    sizes = accumulate(row.size for row in rows)
+    found = _to_rows(fetch_rows(_NEWEST, values))
+    rows = [row for row in found if row.size is not None and row.size >= 0]
+    rows.sort(key=lambda row: row.pk, reverse=True)
+    sizes = accumulate(row.size or 0 for row in rows)
     fit = sum(size <= most or place == 0 for place, size in enumerate(sizes))
-    return rows[:fit][::-1], fit < len(rows) or fit == limit
+    return _NewestRows(
+        rows[:fit][::-1],
+        fit < len(rows) or fit == limit,
+        [row for row in found if row.size is None],
+        any(row.size == -1 for row in found),
+    )
 
 
 def _with_call(mysis_id: int, rows: list[LogRow]) -> list[LogRow]:
@@ -241,11 +279,12 @@ def _with_call(mysis_id: int, rows: list[LogRow]) -> list[LogRow]:
     return [*_read(_BEFORE, values), *rows]
 
 
-def _read_covered(summary: HistorySummary) -> Iterable[LogRow]:
+def _list_covered(wish: TailRequest) -> list[int]:
     """The newest order that a summary covers, and the answer that ended it (A15)."""
-    wanted = [pk for pk in (summary.order_id, summary.answer_id) if pk is not None]
-    by_id = "WHERE mysis_id = %s AND id = ANY(%s) ORDER BY id"
-    return _read(by_id, [summary.mysis_id, wanted]) if wanted else ()
+    if wish.summary is None or not _find_floor(wish):
+        return []
+    both = (wish.summary.order_id, wish.summary.answer_id)
+    return [pk for pk in both if pk is not None]
 
 
 # --- Rows
@@ -267,7 +306,7 @@ class LogRow(NamedTuple):
     tick: int | None
     turn_id: int | None
     created: str
-    size: int
+    size: int | None
 
 
 def read_rows_by_id(ids: Iterable[int]) -> dict[int, LogRow]:

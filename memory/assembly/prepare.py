@@ -27,6 +27,7 @@ from memory.assembly.sent_view import (
     render_messages,
     to_wire,
 )
+from memory.calibration import TokenFactor
 from memory.context import registry
 from memory.context.assemble import assemble
 from memory.context.types import (
@@ -75,7 +76,7 @@ class Subject:
 
     ``tools_tokens`` is what the tool schemas cost. ``username`` is the active game
     account, None where nobody is logged in; ``fetched``: the program asks for its
-    events. ``calibration`` and ``estimate_error`` are of the model's tokens (A30).
+    events. ``learnt`` is of the model's tokens (A30).
     """
 
     mysis_id: int
@@ -93,8 +94,7 @@ class Subject:
     nudge: str | None = None
     model: str = ""
     compaction: Compaction = field(default_factory=Compaction)
-    calibration: float = 1.0
-    estimate_error: float | None = None
+    learnt: TokenFactor = field(default_factory=TokenFactor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +239,8 @@ def _load_request(
         options=subject.options,
         budget=subject.budget,
         dialect=subject.dialect,
-        calibration=subject.calibration,
-        estimate_error=subject.estimate_error,
+        calibration=subject.learnt.factor,
+        estimate_error=subject.learnt.error,
         tools_tokens=subject.tools_tokens,
         mysis=str(subject.mysis_id),
         previous=before.messages if before and same else None,
@@ -338,7 +338,7 @@ def record_call(
     # wait for each other.
     digests = sorted(texts)
     new = [digests, [texts[each] for each in digests]]
-    ((sent.pk,),) = fetch_rows(_INSERT, [*new, *list_values(sent)])
+    ((sent.pk,),) = fetch_rows(_INSERT, [*new, *list_values(sent)], prepare=True)
     if reads is not None:
         model = prepared.subject.model
         reads.last = LastCall(sent, model, 0, assembly.messages)

@@ -14,6 +14,7 @@ from typing import Any, cast
 from memory.assembly.load import LoadedTail
 from memory.assembly.prepare import LogMoment, PreparedRequest, Subject
 from memory.assembly.sent_view import RenderedView, render_sent
+from memory.calibration import TokenFactor
 from memory.context.repair import split_pins
 from memory.context.types import (
     Assembly,
@@ -138,8 +139,7 @@ def _past_subject(sent: SentContext, shown: RenderedView, now: Subject) -> Subje
         tools_tokens=_categories(stats).get("tools", now.tools_tokens),
         model=sent.call.model,
         compaction=Compaction(prompt=now.compaction.prompt),
-        calibration=stats.get("calibration", 1.0),
-        estimate_error=stats.get("estimate_error"),
+        learnt=TokenFactor(stats.get("calibration", 1.0), stats.get("estimate_error")),
     )
 
 

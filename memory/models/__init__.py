@@ -11,11 +11,13 @@ a call was sent in `assembly.prepare` and `assembly.sent_view`, summaries in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import connection
-from django.db.models import Field, Model
+from django.db.backends.postgresql.base import ServerBindingCursor
+from django.db.models import DateTimeField, Field, Model
 
 from .contexts import (
     ContextPolicy,
@@ -26,6 +28,8 @@ from .contexts import (
 )
 from .game import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
 from .log import Memory, Origin, Role
+
+M = TypeVar("M", bound=Model)
 
 __all__ = [
     "AccountClock",
@@ -42,25 +46,39 @@ __all__ = [
     "SentContext",
     "TokenCalibration",
     "build_insert",
+    "build_row",
     "fetch_rows",
     "list_values",
+    "open_prepared",
 ]
 
 
-def fetch_rows(sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
+def fetch_rows(
+    sql: str, values: Sequence[Any] | Mapping[str, Any] = (), *, prepare: bool = False
+) -> list[Any]:
     """Run a statement; its rows as tuples, none where it gives none."""
-    with connection.cursor() as cursor:
+    with open_prepared() if prepare else connection.cursor() as cursor:
         cursor.execute(sql, values)
         return cursor.fetchall() if cursor.description else []
 
 
-def build_insert(model: type[Model]) -> str:
-    """The INSERT of one row; it takes what `list_values` gives."""
+def open_prepared() -> Any:
+    """A cursor for what every turn asks: the server keeps the plans of its statements.
+
+    To plan one can take longer than to run it. Its result must not have all columns of
+    a table (``*``): where a migration changes them, the server refuses what it has kept.
+    """
+    database: Any = connection
+    database.ensure_connection()
+    cursor: Any = ServerBindingCursor
+    return database._prepare_cursor(cursor(database.connection))
+
+
+def build_insert(model: type[Model], rows: int = 1) -> str:
+    """The INSERT of so many rows; it takes what `list_values` gives of each."""
     columns = [field.attname for field in _list_written(model)]
-    places = ", ".join(["%s"] * len(columns))
-    return (
-        f"INSERT INTO {model._meta.db_table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608 (no input in the text)
-    )
+    places = ", ".join([f"({', '.join(['%s'] * len(columns))})"] * rows)
+    return f"INSERT INTO {model._meta.db_table} ({', '.join(columns)}) VALUES {places}"  # noqa: S608 (no input in the text)
 
 
 def list_values(row: Model) -> list[Any]:
@@ -69,6 +87,19 @@ def list_values(row: Model) -> list[Any]:
         field.get_db_prep_save(getattr(row, field.attname), connection)
         for field in _list_written(type(row))
     ]
+
+
+def build_row(model: type[M], values: Mapping[str, Any]) -> M:
+    """A stored row out of the JSON that ``to_jsonb`` gives of it."""
+    fields = [each for each in model._meta.concrete_fields if each.attname in values]
+    read = [
+        datetime.fromisoformat(value)
+        if value and isinstance(each, DateTimeField)
+        else value
+        for each in fields
+        for value in [values[each.attname]]
+    ]
+    return model.from_db(None, [each.attname for each in fields], read)
 
 
 @cache

@@ -14,7 +14,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from memory.gamestate import merge as rules
@@ -22,15 +21,21 @@ from memory.gamestate.extract import Result
 from memory.gamestate.notices import Notice, read_notices, read_offset
 from memory.gamestate.reactions import Owner, find_outcome
 from memory.gamestate.types import Snapshot, Stale
-from memory.models import GameEvent, GameSnapshot
+from memory.models import (
+    GameEvent,
+    GameSnapshot,
+    build_insert,
+    fetch_rows,
+    list_values,
+)
 from memory.models.game import BEFORE_LOGOUT, JOINED_MARK, SAME_IN_NOTICE, parse_marks
 from memory.snapshots import under_way
 from memory.snapshots.rows import (
+    LockedAccount,
     compute_tick,
-    find_lexicon,
     learn_offset,
-    lock_account,
     note_result,
+    open_account,
     rewrite_rows,
 )
 
@@ -39,6 +44,31 @@ _LONGEST_DATA = 64_000
 # A snapshot from further in the future was taken before our clock went back: nobody
 # can tell what happened since.
 _SKEW = timedelta(seconds=2)
+_STORE_NEW = """
+WITH new AS (
+  {insert} ON CONFLICT (username, event_id) DO NOTHING RETURNING event_id
+), old AS (
+  DELETE FROM memory_gameevent WHERE username = %s AND id <= (
+    SELECT id FROM memory_gameevent WHERE username = %s
+    ORDER BY id DESC OFFSET (SELECT greatest(0, %s - count(*)) FROM new) LIMIT 1
+  ) AND EXISTS (SELECT FROM new)
+)
+SELECT event_id FROM new
+"""
+# With each the moment since when all are stored: that of the oldest that is kept.
+_SINCE = """
+SELECT event.*, (
+  SELECT received_at FROM memory_gameevent WHERE username = %(username)s
+  ORDER BY id DESC OFFSET %(kept)s LIMIT 1
+) AS complete_since
+FROM memory_gameevent AS event
+WHERE username = %(username)s AND received_at > %(since)s ORDER BY id
+"""
+# All but what a logout hides, without their contents.
+_KEPT = """
+SELECT id, tool_name, marks, stale_reason FROM memory_gamesnapshot
+WHERE username = %s AND logged_out_at IS NULL AND stale_reason <> %s ORDER BY id
+"""
 _WRITTEN = ["merged", "field_ticks", "counted", *JOINED_MARK]
 
 
@@ -69,22 +99,23 @@ def merge_notifications(
     """
     if result.is_error:
         return []
-    lock_account(username)
+    account = open_account(username, asked_at or timezone.now())
     now = timezone.now()
-    tick = compute_tick(note_result(username, result, now), now)
+    tick = compute_tick(note_result(account, result, now), now)
     pace = settings.ZOEA_SECONDS_PER_TICK
-    offset = learn_offset(username, read_offset(result.content, asked_at, now), now)
+    offset = learn_offset(account, read_offset(result.content, asked_at, now), now)
+    account.save_clock()
     notices = read_notices(result.content, now, pace, tick, asked_at, offset)
     new = _store_new(username, notices, now)
     if not new:
         return []
-    _end_actions(username, new)
-    return _merge_all(username, new, tick)
+    _end_actions(account, new)
+    return _merge_all(account, new, tick)
 
 
-def _end_actions(username: str, notices: Sequence[Notice]) -> None:
+def _end_actions(account: LockedAccount, notices: Sequence[Notice]) -> None:
     """An action whose outcome is reported is not under way any more."""
-    waiting, ended = under_way.find_waiting(username), []
+    waiting, ended = under_way.select_waiting(account), []
     for notice in notices:
         tool = find_outcome(notice)
         if notice.kind == "action_error":
@@ -100,16 +131,15 @@ def _end_actions(username: str, notices: Sequence[Notice]) -> None:
 def _store_new(
     username: str, notices: Sequence[Notice], now: datetime
 ) -> Sequence[Notice]:
-    kept = GameEvent.objects.filter(username=username)
-    same = kept.filter(event_id__in=[notice.id for notice in notices])
-    known = set(same.values_list("event_id", flat=True))
-    new = [notice for notice in notices if notice.id not in known]
-    GameEvent.objects.bulk_create([_to_row(username, n, now) for n in new])
-    if new:
-        oldest = kept.order_by("-pk").values_list("pk", flat=True)
-        for too_old in oldest[KEPT_EVENTS : KEPT_EVENTS + 1]:
-            kept.filter(pk__lte=too_old).delete()
-    return new
+    """Store the events that are new, and delete the oldest; the new ones."""
+    rows = [_to_row(username, notice, now) for notice in notices]
+    if not rows:
+        return ()
+    values = [value for row in rows for value in list_values(row)]
+    sql = _STORE_NEW.format(insert=build_insert(GameEvent, len(rows)))
+    found = fetch_rows(sql, [*values, username, username, KEPT_EVENTS])
+    stored = {event_id for (event_id,) in found}
+    return [notice for notice in notices if notice.id in stored]
 
 
 def _to_row(username: str, notice: Notice, now: datetime) -> GameEvent:
@@ -125,35 +155,36 @@ def _to_row(username: str, notice: Notice, now: datetime) -> GameEvent:
 
 
 def merge_recent(
-    username: str, tool: str, asked_at: datetime, tick: int | None
+    account: LockedAccount, tool: str, asked_at: datetime, tick: int | None
 ) -> list[ChangedSnapshot]:
     """Merge the events that came while an answer was on its way; needs the lock."""
-    rows = GameEvent.objects.filter(username=username, received_at__gte=asked_at)
+    rows = GameEvent.objects.filter(
+        username=account.username, received_at__gte=asked_at
+    )
     notices = [row.to_notice() for row in rows.order_by("pk")]
-    return _merge_all(username, notices, tick, tool) if notices else []
+    return _merge_all(account, notices, tick, tool) if notices else []
 
 
 # --- Merging
 
 
 def _merge_all(
-    username: str, new: Sequence[Notice], tick: int | None, tool: str = ""
+    account: LockedAccount, new: Sequence[Notice], tick: int | None, tool: str = ""
 ) -> list[ChangedSnapshot]:
     """Rewrite the snapshots that a new event concerns; only those of ``tool``, if given."""
-    kept = GameSnapshot.objects.filter(username=username, logged_out_at=None)
-    kept = kept.exclude(stale_reason=BEFORE_LOGOUT).order_by("pk")
-    only = kept.filter(tool_name=tool) if tool else kept
-    hit = _concerned(username, only, new)
+    username = account.username
+    kept = list(GameSnapshot.objects.raw(_KEPT, [username, BEFORE_LOGOUT]))
+    hit = _find_concerned(username, kept, new, tool)
     if not hit:
         return []
     # The mergeable ones together say who the player is, and how large items are.
-    rows = list(kept.filter(Q(pk__in=hit) | Q(tool_name__in=rules.MERGEABLE)))
+    wanted = hit.union(row.pk for row in kept if row.tool_name in rules.MERGEABLE)
+    rows = list(GameSnapshot.objects.filter(pk__in=wanted).order_by("pk"))
     snapshots = {row.pk: row.to_snapshot() for row in rows}
-    sizes = find_lexicon(username).sizes
-    known = rules.learn_account(username, snapshots.values(), sizes)
+    known = rules.learn_account(username, snapshots.values(), account.lexicon.sizes)
     rows = [row for row in rows if row.pk in hit]
-    events = _events_since(username, min(_asked_at(row) for row in rows))
-    complete_since = _complete_since(username)
+    first = min(_asked_at(row) for row in rows)
+    events, complete_since = _read_events_since(username, first)
     written, changed = [], []
     for row in rows:
         before = snapshots[row.pk]
@@ -175,33 +206,34 @@ def _asked_at(row: GameSnapshot) -> datetime:
     return row.asked_at or row.captured_at
 
 
-def _concerned(
-    username: str, kept: QuerySet[GameSnapshot], new: Sequence[Notice]
+def _find_concerned(
+    username: str, kept: Sequence[GameSnapshot], new: Sequence[Notice], tool: str
 ) -> set[int]:
-    """The rows that a new event may change, found without their contents."""
+    """The rows, only of ``tool`` if given, that a new event may change."""
     me = Owner(username, frozenset())
-    columns = kept.values_list("pk", "tool_name", "marks", "stale_reason")
     found = set()
-    for key, tool, stored, reason in columns:
-        marks = parse_marks(stored) or (Stale(reason),)
-        if any(rules.may_change(notice, tool, marks, me) for notice in new):
-            found.add(key)
+    for row in kept:
+        marks = parse_marks(row.marks) or (Stale(row.stale_reason),)
+        if tool in ("", row.tool_name) and any(
+            rules.may_change(notice, row.tool_name, marks, me) for notice in new
+        ):
+            found.add(row.pk)
     return found
 
 
-def _events_since(username: str, since: datetime) -> list[tuple[datetime, Notice]]:
-    """The stored events in their order, each with when it was received."""
-    rows = GameEvent.objects.filter(username=username, received_at__gt=since)
-    known = {row.event_id: row for row in rows.order_by("pk")}
+def _read_events_since(
+    username: str, since: datetime
+) -> tuple[list[tuple[datetime, Notice]], datetime | None]:
+    """The stored events in their order, each with when it was received.
+
+    And from when on all are stored; None where none was ever deleted.
+    """
+    values = {"username": username, "since": since, "kept": KEPT_EVENTS - 1}
+    rows: list[Any] = list(GameEvent.objects.raw(_SINCE, values))
+    known = {row.event_id: row for row in rows}
     ordered = rules.arrange_events(row.to_notice() for row in known.values())
-    return [(known[notice.id].received_at, notice) for notice in ordered]
-
-
-def _complete_since(username: str) -> datetime | None:
-    """From when on all events are stored; None where none was ever deleted."""
-    kept = GameEvent.objects.filter(username=username).order_by("-pk")
-    oldest = kept.values_list("received_at", flat=True)[KEPT_EVENTS - 1 : KEPT_EVENTS]
-    return oldest.first()
+    complete_since = rows[-1].complete_since if rows else None
+    return [(known[each.id].received_at, each) for each in ordered], complete_since
 
 
 def _set_merged(row: GameSnapshot, after: Snapshot) -> GameSnapshot:

@@ -145,7 +145,7 @@ def _read_state(
         "since": now - late,
         "events": MOST_EVENTS if fetched else 0,
     }
-    rows = fetch_rows(_STATE, values)
+    rows = fetch_rows(_STATE, values, prepare=True)
     for _, *row in rows:
         if row[0] is not None:
             found = zip(_SNAPSHOT, row, strict=True)
@@ -166,6 +166,13 @@ def fetches_events(options: Mapping[str, object]) -> bool:
 def read_tick(username: str | None) -> int | None:
     """The account's tick now, by its clock; None where none was ever seen."""
     return compute_tick(read_sighting(username), timezone.now())
+
+
+def compute_present_tick(tick: int | None, seen_at: datetime | None) -> int | None:
+    """The tick now of a clock that was read already."""
+    if tick is None or seen_at is None:
+        return None
+    return compute_tick(Sighting(tick, seen_at), timezone.now())
 
 
 def read_names(username: str) -> dict[str, str]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -17,6 +17,7 @@ from django.db import connection
 
 from memory.gamestate import clock
 from memory.gamestate.clock import SAME_CLOCK, Offset, Sighting
+from memory.gamestate.effects import FLIGHTS
 from memory.gamestate.extract import Result
 from memory.gamestate.facts import learn_names, learn_sizes
 from memory.models import (
@@ -25,6 +26,7 @@ from memory.models import (
     GameEvent,
     GameSnapshot,
     Lexicon,
+    build_row,
     fetch_rows,
 )
 from memory.models.game import parse_marks
@@ -33,12 +35,88 @@ KEPT_NAMES = 1000
 T = TypeVar("T")
 _SIGHTING = "SELECT tick, seen_at FROM memory_accountclock WHERE username = %s"
 _LEXICON = "SELECT * FROM memory_lexicon WHERE username = %s"
+_ACCOUNT = """
+SELECT
+  (SELECT to_jsonb(clock) FROM memory_accountclock AS clock
+   WHERE username = %(username)s),
+  (SELECT to_jsonb(lexicon) FROM memory_lexicon AS lexicon
+   WHERE username = %(username)s),
+  (SELECT jsonb_agg(to_jsonb(action) ORDER BY id) FROM memory_actionunderway AS action
+   WHERE username = %(username)s
+     AND (until > asked_at OR done_at >= %(asked_at)s OR tool = ANY(%(flights)s))),
+  (SELECT era FROM memory_accountclock WHERE era <> '' ORDER BY seen_at DESC LIMIT 1),
+  EXISTS (SELECT FROM memory_gameevent
+    WHERE username = %(username)s AND received_at >= %(asked_at)s)
+"""
+_STORE_CLOCK = """
+INSERT INTO memory_accountclock (
+  username, tick, seen_at, era, offset_low, offset_high, offset_at
+) VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (username) DO UPDATE SET
+  tick = EXCLUDED.tick, seen_at = EXCLUDED.seen_at, era = EXCLUDED.era,
+  offset_low = EXCLUDED.offset_low, offset_high = EXCLUDED.offset_high,
+  offset_at = EXCLUDED.offset_at
+"""
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext('game state'), hashtext(%s))"
 
 
 def lock_account(username: str) -> None:
     """Keep others from writing an account's state until the transaction ends."""
     fetch_rows(_LOCK, [username])
+
+
+@dataclass(slots=True)
+class LockedAccount:
+    """What is known of a locked account beside its snapshots.
+
+    ``actions`` are those that may not be over, or were not when the call was sent.
+    ``era`` is the newest of any account; ``heard``: events came since the call was sent.
+    Who changes ``clock`` calls `save_clock` at the end.
+    """
+
+    username: str
+    clock: AccountClock | None
+    lexicon: Lexicon
+    actions: list[ActionUnderWay]
+    era: str
+    heard: bool
+    stored: list[Any] = field(default_factory=list)
+
+    @property
+    def seen(self) -> Sighting | None:
+        """The newest tick seen; None where none was."""
+        return Sighting(self.clock.tick, self.clock.seen_at) if self.clock else None
+
+    def save_clock(self) -> None:
+        """Store the clock where it has changed."""
+        values = list_clock(self.clock)
+        if values != self.stored:
+            fetch_rows(_STORE_CLOCK, values, prepare=True)
+
+
+def list_clock(clock: AccountClock | None) -> list[Any]:
+    """The columns of a clock, in the order of its table."""
+    return (
+        [getattr(clock, each.attname) for each in clock._meta.fields] if clock else []
+    )
+
+
+def open_account(username: str, asked_at: datetime) -> LockedAccount:
+    """`lock_account`, and read what is known; ``asked_at`` is when the call was sent."""
+    lock_account(username)
+    values = {"username": username, "asked_at": asked_at, "flights": list(FLIGHTS)}
+    [(clock, lexicon, actions, era, heard)] = fetch_rows(_ACCOUNT, values, prepare=True)
+    kept = build_row(AccountClock, json.loads(clock)) if clock else None
+    return LockedAccount(
+        username,
+        kept,
+        build_row(Lexicon, json.loads(lexicon))
+        if lexicon
+        else Lexicon(username=username),
+        [build_row(ActionUnderWay, one) for one in json.loads(actions or "[]")],
+        era or "",
+        heard,
+        list_clock(kept),
+    )
 
 
 def rewrite_rows(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> None:
@@ -79,10 +157,12 @@ def read_sighting(username: str | None) -> Sighting | None:
     return next((Sighting(*row) for row in fetch_rows(_SIGHTING, [username])), None)
 
 
-def note_result(username: str, result: Result, now: datetime) -> Sighting | None:
-    """Store the newest tick and the names that a result holds; needs the lock."""
-    _learn(username, result.content)
-    before = read_sighting(username)
+def note_result(
+    account: LockedAccount, result: Result, now: datetime
+) -> Sighting | None:
+    """Keep the newest tick and the names that a result holds."""
+    _learn(account, result.content)
+    before = account.seen
     seen = clock.keep_newest_sighting(
         before,
         result.tick,
@@ -92,12 +172,12 @@ def note_result(username: str, result: Result, now: datetime) -> Sighting | None
     )
     if seen is None or seen == before:
         return seen
-    # Under the lock nobody else makes the row, so it needs no savepoint.
-    values = {"tick": seen.tick, "seen_at": seen.at}
-    if not AccountClock.objects.filter(pk=username).update(**values):
-        AccountClock.objects.create(username=username, **values)
+    account.clock = account.clock or AccountClock(username=account.username)
+    account.clock.tick, account.clock.seen_at = seen.tick, seen.at
     if clock.is_reset(before.tick if before else None, seen.tick):
-        _forget_ticks(username)
+        _forget_ticks(account.username)
+        for action in account.actions:
+            action.tick = None
     return seen
 
 
@@ -138,12 +218,14 @@ def _forget_ticks(username: str) -> None:
 # --- The game's clock
 
 
-def learn_offset(username: str, seen: Offset | None, now: datetime) -> Offset | None:
-    """Learn the offset of the game's clock from one more answer; needs the lock.
+def learn_offset(
+    account: LockedAccount, seen: Offset | None, now: datetime
+) -> Offset | None:
+    """Learn the offset of the game's clock from one more answer.
 
     A game on this machine has our clock, as long as no answer contradicts that.
     """
-    row = AccountClock.objects.filter(pk=username).first()
+    row = account.clock
     known = _offset_of(row, now)
     if _is_here() and (known is None or known.holds(0.0)):
         known = SAME_CLOCK
@@ -151,7 +233,6 @@ def learn_offset(username: str, seen: Offset | None, now: datetime) -> Offset | 
     if row is not None and found is not None and seen is not None:
         row.offset_low, row.offset_high = found.low, found.high
         row.offset_at = now
-        row.save(update_fields=["offset_low", "offset_high", "offset_at"])
     return found
 
 
@@ -176,11 +257,9 @@ def find_lexicon(username: str) -> Lexicon:
     return next(iter(found), None) or Lexicon(username=username)
 
 
-def _learn(username: str, content: object) -> None:
+def _learn(account: LockedAccount, content: object) -> None:
     names, items = learn_names(content), learn_sizes(content)
-    if not names and not items:
-        return
-    known = find_lexicon(username)
+    known = account.lexicon
     if names.items() <= known.names.items() and items.items() <= known.sizes.items():
         return
     known.names, known.sizes = _with(known.names, names), _with(known.sizes, items)

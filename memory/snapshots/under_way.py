@@ -18,7 +18,8 @@ from memory.gamestate import effects, invalidation
 from memory.gamestate.effects import FLIGHTS
 from memory.gamestate.extract import Result
 from memory.gamestate.types import Stale
-from memory.models import ActionUnderWay
+from memory.models import ActionUnderWay, build_insert, fetch_rows, list_values
+from memory.snapshots.rows import LockedAccount
 
 # No action takes longer, by the wall clock.
 KEPT_UNDER_WAY = timedelta(hours=6)
@@ -26,14 +27,14 @@ KEPT_UNDER_WAY = timedelta(hours=6)
 LONGEST_CALL = timedelta(minutes=10)
 LONGEST_TARGET = 200
 NOT_OPEN = timedelta(seconds=1)
-_WAITING = """
-SELECT * FROM memory_actionunderway
-WHERE username = %s AND until > asked_at ORDER BY id
-"""
-_FLIGHTS = """
-SELECT * FROM memory_actionunderway
-WHERE username = %s AND tool = ANY(%s) ORDER BY id
-"""
+# The actions that no answer can be too old for any more make room.
+_STORE = f"""
+WITH old AS (
+  DELETE FROM memory_actionunderway
+  WHERE username = %s AND until < %s AND (done_at IS NULL OR done_at < %s)
+)
+{build_insert(ActionUnderWay)}
+"""  # noqa: S608 (no input in the text)
 
 
 def store_action(
@@ -41,10 +42,9 @@ def store_action(
 ) -> None:
     """Store an action that was answered; needs the account's lock."""
     now = timezone.now()
-    delete_finished(username, now)
     asked = action.at or now
     queued = result.queued or result.is_unknown
-    ActionUnderWay.objects.create(
+    row = ActionUnderWay(
         username=username,
         tool=action.reason[:200],
         target=effects.find_target(args)[:LONGEST_TARGET],
@@ -53,6 +53,8 @@ def store_action(
         done_at=action.done or now,
         until=now + _longest_duration(action.reason, result) if queued else asked,
     )
+    late = now - LONGEST_CALL
+    fetch_rows(_STORE, [username, late, late, *list_values(row)])
 
 
 def _longest_duration(tool: str, result: Result) -> timedelta:
@@ -84,7 +86,10 @@ def _find_old(now: datetime) -> QuerySet[ActionUnderWay]:
 
 def end_actions(rows: Iterable[ActionUnderWay]) -> None:
     """Mark actions as over; answers that are on their way may not show them yet."""
-    ended = [row.pk for row in rows]
+    ended = []
+    for row in rows:
+        row.until, row.tick = row.asked_at, None
+        ended.append(row.pk)
     if ended:
         over = ActionUnderWay.objects.filter(pk__in=ended)
         over.update(until=F("asked_at"), tick=None)
@@ -98,25 +103,28 @@ def to_mark(row: ActionUnderWay) -> Stale:
 # --- Reading
 
 
-def find_waiting(username: str) -> list[ActionUnderWay]:
+def select_waiting(account: LockedAccount) -> list[ActionUnderWay]:
     """The actions that are not known to be over, oldest first."""
-    return list(ActionUnderWay.objects.raw(_WAITING, [username]))
+    return [row for row in account.actions if row.until > row.asked_at]
 
 
-def find_pending(
-    username: str, tick: int | None, now: datetime
+def select_pending(
+    account: LockedAccount, tick: int | None, now: datetime
 ) -> list[ActionUnderWay]:
     """The actions that have not taken effect yet, by the tick or else by the clock."""
-    return [row for row in find_waiting(username) if _is_pending(row, tick, now)]
+    return [row for row in select_waiting(account) if _is_pending(row, tick, now)]
 
 
-def find_unanswered(username: str, asked_at: datetime) -> list[ActionUnderWay]:
+def select_unanswered(
+    account: LockedAccount, asked_at: datetime
+) -> list[ActionUnderWay]:
     """The actions that were not answered yet at a moment.
 
     One answered in the future was so before our clock went back: it does not count.
     """
-    rows = ActionUnderWay.objects.filter(username=username, done_at__gte=asked_at)
-    return list(rows.filter(done_at__lte=timezone.now()).order_by("pk"))
+    now = timezone.now()
+    answered = [(row.done_at, row) for row in account.actions]
+    return [row for at, row in answered if at is not None and asked_at <= at <= now]
 
 
 def _is_pending(row: ActionUnderWay, tick: int | None, now: datetime) -> bool:
@@ -147,7 +155,7 @@ def select_flights(actions: Iterable[tuple[str, str, str]]) -> frozenset[str]:
 
 
 def update_flights(
-    username: str,
+    account: LockedAccount,
     tool: str,
     result: Result,
     asked_at: datetime,
@@ -165,7 +173,7 @@ def update_flights(
     flying = effects.find_ticks_left(content)
     rests = effects.is_at_rest(tool, content)
     ended = []
-    for row in _open_rows(username):
+    for row in _select_open(account):
         if flying is not None and tick is not None:
             left = flying + invalidation.QUEUE_MARGIN_TICKS
             row.tick = tick + left
@@ -178,16 +186,17 @@ def update_flights(
     end_actions(ended)
 
 
-def end_flights(username: str, tool: str, tick: int | None, asked_at: datetime) -> None:
+def end_flights(
+    account: LockedAccount, tool: str, tick: int | None, asked_at: datetime
+) -> None:
     """End the flights of unknown outcome after an action that only a resting ship can do."""
     if tool in effects.NEED_REST:
-        rows = _open_rows(username)
+        rows = _select_open(account)
         end_actions(row for row in rows if _has_begun(row, tick, asked_at))
 
 
-def _open_rows(username: str) -> list[ActionUnderWay]:
-    rows = ActionUnderWay.objects.raw(_FLIGHTS, [username, list(FLIGHTS)])
-    return [row for row in rows if _is_open(row)]
+def _select_open(account: LockedAccount) -> list[ActionUnderWay]:
+    return [row for row in account.actions if _is_open(row)]
 
 
 def _has_begun(row: ActionUnderWay, tick: int | None, asked_at: datetime) -> bool:

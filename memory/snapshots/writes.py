@@ -25,11 +25,13 @@ from memory.models.game import BEFORE_LOGOUT, JOINED_MARK, parse_marks
 from memory.snapshots import under_way
 from memory.snapshots.notifications import merge_recent
 from memory.snapshots.rows import (
+    LockedAccount,
     compute_tick,
     find_own_tick,
     find_shown_tick,
     lock_account,
     note_result,
+    open_account,
     read_sighting,
     rewrite_rows,
 )
@@ -37,6 +39,13 @@ from memory.snapshots.rows import (
 _LONGEST_KEY = 300
 # Rows of one tool and account, which differ by their arguments.
 KEPT_PER_TOOL = 100
+# All of one tool, and what has marks, without their contents.
+_OUTLINES = """
+SELECT id, tool_name, args_key, captured_at, asked_at, marks, stale_reason, stale_tick,
+  stale_fields
+FROM memory_gamesnapshot
+WHERE username = %s AND (tool_name = %s OR marks <> '[]') ORDER BY id
+"""
 _MARK_COLUMNS = ["marks", "field_ticks", *JOINED_MARK]
 
 
@@ -70,10 +79,14 @@ def capture_snapshot(
     """
     if result.is_error or not extract.belongs_to(result, username):
         return None
-    lock_account(username)
+    account = open_account(username, asked_at or timezone.now())
     now = timezone.now()
-    seen = note_result(username, result, now)
-    if _is_overtaken(username, tool, args, asked_at, now):
+    seen = note_result(account, result, now)
+    account.save_clock()
+    key = tool, make_storage_key(args)
+    others = list(GameSnapshot.objects.raw(_OUTLINES, [username, tool]))
+    same = next((row for row in others if (row.tool_name, row.args_key) == key), None)
+    if same is not None and _is_newer(same, asked_at, now):
         return None
     own = find_own_tick(result, seen, now)
     stamped = clock.choose_tick(own, seen, now, settings.ZOEA_SECONDS_PER_TICK)
@@ -82,13 +95,13 @@ def capture_snapshot(
     shows = find_shown_tick(own, seen, now)
     if not args:
         under_way.update_flights(
-            username, tool, result, asked_at or now, tick=present, sure_tick=shows
+            account, tool, result, asked_at or now, tick=present, sure_tick=shows
         )
-    marks = _find_marks(username, tool, args, shows, asked_at)
+    marks = _find_marks(account, others, tool, args, shows, asked_at)
     row = GameSnapshot(
         username=username,
         tool_name=tool,
-        args_key=make_storage_key(args),
+        args_key=key[1],
         args=dict(args),
         content=text.replace("\x00", ""),
         game_tick=stamped,
@@ -97,10 +110,13 @@ def capture_snapshot(
     )
     row.set_marks(marks)
     row.set_joined_mark(invalidation.join_marks(marks, present))
+    row.replaced_mark = same.get_joined_mark() if same else None
     _upsert(row)
-    _delete_oldest(username, tool)
+    if sum(each.tool_name == tool for each in others) >= KEPT_PER_TOOL:
+        _delete_oldest(username, tool)
     # Events that came while this was on its way: nobody knows whether it holds them.
-    merge_recent(username, tool, asked_at or now, present)
+    if account.heard and merge_recent(account, tool, asked_at or now, present):
+        row.refresh_from_db(fields=JOINED_MARK)
     return row
 
 
@@ -120,19 +136,19 @@ def invalidate_snapshots(
     marked again, but are no news. ``mutation`` is what the server says of the tool,
     ``asked_at`` when the call was sent.
     """
-    lock_account(username)
+    account = open_account(username, asked_at or timezone.now())
     now = timezone.now()
-    seen = note_result(username, result, now)
+    seen = note_result(account, result, now)
     tick = compute_tick(seen, now)
-    around = invalidation.Circumstances(
-        tick, _learn_era(username, tool, result), mutation
-    )
+    era = _learn_era(account, tool, result)
+    account.save_clock()
+    around = invalidation.Circumstances(tick, era, mutation)
     hits = invalidation.find_invalidations(tool, args, result, around)
     asked = Stale(tool, tick, (), asked_at or now, done=now)
     if hits:
         if not result.is_error and not result.is_unknown:
             under_way.end_flights(
-                username, tool, find_shown_tick(None, seen, now), asked_at or now
+                account, tool, find_shown_tick(None, seen, now), asked_at or now
             )
         resolves = max((h.resolve_tick or 0 for h in hits), default=0) or None
         under_way.store_action(username, replace(asked, tick=resolves), result, args)
@@ -192,8 +208,10 @@ def revive_snapshots(username: str) -> None:
 @transaction.atomic
 def note_tick(*, username: str, result: Result) -> None:
     """Store the newest tick that any result of the account has shown."""
-    lock_account(username)
-    note_result(username, result, timezone.now())
+    now = timezone.now()
+    account = open_account(username, now)
+    note_result(account, result, now)
+    account.save_clock()
 
 
 def hold_clocks() -> None:
@@ -205,18 +223,6 @@ def read_newest_tick() -> int | None:
     """The highest tick that any account has seen."""
     newest: int | None = AccountClock.objects.aggregate(tick=Max("tick"))["tick"]
     return newest
-
-
-def read_doubt(
-    username: str, tool: str, args: Mapping[str, object]
-) -> TouchedSnapshot | None:
-    """What of a stored answer is in doubt; None where nothing is."""
-    rows = GameSnapshot.objects.filter(username=username, tool_name=tool)
-    row = rows.filter(args_key=make_storage_key(args)).only(*JOINED_MARK).first()
-    stale = row.get_joined_mark() if row is not None else None
-    if stale is None:
-        return None
-    return TouchedSnapshot(tool, args, stale.fields, stale.reason, stale.tick)
 
 
 def make_storage_key(args: Mapping[str, object]) -> str:
@@ -278,7 +284,7 @@ def _mark_row(
     return TouchedSnapshot(row.tool_name, row.args, new.fields, new.reason, new.tick)
 
 
-def _learn_era(username: str, tool: str, result: Result) -> str:
+def _learn_era(account: LockedAccount, tool: str, result: Result) -> str:
     """How the game answers actions: "A" queued and done later, "C" done at once."""
     if result.queued:
         era = "A"
@@ -286,10 +292,9 @@ def _learn_era(username: str, tool: str, result: Result) -> str:
         era = "C"
     else:
         # One server has one era: what another account learnt counts as well.
-        known = AccountClock.objects.exclude(era="").order_by("-seen_at")
-        found = known.values_list("era", flat=True).first()
-        return found or _guess_era(username, tool)
-    AccountClock.objects.filter(pk=username).exclude(era=era).update(era=era)
+        return account.era or _guess_era(account.username, tool)
+    if account.clock is not None:
+        account.clock.era = era
     return era
 
 
@@ -304,26 +309,19 @@ def _guess_era(username: str, tool: str) -> str:
 # --- Capturing
 
 
-def _is_overtaken(
-    username: str,
-    tool: str,
-    args: Mapping[str, object],
-    asked_at: datetime | None,
-    now: datetime,
-) -> bool:
+def _is_newer(same: GameSnapshot, asked_at: datetime | None, now: datetime) -> bool:
     """Whether the stored answer was asked for after this one.
 
     One stored in the future was so before our clock went back: it does not count.
     """
-    if asked_at is None:
+    if asked_at is None or same.asked_at is None or same.captured_at > now:
         return False
-    rows = GameSnapshot.objects.filter(username=username, tool_name=tool)
-    rows = rows.filter(args_key=make_storage_key(args), captured_at__lte=now)
-    return rows.filter(asked_at__gt=asked_at).exists()
+    return same.asked_at > asked_at
 
 
 def _find_marks(
-    username: str,
+    account: LockedAccount,
+    others: Sequence[GameSnapshot],
     tool: str,
     args: Mapping[str, object],
     tick: int | None,
@@ -333,12 +331,10 @@ def _find_marks(
 
     Such an action takes effect later, or was not over when this was asked for.
     """
-    rows = GameSnapshot.objects.filter(username=username).exclude(marks=[])
-    lists = rows.values_list("marks", flat=True)
-    marks = sorted((m for marks in lists for m in parse_marks(marks)), key=_sort_key)
+    marks = sorted((m for row in others for m in parse_marks(row.marks)), key=_sort_key)
     known = invalidation.inherit_marks(marks, tool, args, tick)
-    late = under_way.find_pending(username, tick, timezone.now())
-    late += under_way.find_unanswered(username, asked_at) if asked_at else []
+    late = under_way.select_pending(account, tick, timezone.now())
+    late += under_way.select_unanswered(account, asked_at) if asked_at else []
     new = invalidation.build_marks(map(under_way.to_mark, late), tool, args)
     once = {(mark.reason, mark.at, mark.fields): mark for mark in (*known, *new)}
     return tuple(sorted(once.values(), key=_sort_key))

@@ -18,9 +18,11 @@ from agents import actions, manual_command
 from agents.actions import messages
 from agents.events import get_connection_parameters
 from agents.llm.model_types import Completion
-from agents.models import Mysis
+from agents.models import ModelCall, Mysis
 from agents.runtime import answers
+from agents.runtime.model_calls import Opened
 from agents.runtime.turn_rows import TurnHandle
+from agents.usage import CallPlace, today
 from memory.assembly import history_summaries
 from memory.assembly.history_summaries import Effort, Span
 from memory.models import HistorySummary
@@ -49,7 +51,9 @@ def command(mysis: Mysis) -> object:
 def answer(mysis: Mysis) -> object:
     turn = make_turn(mysis)
     begun = TurnHandle(turn.pk, mysis.pk, mysis.epoch, 1, "start", "pilot", {}, 10)
-    return answers._store_answer(begun, Completion("Going."))
+    call = ModelCall.objects.create(turn=turn, number=1, model="pilot")
+    place = CallPlace(call.pk, mysis.pk, today(), "", "pilot")
+    return answers.store_answer(begun, Opened(place), Completion("Going."), 0)
 
 
 def imported(mysis: Mysis) -> object:

@@ -13,6 +13,7 @@ from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import Result, read_result
 from memory.models import AccountClock, ActionUnderWay, GameSnapshot
 from memory.snapshots import notifications, reads, under_way, writes
+from memory.snapshots.rows import open_account
 from tests.memory.capturing import (
     STATUS,
     act,
@@ -93,7 +94,7 @@ def test_a_flight_whose_answer_was_lost_lasts_until_the_ship_is_seen(tool):
     capture("get_system", {"system": {"id": "sol"}, "pois": []})
     capture("get_status")
     assert levels()["get_status"] == levels()["get_system"] == Confidence.FRESH
-    assert under_way.find_waiting("Ada") == []
+    assert under_way.select_waiting(open_account("Ada", timezone.now())) == []
 
 
 def test_a_lost_flight_is_over_when_its_end_is_told():

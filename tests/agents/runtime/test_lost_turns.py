@@ -122,7 +122,7 @@ async def test_a_worker_told_to_end_leaves_the_turn_interrupted_and_due(
 def _opened(
     begun: turn_rows.TurnHandle, wish: model_calls.CallEstimate
 ) -> model_calls.Opened:
-    return model_calls.open_call(begun, turn_rows.lock_for_turn(begun), wish)
+    return model_calls.open_call(begun, *turn_rows.lock_for_call(begun), wish)
 
 
 async def test_a_worker_that_was_only_slow_writes_nothing_more(

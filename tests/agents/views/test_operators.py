@@ -174,7 +174,7 @@ def test_a_message_tells_how_far_it_has_come(admin: Client):
         mysis, [told.pk], [told.pk], turn=(turn.pk, turn.number), call=1
     )
     assert "call 1 of turn 1" in admin.get("/myses/Ada/").content.decode()
-    deliveries.finish_shown(mysis)
+    deliveries.finish_shown([told.pk])
     assert "answered in" in admin.get("/myses/Ada/").content.decode()
 
 
