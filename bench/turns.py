@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import connection
+from django.db.backends.postgresql.base import DatabaseWrapper
+from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 
 from agents import actions, db
@@ -60,8 +64,9 @@ JOIN procrastinate_events AS deferred
 WHERE turn.started_at >= %s
 """
 
+WRITES = re.compile(r"\b(INSERT INTO|DELETE FROM|UPDATE \S+ SET)\b")
 Parts = dict[str, float]
-"""Seconds of a turn by part, and how often each part was called."""
+"""Seconds of a turn by part, how often each part was called, and its statements."""
 _parts: ContextVar[Parts | None] = ContextVar("parts", default=None)
 
 
@@ -87,6 +92,8 @@ def time_waits() -> None:
     names["complete"] = _timed("model", names["complete"])
     GameSession.call = _timed("game", GameSession.call)  # type: ignore[method-assign]
     vars(db)["wait_for_step"] = _timed("database", db.wait_for_step)
+    for owner, name, count in COUNTED:
+        setattr(owner, name, count(getattr(owner, name)))
 
 
 def _timed(part: str, work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
@@ -101,6 +108,52 @@ def _timed(part: str, work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]
                 parts[f"{part} times"] = parts.get(f"{part} times", 0.0) + 1
 
     return timed
+
+
+def count_statements(execute: Callable[..., Any]) -> Callable[..., Any]:
+    """Count what a turn executes; what it writes by itself is a transaction too."""
+
+    def counted(cursor: Any, sql: Any, *args: Any, **kwargs: Any) -> Any:
+        _count("statements")
+        if not cursor.db.in_atomic_block and WRITES.search(str(sql)):
+            _count("transactions")
+        return execute(cursor, sql, *args, **kwargs)
+
+    return counted
+
+
+def count_commits(commit: Callable[..., Any]) -> Callable[..., Any]:
+    """Count the transactions of a turn."""
+
+    def counted(*args: Any) -> Any:
+        _count("transactions")
+        return commit(*args)
+
+    return counted
+
+
+# Where what is counted passes: the class, its method, and what counts its calls.
+COUNTED: Sequence[tuple[Any, str, Callable[..., Any]]] = (
+    (CursorWrapper, "execute", count_statements),
+    (DatabaseWrapper, "_commit", count_commits),
+)
+
+
+def _count(what: str) -> None:
+    parts = _parts.get()
+    if parts is not None:
+        parts[what] = parts.get(what, 0.0) + 1
+
+
+@contextmanager
+def measured_parts() -> Iterator[Parts]:
+    """The seconds and the counts of what is done in the block, by part."""
+    parts: Parts = {}
+    token = _parts.set(parts)
+    try:
+        yield parts
+    finally:
+        _parts.reset(token)
 
 
 async def take_quick_turns(step: Step) -> dict[str, Any]:
@@ -170,12 +223,10 @@ async def time_turn(mysis: int) -> Parts:
     row = await sync_to_async(Mysis.objects.get)(pk=mysis)
     if row.next_job is None:
         row = await sync_to_async(actions.start_mysis)(mysis=row, by="bench")
-    parts: Parts = {}
-    _parts.set(parts)
-    begun = time.perf_counter()
-    await take_turn(mysis, job_id=row.next_job or 0, trigger="nudge")
-    parts["whole"] = time.perf_counter() - begun
-    _parts.set(None)
+    with measured_parts() as parts:
+        begun = time.perf_counter()
+        await take_turn(mysis, job_id=row.next_job or 0, trigger="nudge")
+        parts["whole"] = time.perf_counter() - begun
     return parts
 
 
@@ -234,6 +285,7 @@ def turn_figures(found: Mapping[str, Any]) -> list[Figure]:
     """The figures of what was measured."""
     return [
         *_parts_of_a_turn(found["turns"], found["crossing"]),
+        *_counts(found["turns"]),
         *_growth(found["lengths"]),
         Figure(
             "turns of one worker process",
@@ -285,6 +337,24 @@ def _parts_of_a_turn(
                 ("game", "the local game"),
             )
         ),
+    ]
+
+
+def _counts(turns: Sequence[Mapping[str, float]]) -> list[Figure]:
+    """What the turns of two model calls and two game calls ask of the database."""
+    usual = [t for t in turns if t["model times"] == 2 and t.get("game times") == 2]
+    targets = {"statements": 45, "transactions": 8}
+    return [
+        Figure(
+            f"{what} of a turn (median)",
+            statistics.median(turn[what] for turn in usual or turns),
+            "",
+            baseline=target,
+            baseline_is="the most that are wanted",
+            target=target,
+            note=f"{len(usual)} turns of 2 model calls and 2 game calls",
+        )
+        for what, target in targets.items()
     ]
 
 

@@ -6,10 +6,13 @@ import asyncio
 import json
 from itertools import pairwise
 
+import pytest
+
 from agents import actions, events
 from agents.context_inputs import build_subject
 from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
 from agents.runtime.turn import take_turn
+from bench import turns
 from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.assembly import sent_view as kept_views
 from memory.context.report import count_shared_bytes
@@ -200,3 +203,25 @@ async def test_a_fleet_with_and_without_letters_keeps_one_catalogue(
     assert "zoea_broadcast" in offered
     assert await in_db(known)(eve) == offered
     assert offered - await in_db(known)(ada) == {"zoea_send_message", "zoea_broadcast"}
+
+
+async def test_a_turn_reads_once_and_writes_once(
+    eve: Mysis,
+    provider: FakeProvider,
+    sandbox: SandboxServer,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Counted are the turn's own statements and transactions, with the game's events."""
+    for owner, name, count in turns.COUNTED:
+        monkeypatch.setattr(owner, name, count(getattr(owner, name)))
+    register = call("register", '{"username": "Eve", "empire": "solarian"}')
+    for made in (register, *[call("undock"), call("dock")] * 3):
+        provider.answer(completion(None, tool_calls=[made]))
+        provider.answer(completion("Done."))
+        row = await refreshed(eve)
+        with turns.measured_parts() as parts:
+            await take_turn(eve.pk, job_id=row.next_job or 0, trigger="nudge")
+        await asyncio.to_thread(sandbox.step)
+    assert (await in_db(Turn.objects.latest)("pk")).iterations == 2
+    assert parts["statements"] <= 45
+    assert parts["transactions"] == 8
