@@ -115,10 +115,6 @@ LOAD_INPUTS_FOR_TURN = f"""{_MYSIS_COLUMNS},
   {_INPUTS.format(prompt="mysis.prompt_id", mysis="mysis.id", model="mysis.model")}
 {_FOR_TURN}
 """
-ACTIVE_ACCOUNT = """
-SELECT account.* FROM agents_account AS account
-JOIN agents_mysis AS mysis ON mysis.account_id = account.id WHERE mysis.id = %s
-"""
 # Also when the stored list of the game's tools was written last.
 TOOL_SESSION = """
 SELECT mysis.messaging, account.id, account.username, account.sealed_session,

@@ -64,12 +64,6 @@ class AccountRefusedError(Exception):
     """An account may not be used; the text says what to do instead."""
 
 
-def load_active_account(mysis_id: int) -> ActiveAccount | None:
-    """The account that a Mysis plays as."""
-    account = next(iter(Account.objects.raw(db.ACTIVE_ACCOUNT, [mysis_id])), None)
-    return _card(account) if account else None
-
-
 def make_card(pk: int, username: str, sealed_session: str) -> ActiveAccount:
     """An account by columns that were read already."""
     return _card(Account(pk=pk, username=username, sealed_session=sealed_session))

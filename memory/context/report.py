@@ -326,16 +326,30 @@ def _explain_losses(ledger: Sequence[LedgerLine]) -> str:
 
 def count_shared_bytes(previous: Messages | None, view: Messages) -> int:
     """How many leading bytes of the view the previous one had too (I25)."""
-    total = 0
-    for before, now in zip(previous or (), view, strict=False):
-        one, other = (
-            _encode(message).encode("utf-8", "surrogatepass")
-            for message in (before, now)
-        )
-        if one != other:
-            return total + _count_common_bytes(one, other)
-        total += len(one)
+    pairs = list(zip(previous or (), view, strict=False))
+    shared = 0
+    while shared < len(pairs) and _is_same(*pairs[shared]):
+        shared += 1
+    # Without the brackets of the list, and the commas between its messages.
+    total = len(_to_bytes(view[:shared])) - 2 - max(0, shared - 1)
+    if shared < len(pairs):
+        total += _count_common_bytes(*map(_to_bytes, pairs[shared]))
     return total
+
+
+def _to_bytes(value: object) -> bytes:
+    return _encode(value).encode("utf-8", "surrogatepass")
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Whether two values have the same bytes as JSON: their keys in the same order too."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(
+            map(_is_same, one.values(), other.values())
+        )
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return type(one) is type(other) and one == other
 
 
 def _count_common_bytes(one: bytes, other: bytes) -> int:

@@ -25,6 +25,8 @@ def found(**changed: Any) -> dict[str, Any]:
         "database times": 10.0,
         "model times": 2.0,
         "game times": 1.0,
+        "statements": 44.0,
+        "transactions": 8.0,
     }
     given = {"turns": [turn] * 9, "crossing": 0.001, "per_second": 20.0, "busy": 0.8}
     given["lengths"] = {"100": [turn] * 5, "1000000": [turn] * 5}
@@ -37,6 +39,12 @@ def test_what_is_beside_model_and_game_is_the_overhead():
     assert beside.baseline == pytest.approx(10)
     assert beside.met
     assert "2 model calls" in beside.note
+
+
+def test_what_a_turn_asks_of_the_database_is_counted():
+    counts = {each.name: each for each in turns.turn_figures(found())[4:6]}
+    assert counts["statements of a turn (median)"].met
+    assert counts["transactions of a turn (median)"].value == 8
 
 
 def test_a_turn_that_called_no_tool_waited_for_no_game():

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 
 from agents import actions, events
 from agents.context_inputs import build_subject
-from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
+from agents.models import (
+    Account,
+    Budget,
+    ModelCall,
+    Mysis,
+    Pin,
+    Prompt,
+    ToolCatalogue,
+    Turn,
+)
 from agents.runtime.turn import take_turn
+from agents.tools.request import INTERRUPTED
 from bench import turns
 from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.assembly import sent_view as kept_views
 from memory.context.report import count_shared_bytes
-from memory.models import GameSnapshot, SentContext
+from memory.models import ContextPolicy, GameSnapshot, Memory, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
+from tests.factories import make_memory
 
 
 async def test_the_pilot_registers_and_plays(ada: Mysis, sandbox: SandboxServer):
@@ -225,3 +237,102 @@ async def test_a_turn_reads_once_and_writes_once(
     assert (await in_db(Turn.objects.latest)("pk")).iterations == 2
     assert parts["statements"] <= 45
     assert parts["transactions"] == 8
+
+
+def edit_prompt(mysis: Mysis) -> None:
+    prompt = Prompt.objects.create(name="Edited")
+    Mysis.objects.filter(pk=mysis.pk).update(prompt=prompt)
+    actions.save_prompt(prompt=prompt, text="Say: news.", by="x")
+
+
+def add_order(mysis: Mysis) -> None:
+    Pin.objects.create(mysis=mysis, text="Say: news.")
+
+
+def change_policy(mysis: Mysis) -> None:
+    policy = ContextPolicy.objects.create(
+        name="news", strategy="window", options={"window": 1}
+    )
+    Mysis.objects.filter(pk=mysis.pk).update(policy=policy)
+
+
+def answer_late(mysis: Mysis) -> None:
+    """As a worker that was taken for dead does."""
+    Memory.objects.filter(mysis=mysis, content=INTERRUPTED).update(
+        content="Say: news.", is_error=False
+    )
+
+
+def learn_state(mysis: Mysis) -> None:
+    GameSnapshot.objects.update(
+        content='{"player": {"username": "Eve", "current_system": "news"}}'
+    )
+
+
+@pytest.mark.parametrize(
+    "change", [edit_prompt, add_order, change_policy, answer_late, learn_state]
+)
+async def test_what_others_change_in_a_turn_counts_from_its_next_call(
+    change: Callable[[Mysis], None],
+    eve: Mysis,
+    provider: FakeProvider,
+    sandbox: SandboxServer,
+):
+    register = call("register", '{"username": "Eve", "empire": "solarian"}')
+    provider.answer(completion(None, tool_calls=[register]))
+    provider.answer(completion(None, tool_calls=[call("get_status")]))
+    provider.answer(completion("Registered."))
+    await fly(eve, "start")
+    await in_db(leave_open)(eve)
+    gate = provider.arrived.__class__()
+    asked = completion(None, tool_calls=[call("get_version")])
+    provider.arrived.clear()
+    provider.answers.append(Reply(body=asked, wait=gate))
+    provider.answer(completion("Seen, and done."))
+    row = await refreshed(eve)
+    turn = asyncio.create_task(
+        take_turn(eve.pk, job_id=row.next_job or 0, trigger="nudge")
+    )
+    assert await asyncio.to_thread(provider.arrived.wait, 20)
+    await in_db(change)(eve)
+    gate.set()
+    await turn
+    before, after = (json.dumps(each["messages"]) for each in provider.requests[-2:])
+    assert "news" not in before
+    kept = await in_db(SentContext.objects.latest)("pk")
+    assert "news" in after or kept.strategy == "window"
+    assert (await in_db(kept_views.render_sent)(kept)).intact
+
+
+def leave_open(mysis: Mysis) -> None:
+    """A call and its result as the end of a lost worker leaves them."""
+    function = {"name": "get_map", "arguments": "{}"}
+    calls = [{"id": "lost", "type": "function", "function": function}]
+    make_memory(mysis, role="assistant", origin="agent", content="", tool_calls=calls)
+    make_memory(
+        mysis,
+        role="tool",
+        origin="tool",
+        content=INTERRUPTED,
+        is_error=True,
+        tool_call_id="lost",
+    )
+
+
+async def test_a_budget_that_is_spent_elsewhere_holds_the_next_call(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    gate = provider.arrived.__class__()
+    asked = completion(None, tool_calls=[call("get_version")])
+    provider.answers.append(Reply(body=asked, wait=gate))
+    row = await refreshed(eve)
+    turn = asyncio.create_task(
+        take_turn(eve.pk, job_id=row.next_job or 0, trigger="start")
+    )
+    assert await asyncio.to_thread(provider.arrived.wait, 20)
+    spent = Budget(name="All", scope="fleet", tokens=1)
+    await in_db(actions.save_budget)(budget=spent)
+    gate.set()
+    await turn
+    assert "All" in (await refreshed(eve)).hold
+    assert len(provider.requests) == 1
