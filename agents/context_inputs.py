@@ -9,7 +9,7 @@ is derived from its text is kept in the process, by that text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -40,6 +40,8 @@ KEPT = 8
 Described = dict[str, Any]
 # The tools that were compared last with the stored list, and when that was stored.
 _compared: tuple[datetime, list[ToolSpec]] | None = None
+# The text of the stored list that was read last, and when it was stored.
+_read_catalogue: tuple[datetime | None, str] = (None, NOTHING)
 RESERVE = Budget().reserve
 RESERVE_SHARE = 4
 LONGEST_BROADCAST = 1_000
@@ -64,15 +66,37 @@ class ContextInputs:
     summary: HistorySummary | None
 
     @classmethod
-    def from_columns(cls, columns: Sequence[Any]) -> ContextInputs:
-        """From the columns of a statement that has `db.INPUT_COLUMNS`."""
-        prompt, template, broadcast, pins, catalogue, learnt, tried, summary = columns
+    def read_with(cls, ask: Callable[[dict[str, Any]], Sequence[Any]]) -> ContextInputs:
+        """From what ``ask`` gives for the parameters that are the same for all Myses.
+
+        It runs a statement with `db.INPUT_COLUMNS`. The tools are read again only where
+        they were stored anew.
+        """
+        global _read_catalogue
+        known_at, text = _read_catalogue
+        same = {"template": SUMMARY_PROMPT_NAME, "url": settings.SPACEMOLT_MCP_URL}
+        (
+            prompt,
+            template,
+            broadcast,
+            pins,
+            stored_at,
+            catalogue,
+            *learnt_and_summaries,
+        ) = ask(same | {"known_at": known_at})
+        if stored_at is None:
+            catalogue = NOTHING
+        elif catalogue is None:
+            catalogue = text
+        else:
+            _read_catalogue = stored_at, catalogue
+        learnt, tried, summary = learnt_and_summaries
         return cls(
             prompt,
             template or "",
             broadcast,
             tuple(pins),
-            catalogue or NOTHING,
+            catalogue,
             parse_factor(learnt),
             tuple(HistorySummary(**row) for row in json.loads(tried or "[]")),
             HistorySummary(**json.loads(summary)) if summary else None,
@@ -163,14 +187,9 @@ def check_policy(strategy: str, options: Mapping[str, object]) -> None:
 def read_inputs(mysis: Mysis) -> ContextInputs:
     """Read the inputs of one Mysis, in one query."""
     own = {"prompt": mysis.prompt_id, "mysis": mysis.pk, "model": mysis.model}
-    return ContextInputs.from_columns(
-        db.fetch_row(db.CONTEXT_INPUTS, own | name_inputs())
+    return ContextInputs.read_with(
+        lambda same: db.fetch_row(db.CONTEXT_INPUTS, own | same)
     )
-
-
-def name_inputs() -> dict[str, str]:
-    """The parameters of `db.INPUT_COLUMNS` that are the same for all Myses."""
-    return {"template": SUMMARY_PROMPT_NAME, "url": settings.SPACEMOLT_MCP_URL}
 
 
 def fill_prompt(

@@ -93,7 +93,9 @@ _INPUTS = """
   (SELECT text FROM agents_broadcast WHERE NOT from_mysis
    ORDER BY id DESC LIMIT 1) AS broadcast,
   ARRAY(SELECT text FROM agents_pin WHERE mysis_id = {mysis} ORDER BY id) AS pin_texts,
-  (SELECT tools::text FROM agents_toolcatalogue WHERE url = %(url)s) AS catalogue,
+  (SELECT updated_at FROM agents_toolcatalogue WHERE url = %(url)s) AS catalogue_at,
+  (SELECT tools::text FROM agents_toolcatalogue WHERE url = %(url)s
+     AND updated_at IS DISTINCT FROM %(known_at)s::timestamptz) AS catalogue,
   (SELECT ARRAY[used, error, factor, samples]
    FROM memory_tokencalibration WHERE model = {model}) AS calibration,
   (SELECT jsonb_agg(to_jsonb(tried)) FROM (
@@ -105,7 +107,7 @@ _INPUTS = """
    ORDER BY through_id DESC LIMIT 1) AS summary
 """
 INPUT_COLUMNS = (
-    *("prompt_text", "template", "broadcast", "pin_texts", "catalogue"),
+    *("prompt_text", "template", "broadcast", "pin_texts", "catalogue_at", "catalogue"),
     *("calibration", "tried", "summary"),
 )
 CONTEXT_INPUTS = "SELECT" + _INPUTS.format(
@@ -128,6 +130,11 @@ WHERE mysis.id = %s
 PROVIDERS_NAMED = "SELECT * FROM agents_provider WHERE name = ANY(%s)"
 TOOL_CATALOGUE = """
 SELECT tools::text, updated_at FROM agents_toolcatalogue WHERE url = %s
+"""
+TURNS_GOING_ON = """
+SELECT turn.id FROM agents_turn AS turn JOIN agents_mysis AS mysis
+  ON mysis.id = turn.mysis_id AND mysis.epoch = turn.epoch
+WHERE turn.id = ANY(%s::bigint[]) AND turn.outcome IS NULL AND mysis.state = 'running'
 """
 OPEN_TURNS = "SELECT * FROM agents_turn WHERE mysis_id = %s AND outcome IS NULL"
 OPEN_CALLS = "SELECT * FROM memory_memory WHERE mysis_id = %s AND pending ORDER BY id"

@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from django.db import Error
-from django.db.models import F
 
+from agents import db
 from agents.db import run_in_db
-from agents.models import Mysis, Turn
 from agents.runtime.turn_rows import TurnHandle
+from memory.models import fetch_rows
 
 INTERVAL = 0.4
 logger = logging.getLogger(__name__)
@@ -84,13 +84,7 @@ class TurnCanceller:
 
 def _alive(ids: list[int]) -> set[int]:
     """Those of these turns that may go on, as `turn_rows.load_for_turn` has it."""
-    going_on = Turn.objects.filter(
-        pk__in=ids,
-        outcome__isnull=True,
-        epoch=F("mysis__epoch"),
-        mysis__state=Mysis.State.RUNNING,
-    )
-    return set(going_on.values_list("pk", flat=True))
+    return {pk for (pk,) in fetch_rows(db.TURNS_GOING_ON, [ids], prepare=True)}
 
 
 canceller = TurnCanceller()

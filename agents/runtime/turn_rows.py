@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from agents import budgets, db, events, scheduling
 from agents.actions.base import append_memory_events, append_state_event
-from agents.context_inputs import ContextInputs, name_inputs
+from agents.context_inputs import ContextInputs
 from agents.events import Kind
 from agents.llm.endpoints import list_provider_candidates
 from agents.models import Account, Budget, Mysis, Provider, Turn
@@ -141,9 +141,14 @@ def load_inputs(handle: TurnHandle) -> tuple[Mysis, ContextInputs]:
 
     Raises TurnSuperseded.
     """
-    mysis = _for_turn(db.LOAD_INPUTS_FOR_TURN, handle, name_inputs())
-    columns = [vars(mysis)[name] for name in db.INPUT_COLUMNS]
-    return mysis, ContextInputs.from_columns(columns)
+    found: list[Mysis] = []
+
+    def ask(same: dict[str, Any]) -> list[Any]:
+        found.append(_for_turn(db.LOAD_INPUTS_FOR_TURN, handle, same))
+        return [vars(found[0])[name] for name in db.INPUT_COLUMNS]
+
+    inputs = ContextInputs.read_with(ask)
+    return found[0], inputs
 
 
 def _for_turn(

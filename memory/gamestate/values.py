@@ -165,10 +165,11 @@ def _children(value: object, key: str) -> list[object]:
 
 def paths_overlap(one: str, other: str) -> bool:
     """Whether two paths share a value: one leads to or into the other."""
-    return all(
-        "*" in pair or pair[0] == pair[1]
-        for pair in zip(one.split("."), other.split("."), strict=False)
-    )
+    # A loop: views of the state ask this ten thousand times.
+    for mine, theirs in zip(one.split("."), other.split("."), strict=False):
+        if mine != theirs and mine != "*" and theirs != "*":
+            return False
+    return True
 
 
 # --- Words
