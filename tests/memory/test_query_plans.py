@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from agents import events
-from agents.db import OPEN_CALLS
+from agents.db import FIND_AT_END, FIND_BEFORE_TURN, OPEN_CALLS, fetch_row
 from agents.models import Event, Turn
 from memory.assembly import load
 from memory.context.types import Budget
@@ -89,6 +89,21 @@ QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
     "the calls left open": (
         lambda pk: list(Memory.objects.raw(OPEN_CALLS, [pk])),
         "memory_pending",
+    ),
+    "what a turn begins with": (
+        lambda pk: fetch_row(
+            FIND_BEFORE_TURN,
+            {"mysis": pk, "providers": [], "group": "", "policy": None},
+        ),
+        "memory_pending",
+    ),
+    "what a turn ends with": (
+        lambda pk: fetch_row(FIND_AT_END, {"mysis": pk, "turn": 1, "seen": 1}),
+        "memory_intent",
+    ),
+    "what is new since a call": (
+        lambda pk: load._read(load._SINCE, [pk, 19_000, [1, 2]]),
+        "memory_tail",
     ),
     "a view's rows": (
         lambda pk: load.load_tail(load.TailRequest(pk, "window", None, Budget())),
