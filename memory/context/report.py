@@ -343,9 +343,12 @@ def _to_bytes(value: object) -> bytes:
 
 def _is_same(one: object, other: object) -> bool:
     """Whether two values have the same bytes as JSON: their keys in the same order too."""
+    if one is other:
+        return True
     if isinstance(one, dict) and isinstance(other, dict):
+        pairs = zip(one.values(), other.values(), strict=False)
         return list(one) == list(other) and all(
-            map(_is_same, one.values(), other.values())
+            a is b or _is_same(a, b) for a, b in pairs
         )
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_is_same, one, other))
