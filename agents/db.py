@@ -298,7 +298,6 @@ async def run_in_db(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     so that what follows finds what it wrote.
     """
     step = partial(work, *args, **kwargs)
-    step = partial(work, *args, **kwargs)
     return await wait_for_step(_threads.submit(copy_context().run, _run_step, step))
 
 
