@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import partial
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any, ParamSpec, TypeVar
 
 from django.db import connection
@@ -26,6 +26,9 @@ T = TypeVar("T")
 # Enough for the steps of all turns of a process: each takes milliseconds.
 MOST_THREADS = 8
 _threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="database")
+# Set in a worker, where nobody else wants the connections of these threads. In a web
+# process the pages share a pool with them.
+keeps_connections = Event()
 
 _MYSIS_COLUMNS = """
 SELECT mysis.*, account.username AS account_name, policy.name AS policy_name,
@@ -291,7 +294,7 @@ RETURNING id
 
 
 async def run_in_db(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run database work in one of a few threads; each keeps its connection.
+    """Run database work in one of a few threads; those of a worker keep connections.
 
     A thread for each turn, or a connection taken anew for each step, costs more than
     most of the work. Whoever is cancelled waits for the end of a step that has begun,
@@ -316,7 +319,8 @@ def _run_step(work: Callable[[], T]) -> T:
     try:
         return work()
     finally:
-        if connection.errors_occurred or not connection.get_autocommit():
+        broken = connection.errors_occurred or not connection.get_autocommit()
+        if broken or not keeps_connections.is_set():
             # To the pool, which throws away what is broken.
             connection.close()
 

@@ -88,6 +88,7 @@ def measure(step: Step) -> list[Figure]:
 
 def time_waits() -> None:
     """Let every turn add up what it waits for model, game and database."""
+    db.keeps_connections.set()
     names = vars(answers)
     names["complete"] = _timed("model", names["complete"])
     GameSession.call = _timed("game", GameSession.call)  # type: ignore[method-assign]

@@ -328,8 +328,9 @@ def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
             or _is_searched_for_failures(kind, group)
         )
     )
-    found = first.union(*others, all=True).order_by("-xid", "-id")
-    return make_event_lines(found[:limit])
+    if others:
+        first = first.union(*others, all=True).order_by("-xid", "-id")[:limit]
+    return make_event_lines(first)
 
 
 def _is_searched_for_failures(kind: str, group: str) -> bool:

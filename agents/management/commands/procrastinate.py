@@ -20,6 +20,7 @@ from procrastinate.contrib.django.management.commands import procrastinate
 from procrastinate.contrib.django.utils import connector_params
 from procrastinate.exceptions import ConnectorException
 
+from agents import db
 from agents.runtime.recovery import WorkerJobManager
 
 logger = logging.getLogger(__name__)
@@ -97,6 +98,7 @@ class Command(procrastinate.Command):
     requires_system_checks = ["zoea"]
 
     def handle(self, *args: Any, **options: Any) -> None:
+        db.keeps_connections.set()
         # Of its four connections one is kept while nothing is to be done.
         connector = PunctualConnector(
             kwargs=connector_params(), min_size=1, max_size=4, max_idle=30
