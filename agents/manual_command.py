@@ -16,7 +16,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from asgiref.sync import ThreadSensitiveContext
 from django.db import transaction
 from django.utils import timezone
 
@@ -57,15 +56,12 @@ def run_command(
 
 
 async def _run(mysis: Mysis, tool: str, given: str, by: str) -> int:
-    async with ThreadSensitiveContext():
-        try:
-            return await _call(mysis, tool, given, by)
-        except GameUnreachableError as error:
-            raise ActionError(
-                error.detail, code="game_unreachable", status=503
-            ) from error
-        finally:
-            await sessions.close_sessions()
+    try:
+        return await _call(mysis, tool, given, by)
+    except GameUnreachableError as error:
+        raise ActionError(error.detail, code="game_unreachable", status=503) from error
+    finally:
+        await sessions.close_sessions()
 
 
 async def _call(mysis: Mysis, tool: str, given: str, by: str) -> int:

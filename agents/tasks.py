@@ -1,12 +1,7 @@
-"""What the queue runs; the work is in ``agents.runtime``.
-
-Each job has a thread of its own for the database: in the one that all would share,
-the turns of a worker would wait for each other and for its maintenance.
-"""
+"""What the queue runs; the work is in ``agents.runtime``."""
 
 from __future__ import annotations
 
-from asgiref.sync import ThreadSensitiveContext
 from procrastinate import JobContext
 from procrastinate.contrib.django import app
 
@@ -25,10 +20,9 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
     if job_id is None:
         return
     with running_jobs.track_job(job_id, context.job.worker_id):
-        async with ThreadSensitiveContext():
-            await run_in_db(announce_aged, mysis_id)
-            if await admit_turn(mysis_id, job_id=job_id, trigger=trigger):
-                await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
+        await run_in_db(announce_aged, mysis_id)
+        if await admit_turn(mysis_id, job_id=job_id, trigger=trigger):
+            await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
 
 
 @app.periodic(cron="* * * * * */15")
@@ -43,5 +37,4 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
 async def reconcile(timestamp: int) -> None:
     """Take up lost turns and Myses, and start this worker's own passes."""
     recovery.maintenance.ensure_running()
-    async with ThreadSensitiveContext():
-        await recovery.reconcile()
+    await recovery.reconcile()
