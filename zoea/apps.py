@@ -7,8 +7,10 @@ from typing import Any
 
 import django_stubs_ext
 from django.apps import AppConfig
-from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.contrib import admin
+from django.core.checks import CheckMessage, Tags, register
+
+from zoea.commandline import check_secret_key
 
 # Lets ModelAdmin[Row] and other typed generics be subscripted at run time. Here, before
 # the first of them is loaded: settings are also read by those who load none.
@@ -31,15 +33,11 @@ class ZoeaConfig(AppConfig):
         gc.set_threshold(*GC_THRESHOLDS)
 
 
-@register("zoea")
-def check_secret_key(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """The key that encrypts secrets must outlive the process."""
-    if settings.ZOEA_KEYS_KEPT:
-        return []
-    return [
-        Error(
-            f"The secret key could not be stored in {settings.ZOEA_DATA}.",
-            hint="Make the data folder writable, or set ZOEA_SECRET_KEY.",
-            id="zoea.E001",
-        )
-    ]
+register(check_secret_key, "zoea")
+
+
+@register(Tags.admin)
+def check_admin_pages(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Check the admin's pages, which Django may check before the routes load them."""
+    admin.autodiscover()
+    return admin.site.check(app_configs)

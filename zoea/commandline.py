@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import psycopg
 from django.conf import settings
+from django.core.checks import Error
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, execute_from_command_line
 from django.core.management.base import CommandParser
@@ -152,9 +153,24 @@ def _check_outside_server() -> None:
         )
 
 
-def is_outdated(server: EmbeddedPostgres | None) -> bool:
-    """Whether the database is of an older version, or that is not sure; not if empty.
+def check_secret_key(app_configs: Any = None, **kwargs: Any) -> list[Error]:
+    """The key that encrypts secrets must outlive the process."""
+    if settings.ZOEA_KEYS_KEPT:
+        return []
+    return [
+        Error(
+            f"The secret key could not be stored in {settings.ZOEA_DATA}.",
+            hint="Make the data folder writable, or set ZOEA_SECRET_KEY.",
+            id="zoea.E001",
+        )
+    ]
 
+
+def can_serve_before_migration(server: EmbeddedPostgres | None) -> bool:
+    """Whether the web server may start while the database is brought up to date.
+
+    Where no migration is missing, and on an empty database: nobody has a link to that
+    yet. Where that cannot be told it has to wait, as on a database of an older version.
     Told without the apps, which take a second to load, and of an embedded ``server``
     without Django's way to it: every migration in their packages is looked for.
     """
@@ -164,10 +180,10 @@ def is_outdated(server: EmbeddedPostgres | None) -> bool:
             rows = database.execute("SELECT app, name FROM django_migrations")
             applied = set(rows.fetchall())
     except psycopg.errors.UndefinedTable:
-        return False
-    except psycopg.Error:
         return True
-    return not all(
+    except psycopg.Error:
+        return False
+    return all(
         any((word, path.stem) in applied for word in words)
         for words, folder in _migration_folders()
         for path in folder.glob("[!_]*.py")

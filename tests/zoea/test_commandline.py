@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -62,11 +63,42 @@ def test_it_is_known_without_the_apps_whether_all_is_migrated(
     there = Counter(path.stem for _, f in folders for path in f.glob("[!_]*.py"))
     loader = MigrationLoader(connection, ignore_no_migrations=True)
     assert there == Counter(name for _, name in loader.disk_migrations)
-    assert not commandline.is_outdated(None)
+    assert commandline.can_serve_before_migration(None)
     (tmp_path / "0001_initial.py").touch()
     # Of another app the name is known, of this one it is not.
     unknown = (["some", "new"], tmp_path)
     monkeypatch.setattr(
         commandline, "_migration_folders", lambda: iter([*folders, unknown])
     )
-    assert commandline.is_outdated(None)
+    assert not commandline.can_serve_before_migration(None)
+
+
+def test_the_admin_is_checked_though_no_route_has_loaded_it(tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "__init__.py").touch()
+    (tmp_path / "broken" / "admin.py").write_text(
+        "from django.contrib import admin\n"
+        "from django.contrib.contenttypes.models import ContentType\n"
+        "@admin.register(ContentType)\n"
+        "class Broken(admin.ModelAdmin):\n"
+        "    list_display = ['nothing_of_the_kind']\n"
+    )
+    (tmp_path / "with_broken.py").write_text(
+        "from zoea.settings import *\nINSTALLED_APPS += ['broken']\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "manage.py", "check", "--tag=admin"],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "with_broken",
+            "PYTHONPATH": str(tmp_path),
+            "ZOEA_DATA": str(tmp_path / "data"),
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert found.returncode == 1, found.stderr
+    assert "admin.E108" in found.stderr

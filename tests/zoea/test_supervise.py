@@ -7,6 +7,7 @@ import errno
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -23,6 +24,7 @@ from zoea.supervise.children import BackOff, GaveUpError, keep_running, run_unti
 from zoea.supervise.programs import (
     PortError,
     Program,
+    ProgramError,
     choose_port,
     listen,
     wait_for_answer,
@@ -224,6 +226,39 @@ def test_a_log_stays_within_bounds(
     assert program.log.read_text() == ""
     assert (tmp_path / "chatty.log.1").read_text() == "one\nand two\n\n"
     assert program.last_line(since=9) == ""
+
+
+def test_how_one_failed_is_told_without_the_words_of_an_earlier_run(
+    tmp_path: Path,
+) -> None:
+    program = Program("prepare", ("/bin/sh", "-c", "kill -9 $$"), tmp_path / "log")
+    program.log.write_text("words of old\n")
+    with pytest.raises(ProgramError, match="ended with signal 9, saying nothing"):
+        program.run()
+    program = Program("prepare", ("/bin/sh", "-c", "echo no >&2; exit 3"), program.log)
+    with pytest.raises(ProgramError, match="ended with exit status 3, saying: no"):
+        program.run()
+
+
+def test_one_that_does_not_end_when_asked_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids: list[int] = []
+
+    def be_interrupted(process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "deaf\n"
+        pids.append(process.pid)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", be_interrupted)
+    # Blocking on what it never gets, it starts no other program that would live on.
+    deaf = "trap '' TERM; echo deaf; mkfifo fifo; while :; do read word < fifo; done"
+    deaf = f"cd {tmp_path}; {deaf}"
+    program = Program("prepare", ("/bin/sh", "-c", deaf), tmp_path / "log")
+    with pytest.raises(KeyboardInterrupt):
+        program.run(patience=0.05)
+    assert _is_gone(pids[0])
 
 
 def test_one_claim_at_a_time(tmp_path: Path) -> None:

@@ -205,6 +205,18 @@ def test_a_data_folder_that_cannot_be_used_is_refused(
     assert "set ZOEA_DATA to another folder" in refused.refused()
 
 
+@pytest.mark.parametrize("readable", [True, False])
+def test_a_key_that_cannot_be_kept_is_refused_before_anything_starts(
+    up: Callable[..., Up], tmp_path: Path, readable: bool
+) -> None:
+    key = tmp_path / "data" / "secret.key"
+    key.parent.mkdir()
+    key.touch() if readable else key.symlink_to(key.parent)
+    refused = up("--port=0", ZOEA_SECRET_KEY="")
+    assert "The secret key could not be stored" in refused.refused()
+    assert not data_directory(refused.data).exists()
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -14,6 +14,7 @@ from zoea.supervise.programs import (
     HOST,
     Console,
     Program,
+    describe_end,
     stop_process,
     wait_for_answer,
 )
@@ -150,7 +151,7 @@ async def keep_running(
             await stop_process(process, patience)
         lived = time.monotonic() - begun
         deaths = deaths + 1 if lived < back_off.quick else 0
-        how = _describe_end(status, program.last_line(place))
+        how = describe_end(status, program.last_line(place))
         if deaths >= back_off.attempts:
             raise GaveUpError(
                 f"The {program.name} process ended {deaths} times in a row soon after its "
@@ -195,11 +196,6 @@ async def shorten_logs(programs: Iterable[Program], every: float = 60.0) -> NoRe
         for program in programs:
             with suppress(OSError):
                 program.shorten_log()
-
-
-def _describe_end(status: int, line: str) -> str:
-    how = f"signal {-status}" if status < 0 else f"exit status {status}"
-    return f"{how}, saying: {line}" if line else f"{how}, saying nothing"
 
 
 async def _limit_wait(

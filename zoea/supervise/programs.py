@@ -30,7 +30,7 @@ HOST = "127.0.0.1"
 
 
 class ProgramError(Exception):
-    """A program failed that was to run to its end; its last line."""
+    """A program failed that was to run to its end: how it ended, and its last line."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,11 @@ class Program:
                 start_new_session=True,
             )
 
-    def run(self) -> list[str]:
+    def run(self, patience: float = 3.5) -> list[str]:
         """Run it to its end; the lines that it wrote to its standard output.
 
-        Raises ProgramError for any exit status but 0. An exception meanwhile ends it.
+        Raises ProgramError for any exit status but 0. An exception meanwhile ends it,
+        by force after ``patience`` seconds.
         """
         with (
             self._open_log() as log,
@@ -76,13 +77,18 @@ class Program:
                 text=True,
             ) as process,
         ):
+            place = self.log_size()
             try:
                 output, _ = process.communicate()
             except BaseException:
                 process.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(patience)
+                process.kill()
                 raise
         if process.returncode:
-            raise ProgramError(self.last_line() or f"{self.name} wrote nothing")
+            how = describe_end(process.returncode, self.last_line(place))
+            raise ProgramError(f"The {self.name} process ended with {how}")
         return output.splitlines()
 
     @property
@@ -171,7 +177,7 @@ def sandbox_program(layout: Layout, port: int) -> Program:
 def worker_program(layout: Layout, number: int = 1) -> Program:
     """A worker that runs turns."""
     name = "worker" if number == 1 else f"worker-{number}"
-    # Its parent has been checked, in the same environment.
+    # All that it would check is the secret key, as `up` did before anything started.
     return layout.manage(name, "procrastinate", "--skip-checks", "worker")
 
 
@@ -192,6 +198,12 @@ def web_program(layout: Layout, listening: int) -> Program:
         "zoea.asgi:application",
         sockets=(listening,),
     )
+
+
+def describe_end(status: int, line: str) -> str:
+    """How a process ended, and the last line that it wrote."""
+    how = f"signal {-status}" if status < 0 else f"exit status {status}"
+    return f"{how}, saying: {line}" if line else f"{how}, saying nothing"
 
 
 async def stop_process(process: asyncio.subprocess.Process, patience: float) -> None:

@@ -1,9 +1,11 @@
 """One run of everything, as ``manage.py up`` does it.
 
 The order: claim the data folder and the port (nothing has started when these fail),
-the database, the game and, where no migration is missing, the web server; what brings
-the database up to date, while these come up; then the other programs. On the way down the
-workers end before the game that they play, and the database last, all within ten seconds.
+the database, the game and the web server, unless this one would meet the tables of an
+older version; what brings the database up to date, while these come up (an empty one has
+no tables until then, but nobody has a link to it either); then the other programs. On the
+way down the workers end before the game that they play, and the database last, all within
+ten seconds.
 """
 
 from __future__ import annotations
@@ -21,8 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
-from zoea.commandline import DatabaseError, is_outdated, open_database
+from zoea.commandline import (
+    DatabaseError,
+    can_serve_before_migration,
+    check_secret_key,
+    open_database,
+)
 from zoea.postgres import EmbeddedPostgres
 from zoea.postgres.process import from_os_error
 from zoea.supervise import programs
@@ -68,14 +76,15 @@ class UpOptions:
 def run_everything(wishes: UpOptions) -> None:
     """Run everything until a signal ends it.
 
-    Raises AlreadyRunningError, PortError and DatabaseError before it prints a link (what
-    had started then has ended), GaveUpError when a program keeps dying, Interrupted for
-    a signal before all of them ran.
+    Raises AlreadyRunningError, ImproperlyConfigured, PortError and DatabaseError before
+    it prints a link (what had started then has ended), GaveUpError when a program keeps
+    dying, Interrupted for a signal before all of them ran.
     """
     signals, console = Signals(), Console()
     with ExitStack() as stack:
         held = claim_folder(settings.ZOEA_DATA)
         stack.callback(held.release)
+        _require_kept_key()
         patience = UNCLEAN_PATIENCE if held.unclean else 0.0
         listening = stack.enter_context(listen(wishes.port, patience))
         web_port = listening.getsockname()[1]
@@ -90,7 +99,7 @@ def run_everything(wishes: UpOptions) -> None:
         undo = stack.enter_context(ExitStack())
         game = None
         web = programs.web_program(layout, listening.fileno())
-        first = [] if is_outdated(server) else [web]
+        first = [web] if can_serve_before_migration(server) else []
         if game_port is not None:
             game = programs.sandbox_program(layout, game_port)
             first.append(game)
@@ -117,6 +126,12 @@ def run_everything(wishes: UpOptions) -> None:
     console.say("Stopped.")
 
 
+def _require_kept_key() -> None:
+    """Refuse a key of this process alone: each child would make another one."""
+    for error in check_secret_key():
+        raise ImproperlyConfigured(f"{error.msg} {error.hint}")
+
+
 def _start(
     program: programs.Program, runner: asyncio.Runner, undo: ExitStack
 ) -> asyncio.subprocess.Process:
@@ -131,7 +146,9 @@ def _prepare(layout: Layout, myses: int, console: Console, *, own_game: bool) ->
     try:
         *said, link = programs.prepare_program(layout, *options).run()
     except ProgramError as error:
-        raise DatabaseError(str(error).removeprefix("manage.py: ")) from error
+        raise DatabaseError(
+            str(error).replace("saying: manage.py: ", "saying: ")
+        ) from error
     for line in said:
         console.say(line)
     return link

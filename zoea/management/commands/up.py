@@ -76,7 +76,7 @@ class Command(BaseCommand):
             print_refusal(str(error))
             sys.exit(1)
         except Interrupted:
-            # Nothing had started yet.
+            # What had started has ended; a second signal changed nothing.
             return
 
 
