@@ -25,14 +25,15 @@ test: $(if $(ARGS),$(DEV),lint) $(AXE) ## lint, then all tests; with ARGS="tests
 	@$(PYTHON) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # Mypy keeps one core busy, and compiling the tests another.
-lint: $(DEV) ## style, templates, types, layers, migrations and deployment checks
+lint: $(DEV) ## style, templates, types, layers, migrations, deployment checks; loads the tests
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .
 	@$(VENV)/bin/djangofmt --check templates
 	@$(VENV)/bin/djangofmt check templates
 	@$(PYTHON) -m pytest --collect-only -qq >$(VENV)/collected || \
 		{ cat $(VENV)/collected; exit 1; } & collecting=$$!; \
-	$(PYTHON) -m mypy --strict $(CHECKED) && wait $$collecting
+	$(PYTHON) -m mypy --strict $(CHECKED); status=$$?; \
+	wait $$collecting && exit $$status
 	@PYTHONPATH=. $(VENV)/bin/lint-imports
 	@ZOEA_DATA=$$(mktemp -d) && export ZOEA_DATA && trap 'rm -rf "$$ZOEA_DATA"' EXIT && \
 	$(PYTHON) manage.py makemigrations --check --dry-run && \
