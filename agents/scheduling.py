@@ -11,12 +11,17 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.conf import settings
-from procrastinate.contrib.django import app
+from procrastinate.contrib.django.django_connector import DjangoConnector
 from procrastinate.jobs import JobDeferrer
+from procrastinate.manager import JobManager
 from procrastinate.tasks import configure_task
 
 from agents.db import fetch_row
 from agents.models import Mysis
+
+# In the caller's transaction, with its connection. That of the app has others in a
+# worker, which belong to the worker's event loop, and no step runs in it.
+_jobs = JobManager(DjangoConnector())
 
 TURN_TASK = "agents.tasks.take_turn"
 TURN_QUEUE = "turns"
@@ -50,7 +55,7 @@ def schedule_all(myses: Sequence[Mysis], *, trigger: str) -> None:
     """Queue the next turns of locked rows at once; the rows in memory keep what they had."""
     if not myses:
         return
-    jobs = app.job_manager.batch_defer_jobs(
+    jobs = _jobs.batch_defer_jobs(
         [
             _deferrer(mysis).make_new_job(mysis_id=mysis.pk, trigger=trigger)
             for mysis in myses
@@ -67,7 +72,7 @@ def _deferrer(mysis: Mysis, at: datetime | None = None) -> JobDeferrer:
     # By its name: the app's own function would import what the task runs.
     return configure_task(
         name=TURN_TASK,
-        job_manager=app.job_manager,
+        job_manager=_jobs,
         queue=queue,
         lock=f"mysis-{mysis.pk}",
         schedule_at=at,
@@ -84,4 +89,4 @@ def unschedule(mysis: Mysis) -> None:
 
 def _cancel_job(mysis: Mysis) -> None:
     if mysis.next_job is not None:
-        app.job_manager.cancel_job_by_id(mysis.next_job, delete_job=True)
+        _jobs.cancel_job_by_id(mysis.next_job, delete_job=True)

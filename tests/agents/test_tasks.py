@@ -8,15 +8,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
-from procrastinate import JobContext
+from procrastinate import JobContext, PsycopgConnector
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
 from procrastinate.contrib.django.utils import connector_params
@@ -27,7 +28,8 @@ from procrastinate.worker import Worker
 from agents import tasks
 from agents.management.commands import procrastinate as command
 from agents.management.commands.procrastinate import REST, PunctualConnector
-from agents.scheduling import TURN_TASK
+from agents.scheduling import TURN_TASK, schedule
+from tests.factories import make_mysis
 
 FAR = 20.0
 ROOT = Path(__file__).resolve().parents[2]
@@ -158,3 +160,13 @@ async def test_a_turn_waits_for_nobody_elses_database_work(transactional_db: Any
     finally:
         busy.set()
         await blocked
+
+
+def test_a_worker_queues_a_turn_in_the_transaction_of_its_step(transactional_db: Any):
+    """Not by the connections of the queue, which belong to the event loop."""
+    mysis = make_mysis(name="Ada")
+    worker = PsycopgConnector(kwargs=connector_params())
+    with app.replace_connector(worker), suppress(RuntimeError), transaction.atomic():
+        schedule(mysis, trigger="nudge")
+        raise RuntimeError("taken back")
+    assert not ProcrastinateJob.objects.exists()
