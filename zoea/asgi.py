@@ -14,6 +14,7 @@ from typing import Any
 import django
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.core.handlers.asgi import ASGIHandler
+from django.db import connections
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
 django.setup(set_prefix=False)
@@ -29,6 +30,9 @@ from zoea import daphne, mcp, websockets  # noqa: E402
 
 daphne.install_flow()
 daphne.install_upload_limit()
+
+# Threads that wait for a request: as many as use the database at once (ZOEA_DB_POOL).
+KEPT_THREADS = 20
 
 
 class Pages(ASGIHandler):
@@ -48,10 +52,18 @@ class Pages(ASGIHandler):
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
         thread = self._idle.pop() if self._idle else ThreadPoolExecutor(max_workers=1)
-        async with ThreadSensitiveContext(executor=thread):
-            await self.handle(scope, receive, send)
-        # Only here: one that was cut off may still work.
-        self._idle.append(thread)
+        kept = False
+        try:
+            async with ThreadSensitiveContext(executor=thread):
+                await self.handle(scope, receive, send)
+            kept = len(self._idle) < KEPT_THREADS
+        finally:
+            if kept:
+                self._idle.append(thread)
+            else:
+                # Of a request that was cut off it may still work: it ends after that.
+                thread.submit(connections.close_all)
+                thread.shutdown(wait=False)
 
     async def get_response_async(self, request: Any) -> Any:
         """The response of a request, made in its thread."""
