@@ -105,29 +105,16 @@ def is_news(kind: str, data: Data) -> bool:
 def make_news_lines(items: Iterable[Item]) -> list[FeedLine]:
     """Items of the hub that are news as lines, newest first.
 
-    The hub tells all viewers of the same items, so their names are looked up once.
+    The hub tells all viewers of the same items, so the lines are made once.
     """
     kept = [item for item in items if is_news(item["kind"], item["data"])]
-    owned = [("named", item["mysis"] or 0, item["id"]) for item in kept]
-    named = shared.get_many(owned, _load_named)
-    return _join_items(kept, {key[1]: mysis for key, mysis in named.items() if mysis})
-
-
-Named = tuple[str, int, int]
-
-
-def _load_named(keys: Sequence[Named]) -> dict[Named, Mysis | None]:
-    known = load_names(number for _, number, _ in keys)
-    return {key: known.get(key[1]) for key in keys}
+    key = ("news", *(item["id"] for item in kept))
+    return list(shared.get(key, lambda: make_item_lines(kept))) if kept else []
 
 
 def make_item_lines(kept: Sequence[Item]) -> list[FeedLine]:
     """Items as lines, newest first; they come in stream order."""
     known = load_names(item["mysis"] for item in kept if item["mysis"] is not None)
-    return _join_items(kept, known)
-
-
-def _join_items(kept: Sequence[Item], known: Mapping[int, Mysis]) -> list[FeedLine]:
     return _join_effects(
         make_feed_line(
             item["id"],

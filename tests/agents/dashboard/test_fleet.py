@@ -17,7 +17,7 @@ from agents.dashboard import charts, conversation, feed, fleet
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.pages import FleetPage, MysisPage
-from agents.dashboard.shared_results import SharedResults
+from agents.dashboard.shared_results import SharedResults, shared
 from agents.events import Item, Kind
 from bench.pages.scenes import TICK, add_account, add_conversation, add_turns
 from memory.models import GameSnapshot, Memory
@@ -285,6 +285,23 @@ def test_the_feed_leaves_out_looking_but_never_a_failure(db: None):
     assert [line.text for line in feed.load_newest_feed()] == [
         line.text for line in told
     ]
+
+
+def test_viewers_of_the_same_news_have_their_lines_from_one_statement(
+    db: None, django_assert_num_queries: Any
+):
+    ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
+    called = {"tool": "mine", "ok": True, "arguments": {}}
+    items = [item(n, Kind.TOOL_CALLED, ada.pk, **called) for n in range(1, 41)]
+    items.append(item(41, Kind.TOOL_CALLED, brahe.pk, **called))
+    kept = len(shared._results)
+    with django_assert_num_queries(1):
+        first, second = feed.make_news_lines(items), feed.make_news_lines(items)
+    assert first == second
+    assert len(shared._results) == kept + 1, "drawn rows are pushed out"
+    looks = [item(42, Kind.TOOL_CALLED, ada.pk, tool="get_map", ok=True)]
+    assert feed.make_news_lines(looks) == []
+    assert len(shared._results) == kept + 1
 
 
 def test_growing_old_is_no_news(db: None):
