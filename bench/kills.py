@@ -91,7 +91,7 @@ def takeover_figures(found: Mapping[str, Sequence[float]]) -> list[Figure]:
             times[-1],
             "s",
             baseline=STALLED_SECONDS,
-            baseline_is="the patience with a heart that does not beat",
+            baseline_is="how long a missing heartbeat is waited for",
             target=TARGET,
             note=f"median {statistics.median(times):.1f} s",
         )

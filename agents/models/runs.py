@@ -1,7 +1,7 @@
 """What the fleet did: turns, calls, events, deliveries, lost actions, usage by day.
 
-Also what is stored of a game server: its tools, and when its next session may be opened;
-and of the workers: whose death PostgreSQL tells.
+Also what is stored of a game server (its tools, and when its next session may be opened)
+and which workers hold a lock of the database by which others see that they live.
 """
 
 from __future__ import annotations

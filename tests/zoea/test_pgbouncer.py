@@ -101,7 +101,7 @@ def test_a_turn_is_taken_through_a_pooler(pooled: str) -> None:
 
 
 async def test_a_worker_holds_no_lock_through_a_pooler(pooled: str) -> None:
-    """Nobody would own it: the others go by the worker's heart alone."""
+    """Nobody would own it: the others go by the worker's heartbeat alone."""
     async with await psycopg.AsyncConnection.connect(
         pooled, autocommit=True, prepare_threshold=None
     ) as database:
