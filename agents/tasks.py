@@ -7,7 +7,7 @@ from procrastinate.contrib.django import app
 
 from agents.db import run_in_db
 from agents.runtime import recovery, turn
-from agents.runtime.recovery import admit_turn, running_jobs
+from agents.runtime.recovery import running_jobs
 from agents.scheduling import TURN_QUEUE, TURN_TASK
 from agents.tools.snapshot import announce_aged
 
@@ -21,7 +21,7 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
         return
     with running_jobs.track_job(job_id, context.job.worker_id):
         await run_in_db(announce_aged, mysis_id)
-        if await admit_turn(mysis_id, job_id=job_id, trigger=trigger):
+        if await turn.admit_turn(mysis_id, job_id=job_id, trigger=trigger):
             await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
 
 

@@ -1,4 +1,4 @@
-"""Take up the turns of dead workers, end forgotten jobs, postpone turns without a session.
+"""Take up the turns of dead workers, and end forgotten jobs.
 
 Each worker holds a lock of the database, which PostgreSQL frees when its process dies:
 then another worker ends its jobs within seconds. Where no lock can be held (behind a
@@ -16,18 +16,15 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-import random
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 import psycopg
-from asgiref.sync import ThreadSensitiveContext
 from django.db import DatabaseError, transaction
 from django.db.models import Exists, OuterRef, QuerySet
-from django.utils import timezone
+from procrastinate.connector import BaseConnector
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
 from procrastinate.exceptions import ConnectorException
@@ -38,10 +35,9 @@ from agents import scheduling
 from agents.actions.messages import resume_broadcasts
 from agents.db import run_in_db
 from agents.events import get_connection_parameters
-from agents.game.sessions import get_pool
 from agents.models import Mysis, Turn
 from agents.runtime.finish import put_to_rest
-from agents.runtime.turn_rows import close_open_turns, set_activity
+from agents.runtime.turn_rows import close_open_turns
 from agents.scheduling import TURN_TASK
 from agents.tools.snapshot import announce_aged
 
@@ -51,11 +47,13 @@ GRACE_SECONDS = 20.0
 # Workers send a heartbeat every 5 s; after three missed ones it is gone.
 STALLED_SECONDS = 17.0
 
-# How often a worker looks whether the lock of another is free, and how long one that
-# lives but has lost its connection (after a restart of the database) has to lock again.
+# How often a worker looks for free locks, and how long one has to stay free until its
+# worker is gone. Within that, one that lives but has lost its connection (after a restart
+# of the database) tries to lock again; later it loses nothing by longer pauses.
 LOOK_SECONDS = 2.0
-ABSENCE_SECONDS = 1.0
-REGAIN_SECONDS = 0.2
+FREE_SECONDS = 1.0
+RETRY_SECONDS = 0.2
+LONGEST_RETRY_SECONDS = 5.0
 
 HOLD_LOCK = "SELECT pg_advisory_lock(hashtext('worker'), %s::int)"
 ENTER_LOCK = "INSERT INTO agents_workerlock VALUES (%s) ON CONFLICT DO NOTHING"
@@ -86,9 +84,6 @@ LOST = (
     f"{LOST_LIMIT} turns in a row ended without a word. Look into the worker's log, "
     "then start it again."
 )
-
-# Those who are put off come back over so long a time, not all at once.
-SPREAD_SECONDS = 20.0
 
 logger = logging.getLogger(__name__)
 
@@ -131,37 +126,48 @@ running_jobs = RunningJobs()
 class Maintenance:
     """Runs its passes beside the jobs of this process: busy slots cannot starve them.
 
-    Beside the queue too: a job for what is mostly nothing costs more than the looking.
+    Mostly there is nothing to mend: a job of the queue every few seconds would cost more
+    than the pass itself.
     """
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
+        self._wanted = asyncio.Event()
 
     def ensure_running(self) -> None:
         """Start, or start again in another event loop."""
         task = self._task
         loop = asyncio.get_running_loop()
         if task is None or task.done() or task.get_loop() is not loop:
+            self._wanted = asyncio.Event()
             # A fresh context: it outlives the job that happened to start it.
             self._task = loop.create_task(
                 self._run(), name="upkeep", context=contextvars.Context()
             )
 
+    def run_soon(self) -> None:
+        """Have the next pass at once, or right after the one that runs."""
+        self.ensure_running()
+        self._wanted.set()
+
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(INTERVAL)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(INTERVAL):
+                    await self._wanted.wait()
+            self._wanted.clear()
             await _try_to_reconcile()
 
 
 maintenance = Maintenance()
 
 
-class Presence:
-    """Holds the lock of one worker, and ends the jobs of those whose lock is free."""
+class LockKeeper:
+    """Holds the lock of one worker, and ends the jobs of workers that are gone."""
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self._free: set[int] = set()
+        self._seen_free: set[int] = set()
         self._held = False
         self._tried = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -169,7 +175,7 @@ class Presence:
     async def begin(self) -> None:
         """Take the lock before the first job; where that fails, go on trying."""
         self._task = asyncio.get_running_loop().create_task(
-            self._run(), name="presence", context=contextvars.Context()
+            self._run(), name="lock keeper", context=contextvars.Context()
         )
         await self._tried.wait()
 
@@ -180,20 +186,25 @@ class Presence:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
+        without = pause = 0.0
         while True:
             try:
-                await self._attend()
+                await self._hold_and_look()
             except (psycopg.Error, OSError) as error:
                 # Once: a database that is down refuses many times.
                 if self._held or not self._tried.is_set():
                     logger.warning("Worker %s has no lock: %s", self.number, error)
             except Exception:
                 logger.exception("Worker %s lets go of its lock.", self.number)
+            without = 0.0 if self._held else without + pause
             self._held = False
             self._tried.set()
-            await asyncio.sleep(REGAIN_SECONDS)
+            # Doubles, once the lock was free for too long.
+            pause = max(RETRY_SECONDS, without - FREE_SECONDS)
+            pause = min(pause, LONGEST_RETRY_SECONDS)
+            await asyncio.sleep(pause)
 
-    async def _attend(self) -> None:
+    async def _hold_and_look(self) -> None:
         # Not of the pool: the lock lasts as long as the connection.
         database = await psycopg.AsyncConnection.connect(
             **get_connection_parameters(), autocommit=True
@@ -202,25 +213,26 @@ class Presence:
             self._held = await hold_lock(database, self.number)
             self._tried.set()
             # What was free before is no news: all may have lost their connections.
-            self._free = set()
+            self._seen_free = set()
             while True:
-                await self._end_absent(database)
-                wait = ABSENCE_SECONDS if self._free else LOOK_SECONDS
+                await self._end_gone(database)
+                wait = FREE_SECONDS if self._seen_free else LOOK_SECONDS
                 # Nobody notifies: so a lost connection is known at once.
                 async for _ in database.notifies(timeout=wait, stop_after=1):
                     pass
 
-    async def _end_absent(self, database: psycopg.AsyncConnection[Any]) -> None:
+    async def _end_gone(self, database: psycopg.AsyncConnection[Any]) -> None:
         """End the jobs of workers whose lock was free the last time too."""
         cursor = await database.execute(LIST_FREE)
         free = {number for (number,) in await cursor.fetchall()} - {self.number}
-        absent, self._free = free & self._free, free - self._free
-        for number in sorted(absent):
+        gone, self._seen_free = free & self._seen_free, free - self._seen_free
+        for number in sorted(gone):
             cursor = await database.execute(END_WORKER, [number])
             if jobs := [job for (job,) in await cursor.fetchall()]:
                 logger.warning("Worker %s is gone; its jobs were %s.", number, jobs)
-        if absent:
-            await _try_to_reconcile()
+        if gone:
+            # Not here: this connection, once lost, has to be missed at once.
+            maintenance.run_soon()
 
 
 async def hold_lock(database: psycopg.AsyncConnection[Any], number: int) -> bool:
@@ -240,30 +252,37 @@ async def hold_lock(database: psycopg.AsyncConnection[Any], number: int) -> bool
 class WorkerJobManager(JobManager):
     """The queue's own, which knows when a worker of this process begins and ends."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._presences: dict[int, Presence] = {}
+    def __init__(
+        self, connector: BaseConnector, look_again: Callable[[], None]
+    ) -> None:
+        super().__init__(connector)
+        self._look_again = look_again
+        self._keepers: dict[int, LockKeeper] = {}
 
     async def register_worker(self) -> int:
         """Have the lock before the first job."""
         number = await super().register_worker()
-        self._presences[number] = presence = Presence(number)
-        await presence.begin()
+        self._keepers[number] = keeper = LockKeeper(number)
+        await keeper.begin()
         return number
+
+    async def finish_job_by_id_async(self, *args: Any, **options: Any) -> None:
+        """Look for the next job too: PostgreSQL does not tell that this one's lock is free."""
+        await super().finish_job_by_id_async(*args, **options)
+        self._look_again()
 
     async def unregister_worker(self, worker_id: int) -> None:
         """End in order: there is nothing to take up."""
-        await self._presences.pop(worker_id).end()
+        await self._keepers.pop(worker_id).end()
         await self.connector.execute_query_async(LEAVE_LOCK, number=worker_id)
         await super().unregister_worker(worker_id)
 
 
 async def _try_to_reconcile() -> None:
     try:
-        async with ThreadSensitiveContext():
-            await reconcile()
-            # What has grown old while nobody took a turn.
-            await run_in_db(announce_aged)
+        await reconcile()
+        # What has grown old while nobody took a turn.
+        await run_in_db(announce_aged)
     except (DatabaseError, ConnectorException) as error:
         logger.warning("Upkeep did not get through: %s", error)
 
@@ -366,30 +385,3 @@ def _has_live_job(mysis: Mysis) -> bool:
 
 def _live_jobs() -> QuerySet[ProcrastinateJob]:
     return ProcrastinateJob.objects.filter(status__in=LIVE)
-
-
-async def admit_turn(mysis_id: int, *, job_id: int, trigger: str) -> bool:
-    """Whether a turn may be taken now; else it is scheduled for later.
-
-    The game opens few sessions a minute: a turn that waited for one would keep a slot
-    of its worker from those that have one. That is no failure, and a stop unschedules
-    it as any other turn.
-    """
-    wait = await get_pool().begin_session(mysis_id)
-    if wait > 0:
-        await run_in_db(
-            _postpone, mysis_id, job_id=job_id, trigger=trigger, seconds=wait
-        )
-    return wait <= 0
-
-
-@transaction.atomic
-def _postpone(mysis_id: int, *, job_id: int, trigger: str, seconds: float) -> None:
-    rows = Mysis.objects.select_for_update(of=("self",))
-    mysis = rows.filter(pk=mysis_id, next_job=job_id).first()
-    if mysis is None:
-        return
-    wait = seconds + random.uniform(0, SPREAD_SECONDS)  # noqa: S311
-    at = timezone.now() + timedelta(seconds=wait)
-    scheduling.schedule(mysis, trigger=trigger, at=at)
-    set_activity(mysis, "waiting for a session with the game")

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 
+from django.db import transaction
+from django.utils import timezone
+
+from agents import scheduling
 from agents.budgets import BudgetSpentError
 from agents.context_inputs import remember_tools, tools_are_stored
 from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
+from agents.game.sessions import get_pool
 from agents.llm import context_overflow
 from agents.llm.endpoints import resolve, resolve_with_window
 from agents.llm.model_types import (
@@ -23,7 +30,7 @@ from agents.llm.model_types import (
     Endpoint,
     ModelError,
 )
-from agents.models import ErrorCode, Turn
+from agents.models import ErrorCode, Mysis, Turn
 from agents.runtime import answers, model_calls, turn_rows
 from agents.runtime.answers import PendingCall, ask_model
 from agents.runtime.cancellation import Guarded, canceller
@@ -51,6 +58,9 @@ EMPTY_ANSWER = (
     "the turn's context, or choose another model."
 )
 
+# Those who are put off come back over so long a time, not all at once.
+SPREAD_SECONDS = 20.0
+
 logger = logging.getLogger(__name__)
 
 
@@ -76,6 +86,33 @@ class Progress:
     silence_code: str = ""
     resolve_tick: int | None = None
     tried: list[CallRecord] = field(default_factory=list)
+
+
+async def admit_turn(mysis_id: int, *, job_id: int, trigger: str) -> bool:
+    """Whether a turn may be taken now; else it is scheduled for later.
+
+    The game opens few sessions a minute: a turn that waited for one would keep a slot
+    of its worker from those that have one. That is no failure, and a stop unschedules
+    it as any other turn.
+    """
+    wait = await get_pool().begin_session(mysis_id)
+    if wait > 0:
+        await run_in_db(
+            _postpone, mysis_id, job_id=job_id, trigger=trigger, seconds=wait
+        )
+    return wait <= 0
+
+
+@transaction.atomic
+def _postpone(mysis_id: int, *, job_id: int, trigger: str, seconds: float) -> None:
+    rows = Mysis.objects.select_for_update(of=("self",))
+    mysis = rows.filter(pk=mysis_id, next_job=job_id).first()
+    if mysis is None:
+        return
+    wait = seconds + random.uniform(0, SPREAD_SECONDS)  # noqa: S311
+    at = timezone.now() + timedelta(seconds=wait)
+    scheduling.schedule(mysis, trigger=trigger, at=at)
+    turn_rows.set_activity(mysis, "waiting for a session with the game")
 
 
 async def take_turn(mysis_id: int, *, job_id: int, trigger: str) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,14 @@ from procrastinate import JobContext, PsycopgConnector
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
 from procrastinate.contrib.django.utils import connector_params
-from procrastinate.jobs import Job
+from procrastinate.jobs import Job, Status
 from procrastinate.tasks import configure_task
 from procrastinate.worker import Worker
 
 from agents import tasks
 from agents.management.commands import procrastinate as command
 from agents.management.commands.procrastinate import REST, PunctualConnector
+from agents.runtime.recovery import WorkerJobManager
 from agents.scheduling import TURN_TASK, schedule
 from tests.factories import make_mysis
 
@@ -45,21 +46,35 @@ def test_every_worker_ends_soon_and_looks_for_jobs_where_it_is_told_of_none():
 
 
 @pytest.fixture
-async def told(transactional_db: Any) -> AsyncIterator[asyncio.Queue[str]]:
+def connector() -> PunctualConnector:
+    return PunctualConnector(kwargs=connector_params(), min_size=1, max_size=4)
+
+
+@pytest.fixture
+async def told(
+    transactional_db: Any, connector: PunctualConnector
+) -> AsyncIterator[asyncio.Queue[str]]:
     """What the connector of a worker on all queues tells it."""
+    async with listening(connector) as heard:
+        yield heard
+
+
+@asynccontextmanager
+async def listening(
+    connector: PunctualConnector,
+) -> AsyncIterator[asyncio.Queue[str]]:
     heard: asyncio.Queue[str] = asyncio.Queue()
 
     async def hear(*, channel: str, payload: str) -> None:
         heard.put_nowait(json.loads(payload)["type"])
 
-    connector = PunctualConnector(kwargs=connector_params(), min_size=1, max_size=4)
     await connector.open_async()
-    listening = asyncio.ensure_future(
+    listener = asyncio.ensure_future(
         connector.listen_notify(hear, ["procrastinate_any_queue_v1"])
     )
     yield heard
-    listening.cancel()
-    await asyncio.gather(listening, return_exceptions=True)
+    listener.cancel()
+    await asyncio.gather(listener, return_exceptions=True)
     await connector.close_async()
 
 
@@ -94,6 +109,68 @@ async def test_a_due_job_is_told_at_once_and_again_while_it_waits(
     await _queue(-1)
     for _ in range(3):
         assert await asyncio.wait_for(told.get(), FAR) == "job_inserted"
+
+
+@pytest.fixture
+def never_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is told because time has passed."""
+    monkeypatch.setattr(command, "REST", FAR * 10)
+    monkeypatch.setattr(command, "BLOCKED", FAR * 10)
+
+
+async def test_a_job_that_waited_for_the_end_of_another_is_told_with_it(
+    never_again: None, told: asyncio.Queue[str], connector: PunctualConnector
+) -> None:
+    """Both are of one Mysis, and its lock is free only after the first."""
+    await _queue(-1)
+    assert await asyncio.wait_for(told.get(), FAR) == "job_inserted"
+    first = await sync_to_async(ProcrastinateJob.objects.get)()
+    await _queue(-1)
+    assert await asyncio.wait_for(told.get(), FAR) == "job_inserted"
+    manager = WorkerJobManager(connector, connector.look_again)
+    await manager.finish_job_by_id_async(
+        job_id=first.pk, status=Status.SUCCEEDED, delete_job=True
+    )
+    assert await asyncio.wait_for(told.get(), FAR) == "job_inserted"
+
+
+class LateConnector(PunctualConnector):
+    """A job is queued each time before it listens, but after it has looked."""
+
+    def __init__(self) -> None:
+        super().__init__(kwargs=connector_params(), min_size=1, max_size=4)
+        self._looked = asyncio.Event()
+
+    async def execute_query_one_async(self, *args: Any, **values: Any) -> Any:
+        row = await super().execute_query_one_async(*args, **values)
+        self._looked.set()
+        return row
+
+    @asynccontextmanager
+    async def _get_standalone_connection(self) -> AsyncIterator[Any]:
+        await self._looked.wait()
+        await _queue(-1)
+        async with super()._get_standalone_connection() as database:
+            yield database
+
+
+async def test_what_is_queued_while_nobody_listens_is_told(
+    transactional_db: Any, never_again: None
+) -> None:
+    """At the start, and while the connection is lost."""
+    async with listening(LateConnector()) as told:
+        assert await asyncio.wait_for(told.get(), FAR) == "job_inserted"
+        await sync_to_async(_cut_off_listener)()
+        assert await asyncio.wait_for(told.get(), FAR) == "job_inserted"
+
+
+def _cut_off_listener() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE query LIKE 'LISTEN%' AND datname = current_database()"
+        )
+        assert cursor.fetchall() == [(True,)]
 
 
 async def test_a_request_to_abort_is_passed_on(told: asyncio.Queue[str]) -> None:

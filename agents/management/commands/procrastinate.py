@@ -25,7 +25,8 @@ from agents.runtime.recovery import WorkerJobManager
 
 logger = logging.getLogger(__name__)
 
-# Seconds. Nobody tells that a lock has become free, for which a due job may wait.
+# Seconds. No other process tells that a lock has become free, for which a due job may
+# wait.
 BLOCKED = 0.5
 # How long the queue is left alone while nothing is told: a notification may be lost.
 REST = 5.0
@@ -66,10 +67,14 @@ class PunctualConnector(PsycopgConnector):
             group.create_task(super().listen_notify(hear, names))
             group.create_task(self._tell_when_due(on_notification, names))
 
+    def look_again(self) -> None:
+        """Tell the worker of what is due now, though nothing was queued."""
+        self._made.set()
+
     async def _loop_notify(self, *args: Any, **options: Any) -> None:
         # Of what was queued before it listened, at first and after a lost connection,
         # nothing was told.
-        self._made.set()
+        self.look_again()
         await super()._loop_notify(*args, **options)
 
     async def _tell_when_due(self, tell: Notify, channels: Sequence[str]) -> None:
@@ -104,5 +109,5 @@ class Command(procrastinate.Command):
             kwargs=connector_params(), min_size=1, max_size=4, max_idle=30
         )
         with app.replace_connector(connector) as queue:
-            queue.job_manager = WorkerJobManager(connector)
+            queue.job_manager = WorkerJobManager(connector, connector.look_again)
             super().handle(*args, app=app, **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from agents import actions
 from agents.events import get_connection_parameters
 from agents.models import Mysis, Turn, WorkerLock
 from agents.runtime import recovery
-from agents.runtime.recovery import Presence
+from agents.runtime.recovery import LockKeeper
 from agents.runtime.turn import take_turn
 from bench.providers.openai import FakeProvider, Reply, completion
 from sandbox.game.testing import SandboxServer
@@ -39,10 +40,10 @@ def workers(tmp_path: Path, sandbox: SandboxServer) -> Iterator[Workers]:
 
 
 @pytest.mark.parametrize("spare", [True, False], ids=["another", "its successor"])
-async def test_the_turn_of_a_killed_worker_is_taken_up_without_waiting_for_its_heart(
+async def test_the_turn_of_a_killed_worker_is_taken_up_without_a_missing_heartbeat(
     spare: bool, eve: Mysis, provider: FakeProvider, workers: Workers
 ):
-    """In the middle of a call; the heart would be missed after an hour."""
+    """In the middle of a call; its heartbeat would be missed after an hour."""
     gate = provider.arrived.__class__()
     late = Reply(body=completion("Late."), wait=gate)
     provider.answers.extend([late, late])
@@ -106,17 +107,46 @@ def test_of_fifty_killed_workers_no_turn_is_ever_run_by_two(
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is absent is so a moment later."""
+    """Whose lock is free is gone a moment later."""
     monkeypatch.setattr(recovery, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(recovery, "ABSENCE_SECONDS", 0.05)
+    monkeypatch.setattr(recovery, "FREE_SECONDS", 0.05)
+
+
+class Looks:
+    """The looks for free locks of each worker."""
+
+    def __init__(self) -> None:
+        self.ended: defaultdict[int, asyncio.Queue[None]] = defaultdict(asyncio.Queue)
+
+    async def wait(self, number: int, times: int = 2) -> None:
+        """Wait for so many whole looks of a worker from now on."""
+        ended = self.ended[number]
+        # One that has begun already does not count.
+        for _ in range(ended.qsize() + 1 + times):
+            await asyncio.wait_for(ended.get(), PATIENCE)
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
+    found = Looks()
+    end_gone = LockKeeper._end_gone
+
+    async def end_and_tell(keeper: LockKeeper, database: Any) -> None:
+        await end_gone(keeper, database)
+        found.ended[keeper.number].put_nowait(None)
+
+    monkeypatch.setattr(LockKeeper, "_end_gone", end_and_tell)
+    return found
 
 
 @asynccontextmanager
 async def present(number: int) -> AsyncIterator[None]:
-    presence = Presence(number)
-    await presence.begin()
-    yield
-    await presence.end()
+    keeper = LockKeeper(number)
+    await keeper.begin()
+    try:
+        yield
+    finally:
+        await keeper.end()
 
 
 def job_in_hands(mysis: Mysis) -> int:
@@ -178,15 +208,58 @@ def cut_off_holder() -> None:
         time.sleep(0.01)
 
 
-async def test_a_worker_whose_connection_is_cut_is_back_before_it_is_missed(
-    ada: Mysis,
+async def test_a_worker_whose_connection_is_cut_is_back_before_it_is_gone(
+    ada: Mysis, looks: Looks, monkeypatch: pytest.MonkeyPatch
 ):
     """A restart of the database takes no turn from anybody."""
+    monkeypatch.setattr(recovery, "LOOK_SECONDS", 0.05)
     number = await in_db(job_in_hands)(ada)
     async with present(number), present(number + 1):
         await in_db(WorkerLock.objects.filter(pk=number + 1).delete)()
         await in_db(cut_off_holder)()
+        await looks.wait(number + 1)
     assert await in_db(ProcrastinateJob.objects.filter(status="doing").count)() == 1
+
+
+async def test_a_worker_that_cleans_up_after_another_still_regains_its_own_lock(
+    ada: Mysis, quick: None, monkeypatch: pytest.MonkeyPatch
+):
+    begun, gate = asyncio.Event(), asyncio.Event()
+
+    async def clean_up_for_long() -> None:
+        begun.set()
+        await gate.wait()
+
+    monkeypatch.setattr(recovery, "_try_to_reconcile", clean_up_for_long)
+    number = await in_db(job_in_hands)(ada)
+    await in_db(WorkerLock.objects.create)(number=number + 1)
+    async with present(number):
+        await asyncio.wait_for(begun.wait(), PATIENCE)
+        await in_db(cut_off_holder)()
+    gate.set()
+
+
+async def test_a_worker_that_was_without_a_lock_for_too_long_tries_less_often(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 14:
+            raise asyncio.CancelledError
+
+    async def refuse(**_: Any) -> None:
+        raise psycopg.OperationalError("The database starts up.")
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "connect", refuse)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    keeper = LockKeeper(1)
+    await keeper.begin()
+    await keeper.end()
+    in_time, late = pauses[:6], pauses[6:]
+    assert in_time == pytest.approx([0.2] * 6)
+    assert late == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 5, 5, 5])
 
 
 async def test_a_worker_that_is_back_in_the_last_moment_keeps_its_jobs(ada: Mysis):
@@ -205,11 +278,26 @@ async def test_a_worker_that_is_back_in_the_last_moment_keeps_its_jobs(ada: Mysi
         assert await found.fetchall() == [], "one of those who saw it ends its jobs"
 
 
-async def test_a_worker_without_a_lock_is_told_by_its_heart_alone(
-    ada: Mysis, quick: None
+async def test_a_worker_without_a_lock_is_gone_when_its_heartbeat_stops(
+    ada: Mysis, quick: None, looks: Looks
 ):
     """As one of the former version, or behind a pooler."""
     number = await in_db(job_in_hands)(ada)
+    doing = ProcrastinateJob.objects.filter(status="doing")
     async with present(number + 1):
+        await looks.wait(number + 1)
         await recovery.reconcile()
-    assert await in_db(ProcrastinateJob.objects.filter(status="doing").count)() == 1
+    assert await in_db(doing.count)() == 1
+    await in_db(stop_heartbeat)(number)
+    await recovery.reconcile()
+    assert await in_db(doing.count)() == 0
+    assert (await refreshed(ada)).next_job not in (None, ada.next_job)
+
+
+def stop_heartbeat(number: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE procrastinate_workers SET last_heartbeat = now() - %s * "
+            "interval '1 second' WHERE id = %s",
+            [recovery.STALLED_SECONDS + 1, number],
+        )

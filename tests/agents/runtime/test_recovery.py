@@ -18,12 +18,8 @@ from agents.game import connect_limit
 from agents.models import GameGate, Mysis, Turn
 from agents.runtime import finish, recovery, turn_rows
 from agents.runtime.finish import Ending
-from agents.runtime.recovery import (
-    GRACE_SECONDS,
-    SPREAD_SECONDS,
-    RunningJobs,
-    admit_turn,
-)
+from agents.runtime.recovery import GRACE_SECONDS, RunningJobs
+from agents.runtime.turn import SPREAD_SECONDS, admit_turn
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 
@@ -98,7 +94,7 @@ def test_a_turn_of_a_dead_worker_ends_also_where_its_mysis_was_stopped(
 
 
 def job_of_a_live_worker(mysis: Mysis) -> tuple[int, int]:
-    """A job that is taken; its number and that of the worker, whose heart beats."""
+    """A job that is taken; its number and that of the worker, which sends heartbeats."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT worker_id FROM procrastinate_register_worker_v1()")
         (worker_id,) = cursor.fetchone()

@@ -1,8 +1,8 @@
 """Worker processes that can be killed at any moment, each ready at once.
 
-One process loads the program and forks for every worker. Their hearts beat every hour:
-what is taken up is so because PostgreSQL freed a lock. Every turn locks a file of its Mysis,
-which the kernel frees when the process dies: so two at once are seen for certain.
+One process loads the program and forks for every worker. They send a heartbeat every
+hour: what is taken up is so because PostgreSQL freed a lock. Every turn locks a file of
+its Mysis, which the kernel frees when the process dies: so two at once are seen for certain.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _prepare(folder: Path, write: int) -> None:
     app.worker_defaults["update_heartbeat_interval"] = HOUR
     app.worker_defaults["stalled_worker_timeout"] = HOUR
     recovery.STALLED_SECONDS = HOUR
-    recovery.LOOK_SECONDS = recovery.ABSENCE_SECONDS = 0.2
+    recovery.LOOK_SECONDS = recovery.FREE_SECONDS = 0.2
     take_turn, complete = turn.take_turn, vars(answers)["complete"]
     flown: ContextVar[int] = ContextVar("flown")
 
