@@ -13,7 +13,9 @@ def test_every_turn_call_action_and_message_is_accounted_for() -> None:
     report = fly(replace(small, worker=3, web=5, postgres=0, postmaster=6))
     assert report.faults == []
     assert set(report.struck) == {"worker", "web", "postmaster"}
-    assert report.deaths >= sum(report.struck.values()) - 1
+    # The database is no child; the last that was killed may not have been started again.
+    killed = report.struck["worker"] + report.struck["web"]
+    assert report.deaths >= killed - 1
     assert report.actions["register"] > 0
     assert report.messages > 0
     assert sum(report.turns.values()) >= 10
