@@ -16,6 +16,7 @@ from functools import partial
 from threading import Barrier, Event
 from typing import Any, ParamSpec, TypeVar
 
+from django.conf import settings
 from django.db import connection
 
 from memory.models import fetch_rows, open_prepared
@@ -23,8 +24,10 @@ from memory.models import fetch_rows, open_prepared
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Enough for the steps of all turns of a process: each takes milliseconds.
-MOST_THREADS = 8
+# Enough for the steps of all turns of a process: each takes milliseconds. One connection
+# of the pool is left for what is no step.
+_POOL: int = settings.DATABASES["default"]["OPTIONS"]["pool"]["max_size"]
+MOST_THREADS = max(1, min(8, _POOL - 1))
 _threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="database")
 # Set in a worker, where nobody else wants the connections of these threads. In a web
 # process the pages share a pool with them.
@@ -319,8 +322,11 @@ def _run_step(work: Callable[[], T]) -> T:
     try:
         return work()
     finally:
-        broken = connection.errors_occurred or not connection.get_autocommit()
-        if broken or not keeps_connections.is_set():
+        if (
+            not keeps_connections.is_set()
+            or connection.errors_occurred
+            or not connection.get_autocommit()
+        ):
             # To the pool, which throws away what is broken.
             connection.close()
 

@@ -75,11 +75,13 @@ def learn_factor(
     known = known or read_factor(model)
     if known.samples >= ENOUGH and estimated % ONE_IN:
         return
-    if not known.samples:
-        new = TokenCalibration(model=model, error=Calibration().error)
-        TokenCalibration.objects.bulk_create([new], ignore_conflicts=True)
     # Calls of many workers meet here: each builds on the one before.
-    while not _replace_factor(model, known, known.learn(estimated, reported)):
+    while True:
+        if not known.samples:
+            new = TokenCalibration(model=model, error=Calibration().error)
+            TokenCalibration.objects.bulk_create([new], ignore_conflicts=True)
+        if _replace_factor(model, known, known.learn(estimated, reported)):
+            return
         known = read_factor(model)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -222,6 +223,25 @@ def test_a_process_loads_what_it_uses(load: str, never: set[str]) -> None:
         cwd=ROOT,
     )
     assert set(done.stdout.split()).isdisjoint(never)
+
+
+@pytest.mark.parametrize(("pool", "threads"), [("1", 1), ("4", 3), ("20", 8)])
+def test_steps_leave_a_connection_of_the_pool(pool: str, threads: int) -> None:
+    """A worker's threads keep theirs: more of them would wait for ever."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import django; django.setup(); from agents import db; print(db.MOST_THREADS)",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=os.environ
+        | {"DJANGO_SETTINGS_MODULE": "zoea.settings", "ZOEA_DB_POOL": pool},
+    )
+    assert int(done.stdout) == threads
 
 
 async def test_a_turn_waits_for_nobody_elses_database_work(transactional_db: Any):

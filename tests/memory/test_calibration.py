@@ -33,6 +33,14 @@ def test_a_report_without_numbers_teaches_nothing():
     assert not TokenCalibration.objects.exists()
 
 
+def test_what_was_deleted_meanwhile_is_learnt_anew():
+    calibration.learn_factor("m", estimated=1000, reported=1100)
+    known = calibration.read_factor("m")
+    TokenCalibration.objects.all().delete()
+    calibration.learn_factor("m", estimated=1000, reported=1100, known=known)
+    assert TokenCalibration.objects.get().samples == 1
+
+
 def test_small_differences_move_no_mark():
     """A factor that wavers would move all marks, and no cache would ever be met."""
     for reported in (1010, 990, 1020, 1000) * 5:
