@@ -80,7 +80,7 @@ class Installation:
             self._listening.append(listening)
             name = f"web-{number}"
             self.ports[name] = listening.getsockname()[1]
-            self._begin(name, web_program(self.layout(), listening.fileno()))
+            self._begin(name, web_program(self.layout(), listening))
 
     def _worker(self, game: int) -> Program:
         program = worker_program(self.layout(game))

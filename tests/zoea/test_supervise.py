@@ -325,17 +325,17 @@ async def test_any_answer_will_do_where_none_is_named() -> None:
     server = await asyncio.start_server(_server("406 No"), "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        await wait_for_answer("127.0.0.1", port, "/mcp", wanted=None)
+        await wait_for_answer(port, "/mcp", wanted=None)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
-                await wait_for_answer("127.0.0.1", port, "/readyz")
+                await wait_for_answer(port, "/readyz")
 
 
 async def test_readiness_waits_for_the_server_to_listen() -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
-        waiting = asyncio.create_task(wait_for_answer("127.0.0.1", port, "/readyz"))
+        waiting = asyncio.create_task(wait_for_answer(port, "/readyz"))
         await asyncio.sleep(0)
         assert not waiting.done()
     async with await asyncio.start_server(_server("200 OK"), "127.0.0.1", port):

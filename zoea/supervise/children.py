@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 from zoea.postgres import EmbeddedPostgres, PostgresError
 from zoea.supervise.programs import (
-    HOST,
     Console,
     Program,
     describe_end,
@@ -56,17 +55,15 @@ class BackOff:
 class Fleet:
     """The programs of one run. ``server`` is None where DATABASE_URL names the database.
 
-    ``game`` and its port are None where no local game is started; ``started`` are the
-    processes of programs that were started before, by their names. ``welcome`` is
-    printed when the web server answers on ``web_port``.
+    ``game`` is None where no local game is started; ``started`` are the processes of
+    programs that were started before, by their names. ``welcome`` is printed when the
+    web server answers.
     """
 
     workers: Sequence[Program]
     web: Program
-    web_port: int
     welcome: str
     game: Program | None
-    game_port: int | None
     started: Mapping[str, asyncio.subprocess.Process]
     server: EmbeddedPostgres | None
     console: Console
@@ -106,13 +103,11 @@ class Fleet:
         await keep_running(program, self.console.say, patience, running=running)
 
     async def _await_game(self, game: Program) -> None:
-        answer = wait_for_answer(HOST, self.game_port or 0, "/mcp", wanted=None)
-        await _limit_wait(game, answer, GAME_SECONDS)
+        await _require_answer(game, "/mcp", None, GAME_SECONDS)
         self._game_answers.set()
 
     async def _welcome(self) -> None:
-        answer = wait_for_answer(HOST, self.web_port, "/readyz")
-        await _limit_wait(self.web, answer, WEB_SECONDS)
+        await _require_answer(self.web, "/readyz", 200, WEB_SECONDS)
         self.console.say(self.welcome)
 
     async def _watch_database(self, server: EmbeddedPostgres) -> None:
@@ -198,12 +193,13 @@ async def shorten_logs(programs: Iterable[Program], every: float = 60.0) -> NoRe
                 program.shorten_log()
 
 
-async def _limit_wait(
-    program: Program, answer: Coroutine[Any, Any, None], seconds: float
+async def _require_answer(
+    program: Program, path: str, wanted: int | None, seconds: float
 ) -> None:
     """Wait for a program's answer; raises GaveUpError after so many seconds."""
     try:
-        await asyncio.wait_for(answer, seconds)
+        async with asyncio.timeout(seconds):
+            await wait_for_answer(program.port, path, wanted)
     except TimeoutError:
         line = program.last_line()
         said = f"its last line: {line}" if line else "it wrote nothing"

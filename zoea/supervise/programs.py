@@ -15,8 +15,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -35,13 +35,17 @@ class ProgramError(Exception):
 
 @dataclass(frozen=True)
 class Program:
-    """A program to run. Its output is appended to ``log``; it inherits ``sockets``."""
+    """A program to run. Its output is appended to ``log``; it inherits ``sockets``.
+
+    ``port`` is where it answers, if it is a server.
+    """
 
     name: str
     argv: tuple[str, ...]
     log: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     sockets: tuple[int, ...] = ()
+    port: int = 0
 
     async def start(self) -> asyncio.subprocess.Process:
         """Start it in a session of its own; it ends when this process does.
@@ -135,7 +139,9 @@ class Layout:
     tick: float
     game_url: str
 
-    def program(self, name: str, *argv: str, sockets: tuple[int, ...] = ()) -> Program:
+    def program(
+        self, name: str, *argv: str, port: int = 0, sockets: tuple[int, ...] = ()
+    ) -> Program:
         """A Python program; ``argv`` is what follows ``python``."""
         return Program(
             name=name,
@@ -150,6 +156,7 @@ class Layout:
                 "ZOEA_SECONDS_PER_TICK": str(self.tick),
             },
             sockets=sockets,
+            port=port,
         )
 
     def manage(self, name: str, *argv: str) -> Program:
@@ -171,6 +178,7 @@ def sandbox_program(layout: Layout, port: int) -> Program:
         f"--port={port}",
         f"--tick={layout.tick:g}",
         f"--state={layout.data / 'sandbox.json'}",
+        port=port,
     )
 
 
@@ -181,8 +189,8 @@ def worker_program(layout: Layout, number: int = 1) -> Program:
     return layout.manage(name, "procrastinate", "--skip-checks", "worker")
 
 
-def web_program(layout: Layout, listening: int) -> Program:
-    """The web server, on the listening socket of this file descriptor.
+def web_program(layout: Layout, listening: socket.socket) -> Program:
+    """The web server, on this listening socket.
 
     WebSockets stay open without limit: Daphne's default closes each after a day with a
     code after which a browser does not connect again.
@@ -191,12 +199,13 @@ def web_program(layout: Layout, listening: int) -> Program:
         "web",
         "-m",
         "daphne",
-        f"--fd={listening}",
+        f"--fd={listening.fileno()}",
         "--websocket_timeout=-1",
         "--no-server-name",
         "--verbosity=0",
         "zoea.asgi:application",
-        sockets=(listening,),
+        port=listening.getsockname()[1],
+        sockets=(listening.fileno(),),
     )
 
 
@@ -250,16 +259,16 @@ def listen(port: int, patience: float = 0.0) -> socket.socket:
 
 def choose_port(record: Path) -> int:
     """The port of the last run if it is free, else another one, which is stored."""
-    for port in (_read_port(record), 0):
-        if port is None:
-            continue
-        try:
-            with listen(port) as listener:
-                port = int(listener.getsockname()[1])
-        except PortError:
-            continue
-        record.write_text(f"{port}\n")
-        return port
+    try:
+        last = int(record.read_text())
+    except (OSError, ValueError):
+        last = 0
+    for wanted in (last, 0):
+        # The record may hold a number that no port has.
+        with suppress(OverflowError, PortError), listen(wanted) as listener:
+            port = int(listener.getsockname()[1])
+            record.write_text(f"{port}\n")
+            return port
     raise PortError("No free port on 127.0.0.1: end some other servers first.")
 
 
@@ -276,36 +285,23 @@ def _port_error(port: int, error: OSError) -> PortError:
     return PortError(f"Port {port} cannot be used: {error.strerror}.")
 
 
-def _read_port(record: Path) -> int | None:
-    try:
-        port = int(record.read_text())
-    except (OSError, ValueError):
-        return None
-    return port if 0 < port < 65_536 else None
-
-
-async def wait_for_answer(
-    host: str, port: int, path: str, wanted: int | None = 200
-) -> None:
+async def wait_for_answer(port: int, path: str, wanted: int | None = 200) -> None:
     """Wait until a GET of ``path`` is answered with the wanted status (None: any).
 
     There is no time limit: the caller sets one.
     """
     while True:
-        status = await asyncio.to_thread(_status, host, port, path)
+        status = await asyncio.to_thread(_ask_status, port, path)
         if status is not None and wanted in (None, status):
             return
         await asyncio.sleep(0.1)
 
 
-def _status(host: str, port: int, path: str) -> int | None:
-    connection = http.client.HTTPConnection(host, port, timeout=2)
-    with suppress(OSError, http.client.HTTPException):
-        try:
-            connection.request("GET", path)
-            return connection.getresponse().status
-        finally:
-            connection.close()
+def _ask_status(port: int, path: str) -> int | None:
+    connection = http.client.HTTPConnection(HOST, port, timeout=2)
+    with suppress(OSError, http.client.HTTPException), closing(connection):
+        connection.request("GET", path)
+        return connection.getresponse().status
     return None
 
 
@@ -326,12 +322,9 @@ class Console:
             os.dup2(null, sys.stdout.fileno())
             os.close(null)
 
-    @contextmanager
-    def working(self, text: str) -> Iterator[None]:
+    def show_work(self, text: str) -> AbstractContextManager[object]:
         """Show that something is being done."""
-        if self._terminal is None:
-            self.say(f"{text} ...")
-            yield
-            return
-        with self._terminal.status(text):
-            yield
+        if self._terminal is not None:
+            return self._terminal.status(text)
+        self.say(f"{text} ...")
+        return nullcontext()

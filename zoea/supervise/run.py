@@ -18,7 +18,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -63,18 +62,8 @@ class Interrupted(BaseException):
     """A signal arrived before the child processes ran."""
 
 
-@dataclass(frozen=True)
-class UpOptions:
-    """The options of the command; without ``tick`` (seconds) the setting counts."""
-
-    myses: int = 6
-    port: int = 8000
-    tick: float | None = None
-    workers: int = 1
-
-
-def run_everything(wishes: UpOptions) -> None:
-    """Run everything until a signal ends it.
+def run_everything(myses: int, port: int, tick: float | None, workers: int) -> None:
+    """Run everything until a signal ends it; without ``tick`` (seconds) the setting counts.
 
     Raises AlreadyRunningError, ImproperlyConfigured, PortError and DatabaseError before
     it prints a link (what had started then has ended), GaveUpError when a program keeps
@@ -86,36 +75,32 @@ def run_everything(wishes: UpOptions) -> None:
         stack.callback(held.release)
         _require_kept_key()
         patience = UNCLEAN_PATIENCE if held.unclean else 0.0
-        listening = stack.enter_context(listen(wishes.port, patience))
-        web_port = listening.getsockname()[1]
-        url = f"http://{HOST}:{web_port}"
+        listening = stack.enter_context(listen(port, patience))
+        url = f"http://{HOST}:{listening.getsockname()[1]}"
         held.write(url)
-        game_port, layout = _layout(wishes)
+        game_port, layout = _make_layout(tick)
         runner = stack.enter_context(asyncio.Runner())
-        with console.working("Starting the database"):
+        with console.show_work("Starting the database"):
             server = stack.enter_context(
                 open_database(lambda: signals.remaining(STOP_SECONDS))
             )
         undo = stack.enter_context(ExitStack())
         game = None
-        web = programs.web_program(layout, listening.fileno())
+        web = programs.web_program(layout, listening)
         first = [web] if can_serve_before_migration(server) else []
         if game_port is not None:
             game = programs.sandbox_program(layout, game_port)
             first.append(game)
         started = {each.name: _start(each, runner, undo) for each in first}
-        with console.working("Bringing the database up to date"):
-            link = _prepare(layout, wishes.myses, console, own_game=game is not None)
+        with console.show_work("Bringing the database up to date"):
+            link = _prepare(layout, myses, console, own_game=game is not None)
         fleet = Fleet(
             workers=[
-                programs.worker_program(layout, number + 1)
-                for number in range(wishes.workers)
+                programs.worker_program(layout, number + 1) for number in range(workers)
             ],
             web=web,
-            web_port=web_port,
             welcome=f"Dashboard: {url}{link}",
             game=game,
-            game_port=game_port,
             started=started,
             server=server,
             console=console,
@@ -136,7 +121,7 @@ def _start(
     program: programs.Program, runner: asyncio.Runner, undo: ExitStack
 ) -> asyncio.subprocess.Process:
     process = runner.run(program.start())
-    undo.callback(_stop, runner, process)
+    undo.callback(lambda: runner.run(stop_process(process, GAME_PATIENCE)))
     return process
 
 
@@ -154,7 +139,7 @@ def _prepare(layout: Layout, myses: int, console: Console, *, own_game: bool) ->
     return link
 
 
-def _layout(wishes: UpOptions) -> tuple[int | None, Layout]:
+def _make_layout(tick: float | None) -> tuple[int | None, Layout]:
     """The port of the local game (None where SPACEMOLT_MCP_URL names one), the layout."""
     data: Path = settings.ZOEA_DATA
     port = None
@@ -162,10 +147,9 @@ def _layout(wishes: UpOptions) -> tuple[int | None, Layout]:
     if not url:
         port = choose_port(data / "sandbox.port")
         url = f"http://{HOST}:{port}/mcp"
-    tick = settings.ZOEA_SECONDS_PER_TICK
-    if port is not None and not os.environ.get("ZOEA_SECONDS_PER_TICK"):
-        tick = SANDBOX_TICK
-    tick = wishes.tick or tick
+    if tick is None:
+        is_set = port is None or os.environ.get("ZOEA_SECONDS_PER_TICK")
+        tick = settings.ZOEA_SECONDS_PER_TICK if is_set else SANDBOX_TICK
     return port, Layout(root=settings.BASE_DIR, data=data, tick=tick, game_url=url)
 
 
@@ -187,10 +171,6 @@ async def _flush(stopped: asyncio.Event, server: EmbeddedPostgres | None) -> Non
     await stopped.wait()
     if server is not None:
         await asyncio.to_thread(server.checkpoint)
-
-
-def _stop(runner: asyncio.Runner, process: asyncio.subprocess.Process) -> None:
-    runner.run(stop_process(process, GAME_PATIENCE))
 
 
 class Claim:
@@ -258,7 +238,6 @@ class Signals:
     """
 
     def __init__(self) -> None:
-        self._received = False
         self._received_at: float | None = None
         self._ask: Callable[[], object] | None = None
         for number in _ENDING_SIGNALS:
@@ -277,17 +256,12 @@ class Signals:
         try:
             yield
         finally:
-            self._ask = self._ignore
+            self._ask = lambda: None  # the run is ending already
 
     def _receive(self, number: int, frame: object) -> None:
-        if self._received:
+        if self._received_at is not None:
             return
-        self._received = True
         self._received_at = time.monotonic()
         if self._ask is None:
             raise Interrupted
         self._ask()
-
-    @staticmethod
-    def _ignore() -> None:
-        """The run is ending already."""

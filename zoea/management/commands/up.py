@@ -12,12 +12,7 @@ from django.core.management.base import BaseCommand
 from zoea.commandline import DatabaseError, print_refusal
 from zoea.supervise.children import GaveUpError
 from zoea.supervise.programs import PortError
-from zoea.supervise.run import (
-    AlreadyRunningError,
-    Interrupted,
-    UpOptions,
-    run_everything,
-)
+from zoea.supervise.run import AlreadyRunningError, Interrupted, run_everything
 
 
 class Command(BaseCommand):
@@ -62,14 +57,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until Ctrl-C or SIGTERM (status 0); 2: it cannot start; 1: it gave up."""
-        wishes = UpOptions(
-            myses=0 if options["no_demo"] else options["myses"],
-            port=options["port"],
-            tick=options["tick"],
-            workers=options["workers"],
-        )
         try:
-            run_everything(wishes)
+            run_everything(
+                myses=0 if options["no_demo"] else options["myses"],
+                port=options["port"],
+                tick=options["tick"],
+                workers=options["workers"],
+            )
         except (AlreadyRunningError, DatabaseError, PortError) as error:
             sys.exit(print_refusal(str(error)))
         except GaveUpError as error:
