@@ -6,7 +6,7 @@ that wait. Nothing here scans a log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -50,25 +50,28 @@ SELECT count(*) FILTER (WHERE status = 'todo'
 FROM procrastinate_jobs WHERE status IN ('todo', 'doing')
 """
 
-Labels = Mapping[str, str]
+Number = float | Decimal
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric with a value for each set of labels."""
+    """One metric: a number, or one for each value of its label."""
 
     name: str
     kind: str
     help: str
-    values: Iterable[tuple[Labels, float | Decimal]]
+    value: Number | Mapping[str, Number]
+    label: str = ""
 
     def lines(self) -> Iterator[str]:
         """The lines of the metric; labels are our own words and need no escapes."""
         yield f"# HELP zoea_{self.name} {self.help}"
         yield f"# TYPE zoea_{self.name} {self.kind}"
-        for labels, value in self.values:
-            inside = ",".join(f'{name}="{text}"' for name, text in labels.items())
-            yield f"zoea_{self.name}{f'{{{inside}}}' if inside else ''} {value}"
+        if not isinstance(self.value, Mapping):
+            yield f"zoea_{self.name} {self.value}"
+            return
+        for text, number in self.value.items():
+            yield f'zoea_{self.name}{{{self.label}="{text}"}} {number}'
 
 
 @csrf_exempt
@@ -90,20 +93,20 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _fleet_metrics() -> Iterator[Metric]:
-    states = _label_values("state", count_by_state())
-    yield Metric("myses", "gauge", "Myses by state.", states)
+    yield Metric("myses", "gauge", "Myses by state.", count_by_state(), "state")
     # From the usage by day: that of a deleted Mysis stays counted.
     spent = usage.add_up(usage.select_rows_since(None))
     tokens = {kind: spent[f"{kind}_tokens"] for kind in ("input", "output")}
     about = "Tokens of all calls ever made, by kind."
-    yield Metric("tokens_total", "counter", about, _label_values("kind", tokens))
+    yield Metric("tokens_total", "counter", about, tokens, "kind")
     about = "US dollars that all calls ever made have cost."
-    yield Metric("cost_dollars_total", "counter", about, [({}, spent["cost"])])
-    levels = _label_values("confidence", count_by_confidence(timezone.now()))
-    yield Metric("snapshots", "gauge", "Snapshots by how far to believe them.", levels)
+    yield Metric("cost_dollars_total", "counter", about, spent["cost"])
+    about = "Snapshots by how far to believe them."
+    levels = count_by_confidence(timezone.now())
+    yield Metric("snapshots", "gauge", about, levels, "confidence")
     tick = read_newest_tick()
     if tick is not None:
-        yield Metric("game_tick", "gauge", "The newest game tick seen.", [({}, tick)])
+        yield Metric("game_tick", "gauge", "The newest game tick seen.", tick)
 
 
 def _log_metrics() -> Iterator[Metric]:
@@ -111,10 +114,8 @@ def _log_metrics() -> Iterator[Metric]:
         cursor.execute(HEIGHTS, [list(LOGS.values())])
         heights = dict(cursor.fetchall())
     for name, sequence in LOGS.items():
-        value = heights.get(sequence, 0)
-        yield Metric(
-            f"{name}_total", "counter", f"{name.title()} begun.", [({}, value)]
-        )
+        about = f"{name.title()} begun."
+        yield Metric(f"{name}_total", "counter", about, heights.get(sequence, 0))
 
 
 def _queue_metric() -> Metric:
@@ -122,22 +123,14 @@ def _queue_metric() -> Metric:
         cursor.execute(QUEUE)
         due, later, running = cursor.fetchone() or (0, 0, 0)
     counts = {"due": due, "scheduled": later, "running": running}
-    return Metric(
-        "jobs", "gauge", "Queued jobs by status.", _label_values("status", counts)
-    )
+    return Metric("jobs", "gauge", "Queued jobs by status.", counts, "status")
 
 
 def _socket_metrics() -> Iterator[Metric]:
     about = "Open WebSockets of this web process, by kind."
     opened = {kind: sockets.open[kind] for kind in SOCKET_KINDS}
-    yield Metric("sockets", "gauge", about, _label_values("kind", opened))
+    yield Metric("sockets", "gauge", about, opened, "kind")
     about = "Sockets dropped because the client did not read."
-    yield Metric("sockets_dropped_total", "counter", about, [({}, sockets.dropped)])
+    yield Metric("sockets_dropped_total", "counter", about, sockets.dropped)
     about = "Viewers of this process's event hub."
-    yield Metric("hub_viewers", "gauge", about, [({}, hub.viewers)])
-
-
-def _label_values(
-    label: str, values: Mapping[str, float]
-) -> list[tuple[Labels, float]]:
-    return [({label: text}, value) for text, value in values.items()]
+    yield Metric("hub_viewers", "gauge", about, hub.viewers)
