@@ -39,39 +39,35 @@ class Limiter:
 
     def take(self, key: str) -> float:
         """Take one; returns 0.0 if that was allowed, else the seconds to wait."""
-        with self._lock:
-            left, now = self._left(key)
-            wait = 0.0 if left >= 1 else (1 - left) / self.rate
-            self._keep(key, left if wait else left - 1, now)
-        return wait
+        return self._change(key, -1)
 
     def wait(self, key: str) -> float:
         """The seconds until one may be taken."""
-        with self._lock:
-            left, _ = self._left(key)
-        return 0.0 if left >= 1 else (1 - left) / self.rate
+        return self._change(key, 0)
 
     def give_back(self, key: str) -> None:
         """Undo one that was taken."""
-        with self._lock:
-            left, now = self._left(key)
-            self._keep(key, min(float(self.burst), left + 1), now)
+        self._change(key, 1)
 
     def forget(self, key: str) -> None:
         """Fill the bucket of this key again."""
         with self._lock:
             self._buckets.pop(key, None)
 
-    def _left(self, key: str) -> tuple[float, float]:
-        now = self._clock()
-        left, then = self._buckets.get(key, (float(self.burst), now))
-        return min(float(self.burst), left + (now - then) * self.rate), now
-
-    def _keep(self, key: str, left: float, now: float) -> None:
-        self._buckets[key] = (left, now)
-        self._buckets.move_to_end(key)
-        if len(self._buckets) > self.size:
-            self._buckets.popitem(last=False)
+    def _change(self, key: str, change: int) -> float:
+        """Add to the bucket, unless one is to be taken that is not there: the wait for it."""
+        with self._lock:
+            now = self._clock()
+            left, then = self._buckets.get(key, (float(self.burst), now))
+            left = min(float(self.burst), left + (now - then) * self.rate)
+            wait = 0.0 if left >= 1 else (1 - left) / self.rate
+            if change > 0 or not wait:
+                left += change
+            self._buckets[key] = (min(float(self.burst), left), now)
+            self._buckets.move_to_end(key)
+            if len(self._buckets) > self.size:
+                self._buckets.popitem(last=False)
+        return wait
 
 
 def take_each(*wanted: tuple[Limiter, str]) -> float:
