@@ -240,7 +240,7 @@ def test_a_path_too_long_for_a_socket_gets_one_elsewhere(tmp_path: Path) -> None
     folder = socket_directory(data)
     assert not folder.exists()
     with acquire(data) as server:
-        assert server.socket_directory == folder
+        assert server.sockets == folder
         assert folder.stat().st_mode & 0o077 == 0
         psycopg.connect(server.conninfo()).close()
     assert not folder.exists()

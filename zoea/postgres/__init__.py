@@ -42,36 +42,24 @@ __all__ = [
 ]
 
 
-class EmbeddedPostgres:
+class EmbeddedPostgres(Cluster):
     """One use of the embedded server; it ends with :meth:`release` or the process."""
 
     def __init__(self, data: Path) -> None:
-        self._cluster = Cluster(data)
+        super().__init__(data)
         self._owner = os.getpid()
         self._use: int | None = None
 
     @property
-    def socket_directory(self) -> Path:
-        """The folder of the socket: the ``host`` of a connection."""
-        return self._cluster.sockets
-
-    @property
-    def log(self) -> Path:
-        return self._cluster.log
-
-    @property
     def pid(self) -> int | None:
         """The server's process id; None while it does not run."""
-        found = self._cluster.running()
+        found = self.running()
         return None if found is None else found.pid
-
-    def conninfo(self, database: str = DATABASE) -> str:
-        return self._cluster.conninfo(database)
 
     def ensure_running(self) -> None:
         """Start the server again if it has died; raises PostgresError."""
-        with _starting(self._cluster.data):
-            self._cluster.ensure_running()
+        with _starting(self.data):
+            super().ensure_running()
 
     def checkpoint(self) -> None:
         """Write everything to the data files, so that a stop soon after is fast.
@@ -91,21 +79,21 @@ class EmbeddedPostgres:
         use, self._use = self._use, None
         atexit.unregister(self.release)
         try:
-            with _starting(self._cluster.data):
+            with _starting(self.data):
                 if _is_last(use):
-                    self._cluster.stop(stop_seconds)
+                    self.stop(stop_seconds)
         finally:
             os.close(use)
 
     def _begin(self) -> None:
-        with _starting(self._cluster.data):
-            use = _open(self._cluster.data / "postgres.lock")
+        with _starting(self.data):
+            use = _open(self.data / "postgres.lock")
             try:
                 fcntl.flock(use, fcntl.LOCK_SH)
-                self._cluster.ensure_running()
+                super().ensure_running()
             except BaseException:
                 if _is_last(use):
-                    self._cluster.stop(STOP_SECONDS)
+                    self.stop(STOP_SECONDS)
                 os.close(use)
                 raise
         self._use = use

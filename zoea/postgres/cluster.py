@@ -86,7 +86,7 @@ class Cluster:
             )
         return process.find_server(self.folder)
 
-    def conninfo(self, database: str) -> str:
+    def conninfo(self, database: str = DATABASE) -> str:
         return psycopg.conninfo.make_conninfo(
             host=str(self.sockets), port=PORT, user=USER, dbname=database
         )
@@ -266,22 +266,19 @@ class Cluster:
         while True:
             try:
                 self._connect("postgres").close()
-            except psycopg.OperationalError as error:
-                self._check_still_starting(str(error), until)
-            else:
                 return
+            except psycopg.OperationalError as error:
+                said = str(error).strip().splitlines()[-1]
+            if self.running() is None:
+                raise not_started_error(self._last_log_line(), self.log, self.data)
+            if time.monotonic() > until:
+                raise PostgresError(
+                    f"PostgreSQL is not ready after {START_SECONDS:.0f} s ({said}): it "
+                    f"may still be recovering from a crash, see {self.log}; then try "
+                    "again."
+                )
             time.sleep(pause)
             pause = min(pause * 1.5, 0.5)
-
-    def _check_still_starting(self, said: str, until: float) -> None:
-        if self.running() is None:
-            raise not_started_error(self._last_log_line(), self.log, self.data)
-        if time.monotonic() > until:
-            raise PostgresError(
-                f"PostgreSQL is not ready after {START_SECONDS:.0f} s "
-                f"({said.strip().splitlines()[-1]}): it may still be recovering "
-                f"from a crash, see {self.log}; then try again."
-            )
 
     def _last_log_line(self) -> str:
         with self.log.open("rb") as log:
