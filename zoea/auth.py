@@ -14,7 +14,6 @@ import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import IntEnum
 from typing import Any
 
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -36,7 +35,7 @@ from django.utils import timezone
 from memory.models import fetch_rows
 from memory.problems import Problem, release_connection
 from zoea import rate_limits
-from zoea.models import ApiToken, SignInLink
+from zoea.models import ApiToken, Role, SignInLink
 
 API_ROOT = "/api/v1"
 LINK_ROOT = "/sign-in"
@@ -66,23 +65,6 @@ WRONG_BEARER = (
 
 _LOCAL_ADMIN = "admin"
 LINK_LIFETIME = timedelta(days=7)
-
-
-class Role(IntEnum):
-    """What somebody may do; each role includes the lower ones."""
-
-    VIEWER = 1
-    OPERATOR = 2
-    ADMIN = 3
-
-    @property
-    def label(self) -> str:
-        """The name as tokens store it and messages say it."""
-        return self.name.lower()
-
-    @classmethod
-    def named(cls, name: str) -> Role:
-        return cls[name.upper()]
 
 
 @dataclass(frozen=True)
@@ -212,7 +194,7 @@ def find_token_caller(secret: str) -> Caller | None:
     [(number, name, role, used_at)] = found
     if used_at is None or used_at < now - LAST_USED_STEP:
         ApiToken.objects.filter(pk=number).update(last_used_at=now)
-    return Caller(f"token:{name}", Role.named(role), session=False)
+    return Caller(f"token:{name}", Role[role.upper()], session=False)
 
 
 def find_user_caller(user: AbstractBaseUser | AnonymousUser) -> Caller | None:
@@ -243,16 +225,15 @@ def make_secret() -> str:
 
 
 def create_token(
-    *, name: str, role: Role | str, expires_at: datetime | None = None
+    *, name: str, role: str, expires_at: datetime | None = None
 ) -> tuple[ApiToken, str]:
     """Make a token; returns the row and the secret, which is not stored.
 
     Raises TokenError for a name that is taken or unusable, or an unknown role.
     """
     secret = make_secret()
-    label = role.label if isinstance(role, Role) else role
     token = ApiToken(
-        name=name.strip(), role=label, digest=hash_secret(secret), expires_at=expires_at
+        name=name.strip(), role=role, digest=hash_secret(secret), expires_at=expires_at
     )
     try:
         token.full_clean(exclude=["digest"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -27,7 +28,6 @@ from environs import EnvError
 from zoea.postgres import EmbeddedPostgres, PostgresError, acquire
 
 OLDEST_VERSION = 15
-_CONNECT_SECONDS = 5
 
 # Every other command gets a database, so a new one need not be named here.
 WITHOUT_DATABASE = frozenset(
@@ -89,6 +89,17 @@ def print_refusal(text: str) -> int:
     return 2
 
 
+def parse_whole(least: int, most: int, refusal: str) -> Callable[[str], int]:
+    """A type of arguments: whole numbers in this range; ``refusal`` may quote the text."""
+
+    def parse(text: str) -> int:
+        if text.isascii() and text.isdecimal() and least <= int(text) <= most:
+            return int(text)
+        raise ArgumentTypeError(refusal.format(text))
+
+    return parse
+
+
 def _needs_database(argv: Sequence[str]) -> bool:
     words = argv[1:]
     if not words or {"-h", "--help", "--version"} & set(words):
@@ -134,12 +145,9 @@ def _check_engine() -> None:
 
 
 def _check_outside_server() -> None:
-    """Connect once to the server of DATABASE_URL; raises DatabaseError.
-
-    Without the pool, which would hide the reason.
-    """
+    """Connect once to the server of DATABASE_URL; raises DatabaseError."""
     try:
-        with psycopg.connect(**_plain_parameters()) as connection:
+        with connect_directly() as connection:
             version = connection.info.server_version // 10_000
     except psycopg.Error as error:
         reason = str(error).strip().splitlines()[0].removeprefix("connection failed: ")
@@ -174,9 +182,10 @@ def can_serve_before_migration(server: EmbeddedPostgres | None) -> bool:
     Told without the apps, which take a second to load, and of an embedded ``server``
     without Django's way to it: every migration in their packages is looked for.
     """
-    known = {"conninfo": server.conninfo()} if server else _plain_parameters()
     try:
-        with psycopg.connect(**known) as database:
+        with (
+            psycopg.connect(server.conninfo()) if server else connect_directly()
+        ) as database:
             rows = database.execute("SELECT app, name FROM django_migrations")
             applied = set(rows.fetchall())
     except psycopg.errors.UndefinedTable:
@@ -199,13 +208,13 @@ def _migration_folders() -> Iterator[tuple[list[str], Path]]:
             yield [top, *words], Path(place, *words, "migrations")
 
 
-def _plain_parameters() -> dict[str, Any]:
-    """What a connection needs, without the pool: that one would keep trying."""
+def connect_directly(seconds: int = 5) -> psycopg.Connection:
+    """Connect past the pool, which would keep trying and hide why; raises psycopg.Error."""
     parameters = connections["default"].get_connection_params()
     # The rows are read as Python's own types.
     for name in ("pool", "cursor_factory", "context"):
         parameters.pop(name, None)
-    return parameters | {"connect_timeout": _CONNECT_SECONDS}
+    return psycopg.connect(**parameters | {"connect_timeout": seconds})
 
 
 def close_connections() -> None:

@@ -20,26 +20,26 @@ from asgiref.sync import ThreadSensitiveContext
 from channels.db import database_sync_to_async
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
-from starlette.responses import Response
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
 
 from agents.mcp_server import Guest, answer_request
 from memory.problems import Problem, find_busy
 from zoea import rate_limits
 from zoea.auth import (
     WRONG_BEARER,
-    Role,
     find_token_caller,
     read_bearer,
     refuse_bearer,
     unauthenticated_problem,
 )
-from zoea.websockets import App, Scope, is_origin_allowed, read_header
+from zoea.models import Role
+from zoea.websockets import App, Scope, is_origin_allowed
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 
 MAX_DETAIL = 300
-JSON_TYPE = b"application/json"
 MESSAGES = {
     400: ("bad_request", "The request is no message of MCP."),
     404: ("not_found", "There is no such method or session: MCP has none here."),
@@ -71,12 +71,7 @@ def with_mcp(pages: App) -> App:
                 if problem is None:
                     raise
                 document = {"detail": problem.detail, "code": problem.code}
-                refusal = Response(
-                    json.dumps(document),
-                    problem.status,
-                    problem.headers,
-                    media_type="application/json",
-                )
+                refusal = JSONResponse(document, problem.status, problem.headers)
                 await refusal(scope, receive, send)
                 return
             await answer_request(scope, receive, ShapedSend(send), guest)
@@ -94,7 +89,7 @@ async def admit_guest(scope: Scope) -> Guest:
             "MCP is spoken here by POST alone: there are no sessions to listen to.",
             headers={"Allow": "POST"},
         )
-    given = read_header(scope, b"authorization")
+    given = Headers(scope=scope).get("authorization")
     if not given:
         raise unauthenticated_problem(NO_BEARER)
     caller = await database_sync_to_async(find_token_caller)(read_bearer(given))
@@ -111,12 +106,13 @@ async def admit_guest(scope: Scope) -> Guest:
 
 def _check_origin(scope: Scope) -> None:
     """Raise a Problem for a Host that is not ours and an Origin of another site."""
-    host = read_header(scope, b"host") or ""
-    if not validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
+    headers = Headers(scope=scope)
+    host = split_domain_port(headers.get("host", ""))[0]
+    if not validate_host(host, settings.ALLOWED_HOSTS):
         raise Problem(
             421, "wrong_host", "This host is not served: see ZOEA_ALLOWED_HOSTS."
         )
-    origin = read_header(scope, b"origin")
+    origin = headers.get("origin")
     if origin is not None and not is_origin_allowed(origin, scope):
         raise Problem(
             403, "wrong_origin", "This origin is not allowed: see ZOEA_ORIGINS."
@@ -144,10 +140,10 @@ class ShapedSend:
             return
         start, self._start = self._start, None
         body = json.dumps(_refusal(start["status"], self._body)).encode()
-        own = (b"content-type", b"content-length")
-        kept = [pair for pair in start["headers"] if pair[0].lower() not in own]
-        about = [(own[0], JSON_TYPE), (own[1], str(len(body)).encode())]
-        await self._send({**start, "headers": [*kept, *about]})
+        headers = MutableHeaders(scope=start)
+        headers["content-type"] = "application/json"
+        headers["content-length"] = str(len(body))
+        await self._send(start)
         await self._send({"type": "http.response.body", "body": body})
 
 

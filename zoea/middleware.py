@@ -17,7 +17,7 @@ import psycopg
 from django.conf import settings
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.auth.views import redirect_to_login
-from django.db import connection, connections
+from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import Error
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
@@ -29,6 +29,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from memory.problems import BUSY_SECONDS, find_busy
 from zoea import rate_limits
 from zoea.auth import API_ROOT, READS, find_user_caller
+from zoea.commandline import connect_directly
 
 # Without the last year: a lookup by year ends at the first day of the next one.
 YEARS = range(MINYEAR, MAXYEAR)
@@ -38,7 +39,6 @@ DATE_PARTS = ("year", "month", "day")
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 CONNECT_SECONDS = 3
-NO_ANSWER = "The database does not answer."
 
 
 class Middleware:
@@ -62,13 +62,16 @@ class HealthMiddleware(Middleware):
 
 def _check_ready() -> JsonResponse:
     """200 when the database answers and is migrated, else 503 with the reason."""
-    if not _is_reachable():
-        return _not_ready(NO_ANSWER)
     try:
-        pending = pending_migrations()
+        # Past the pool, which would try for 20 s.
+        with connect_directly(CONNECT_SECONDS) as fresh:
+            fresh.execute("SELECT 1")
+        pending = count_pending_migrations()
     except (Error, psycopg.Error) as error:
         problem = find_busy(error)
-        return _not_ready(problem.detail if problem else NO_ANSWER)
+        return _not_ready(
+            problem.detail if problem else "The database does not answer."
+        )
     if pending:
         return _not_ready(
             f"{pending} migrations are not applied: run `manage.py migrate`."
@@ -82,20 +85,6 @@ def _not_ready(detail: str) -> JsonResponse:
         status=503,
         headers={"Retry-After": str(BUSY_SECONDS)},
     )
-
-
-def _is_reachable() -> bool:
-    """Whether the database takes a connection, past the pool: that one tries for 20 s."""
-    parameters = connections["default"].get_connection_params()
-    for name in ("pool", "cursor_factory", "context"):
-        parameters.pop(name, None)
-    parameters["connect_timeout"] = CONNECT_SECONDS
-    try:
-        with psycopg.connect(**parameters) as fresh:
-            fresh.execute("SELECT 1")
-    except psycopg.Error:
-        return False
-    return True
 
 
 class ContentSecurityPolicyMiddleware(Middleware):
@@ -215,6 +204,6 @@ def _refuse_write(request: HttpRequest, wait: float) -> HttpResponse:
     return answer
 
 
-def pending_migrations() -> int:
+def count_pending_migrations() -> int:
     executor = MigrationExecutor(connection)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))

@@ -5,18 +5,21 @@ from __future__ import annotations
 from django.db import models
 
 
+class Role(models.IntegerChoices):
+    """What somebody may do; each role includes the lower ones."""
+
+    VIEWER = 1, "viewer"
+    OPERATOR = 2, "operator"
+    ADMIN = 3, "admin"
+
+
 class ApiToken(models.Model):
     """A bearer token of a program; only its hash is stored."""
 
-    class Role(models.TextChoices):
-        """Each role includes the ones before it."""
-
-        VIEWER = "viewer"
-        OPERATOR = "operator"
-        ADMIN = "admin"
-
     name = models.CharField(max_length=100, unique=True)
-    role = models.CharField(max_length=10, choices=Role.choices)
+    role = models.CharField(
+        max_length=10, choices=[(label, label.title()) for label in Role.labels]
+    )
     digest = models.CharField(max_length=64, unique=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)

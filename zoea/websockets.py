@@ -16,6 +16,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.http.request import split_domain_port, validate_host
+from starlette.datastructures import Headers
 
 from memory.problems import BUSY_SECONDS, NO_CONNECTION, find_busy
 from zoea import rate_limits
@@ -71,7 +72,7 @@ def with_origin_check(app: App) -> App:
     """Refuse a handshake from a page of another site."""
 
     async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
-        origin = read_header(scope, b"origin")
+        origin = Headers(scope=scope).get("origin")
         if origin is None or is_origin_allowed(origin, scope):
             await app(scope, receive, send)
         else:
@@ -96,7 +97,7 @@ def with_caller(app: App) -> App:
                 reason = "Too many wrong tokens: try again in a minute."
                 await Refuse(CLOSE_TOO_MANY, reason)(scope, receive, send)
                 return
-        cookie_alone = token is None and read_header(scope, b"origin") is None
+        cookie_alone = token is None and Headers(scope=scope).get("origin") is None
         if caller is not None and cookie_alone:
             await Refuse()(scope, receive, send)
             return
@@ -129,19 +130,11 @@ def _find_caller(token: str | None, scope: Scope) -> Caller | None:
 
 def _find_token(scope: Scope) -> str | None:
     """The token of a handshake, by header or ``?token=``; None without one."""
-    given = read_header(scope, b"authorization")
+    given = Headers(scope=scope).get("authorization")
     if given is not None:
         return read_bearer(given)
     query = parse_qs(scope.get("query_string", b"").decode("latin1"))
     return query["token"][-1] if "token" in query else None
-
-
-def read_header(scope: Scope, name: bytes) -> str | None:
-    for key, value in scope.get("headers", ()):
-        if key.lower() == name:
-            text: str = value.decode("latin1")
-            return text
-    return None
 
 
 def is_origin_allowed(origin: str, scope: Scope) -> bool:
@@ -156,7 +149,7 @@ def _own_origins(scope: Scope) -> Iterable[tuple[str, str, int]]:
         found = _parse_origin(configured)
         if found is not None:
             yield found
-    host = read_header(scope, b"host") or ""
+    host = Headers(scope=scope).get("host", "")
     scheme = "https" if settings.ZOEA_TLS else "http"
     own = _parse_origin(f"{scheme}://{host}")
     # A host that is not ours may be an attacker's name for our address.

@@ -13,6 +13,7 @@ from agents.events import Kind
 from agents.models import Mysis
 from memory.gamestate.values import repair_text as without_odd_characters
 from memory.models import Memory
+from memory.problems import Problem
 
 MAX_TEXT = 100_000
 
@@ -33,14 +34,11 @@ RESET_COLUMNS = (
 OPEN_STATES = (Mysis.State.IDLE, Mysis.State.RUNNING)
 
 
-class ActionError(Exception):
+class ActionError(Problem):
     """A write that is refused; one sentence with the remedy."""
 
     def __init__(self, detail: str, *, code: str, status: int = 409) -> None:
-        super().__init__(detail)
-        self.detail = detail
-        self.code = code
-        self.status = status
+        super().__init__(status, code, detail)
 
 
 def check_text(text: str, field: str) -> str:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from memory.problems import Problem
 from zoea import daphne, rate_limits
 from zoea.api import gate
-from zoea.auth import Role
 from zoea.daphne import BoundedRequest
+from zoea.models import Role
 from zoea.rate_limits import ConcurrencyLimit
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from tests.programs import ROOT
 from zoea import middleware, rate_limits
-from zoea.auth import Role, create_sign_in_link, hash_secret, is_loopback, required_role
-from zoea.models import ApiToken, SignInLink
+from zoea.auth import create_sign_in_link, hash_secret, is_loopback, required_role
+from zoea.models import ApiToken, Role, SignInLink
 from zoea.rate_limits import Limiter
 
 in_database = pytest.mark.django_db
@@ -153,7 +153,7 @@ def test_healthz_is_always_200_also_for_unknown_hosts() -> None:
 @in_database
 def test_readyz_tells_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Client().get("/readyz").status_code == 200
-    monkeypatch.setattr(middleware, "pending_migrations", lambda: 2)
+    monkeypatch.setattr(middleware, "count_pending_migrations", lambda: 2)
     waiting = Client().get("/readyz")
     assert waiting.status_code == 503
     assert "2 migrations" in waiting.json()["detail"]

@@ -11,9 +11,8 @@ from ninja import NinjaAPI, Router, Swagger
 from ninja.errors import HttpError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
-from ninja.security import HttpBearer
+from ninja.security.http import HttpAuthBase
 
-from agents.actions import ActionError
 from agents.api import routers as fleet_routers
 from memory.api import routers as memory_routers
 from memory.problems import Problem
@@ -31,15 +30,14 @@ the browser session with its CSRF token. Lists answer `{"items", "next"}`; give
 """
 
 
-class Admitted(HttpBearer):
+class Admitted(HttpAuthBase):
     """Takes the caller that the gate has admitted; nobody else comes in."""
+
+    openapi_scheme = "bearer"
 
     def __call__(self, request: HttpRequest) -> Caller | None:
         caller: Caller | None = getattr(request, "caller", None)
         return caller
-
-    def authenticate(self, request: HttpRequest, token: str) -> None:
-        """Never called: the gate has read the token."""
 
 
 class GateParser(Parser):
@@ -76,11 +74,6 @@ api = Api(
 @api.exception_handler(Problem)
 def _problem(request: HttpRequest, error: Problem) -> HttpResponse:
     return answer_problem(error)
-
-
-@api.exception_handler(ActionError)
-def _refused(request: HttpRequest, error: ActionError) -> HttpResponse:
-    return answer_problem(Problem(error.status, error.code, error.detail))
 
 
 @api.exception_handler(ValidationError)

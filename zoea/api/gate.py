@@ -21,8 +21,9 @@ from django.http.response import HttpResponseBase
 from memory.problems import Problem, release_connection
 from zoea import rate_limits
 from zoea.api.idempotency import answer_once
-from zoea.auth import API_ROOT, READS, Role, admit_caller, check_csrf
+from zoea.auth import API_ROOT, READS, admit_caller, check_csrf
 from zoea.middleware import Middleware
+from zoea.models import Role
 
 MAX_BYTES = 1024 * 1024
 # Bytes of the routes that take whole histories.

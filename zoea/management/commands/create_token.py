@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from zoea.auth import Role, TokenError, create_token
+from zoea.auth import TokenError, create_token
+from zoea.commandline import parse_whole
+from zoea.models import Role
 
 
 class Command(BaseCommand):
@@ -22,29 +23,25 @@ class Command(BaseCommand):
         parser.add_argument(
             "--role",
             required=True,
-            choices=[role.label for role in Role],
+            choices=Role.labels,
             help="viewer reads; operator also steers Myses; admin also edits.",
         )
         parser.add_argument(
-            "--days", type=_days, help="How long it works; without this, until revoked."
+            "--days",
+            type=parse_whole(1, 36500, "give a whole number of days, at least 1"),
+            help="How long it works; without this, until revoked.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the token on standard output, and nothing else there."""
-        lasts: timedelta | None = options["days"]
+        days: int | None = options["days"]
         try:
             _, secret = create_token(
                 name=options["name"],
                 role=options["role"],
-                expires_at=timezone.now() + lasts if lasts else None,
+                expires_at=timezone.now() + timedelta(days) if days else None,
             )
         except TokenError as error:
             raise CommandError(str(error), returncode=2) from error
         self.stderr.write("Keep this token: it is shown only now.")
         self.stdout.write(secret)
-
-
-def _days(text: str) -> timedelta:
-    if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= 36500:
-        raise argparse.ArgumentTypeError("give a whole number of days, at least 1")
-    return timedelta(days=int(text))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,6 +13,7 @@ from agents import retention
 from agents.retention import Step
 from memory.management.terminal import show_bar
 from zoea.api import idempotency
+from zoea.commandline import parse_whole
 
 MOST_DAYS = 36_500
 
@@ -30,15 +30,15 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--keep-days", type=_days, required=True, metavar="N")
+        days = parse_whole(0, MOST_DAYS, f"give whole days, from 0 to {MOST_DAYS}")
+        parser.add_argument("--keep-days", type=days, required=True, metavar="N")
         parser.add_argument(
             "--dry-run", action="store_true", help="Count, and remove nothing."
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Remove, with a bar for each kind; print how many there were."""
-        kept: timedelta | int = options["keep_days"]
-        kept = kept if isinstance(kept, timedelta) else timedelta(days=kept)
+        kept = timedelta(days=options["keep_days"])
         dry: bool = options["dry_run"]
         done = "would be removed" if dry else "removed"
         for step in list_steps(timezone.now() - kept):
@@ -57,9 +57,3 @@ def list_steps(before: datetime) -> Iterator[Step]:
     yield from retention.plan_steps(before)
     answers = idempotency.find_expired(timezone.now())
     yield Step("kept answers", answers.count(), retention.remove_rows(answers))
-
-
-def _days(text: str) -> timedelta:
-    if not text.isascii() or not text.isdecimal() or int(text[:9]) > MOST_DAYS:
-        raise argparse.ArgumentTypeError(f"give whole days, from 0 to {MOST_DAYS}")
-    return timedelta(days=int(text))

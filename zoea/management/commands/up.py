@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from zoea.commandline import DatabaseError, print_refusal
+from zoea.commandline import DatabaseError, parse_whole, print_refusal
 from zoea.supervise.children import GaveUpError
 from zoea.supervise.programs import PortError
 from zoea.supervise.run import AlreadyRunningError, Interrupted, run_everything
@@ -29,20 +28,20 @@ class Command(BaseCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--myses",
-            type=_whole(0, 1000),
+            type=parse_whole(0, 1000, "{!r} is not a number from 0 to 1000"),
             default=6,
             metavar="N",
             help="size of the demo fleet made on an empty database (default 6)",
         )
         parser.add_argument(
             "--port",
-            type=_whole(0, 65_535, "port"),
+            type=parse_whole(0, 65_535, "{!r} is not a port from 0 to 65535"),
             default=8000,
             help="the web server's port on 127.0.0.1 (default 8000; 0: any free one)",
         )
         parser.add_argument(
             "--workers",
-            type=_whole(1, 64),
+            type=parse_whole(1, 64, "{!r} is not a number from 1 to 64"),
             default=1,
             metavar="N",
             help="how many processes take turns, each on a core of its own (default 1)",
@@ -72,19 +71,6 @@ class Command(BaseCommand):
         except Interrupted:
             # What had started has ended; a second signal changed nothing.
             return
-
-
-def _whole(least: int, most: int, what: str = "number") -> Callable[[str], int]:
-    """A type of arguments: whole numbers in this range."""
-
-    def parse(text: str) -> int:
-        if text.isdecimal() and least <= int(text) <= most:
-            return int(text)
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a {what} from {least} to {most}"
-        )
-
-    return parse
 
 
 def _seconds(text: str) -> float:
