@@ -26,7 +26,6 @@ class ZoeaConfig(AppConfig):
 
     name = "zoea"
     verbose_name = "Access"
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         """Search for cyclic garbage less often."""

@@ -28,8 +28,7 @@ from agents.consumers.dashboard import DashboardConsumer  # noqa: E402
 from agents.consumers.event_stream import EventStream  # noqa: E402
 from zoea import daphne, mcp, websockets  # noqa: E402
 
-daphne.install_flow()
-daphne.install_upload_limit()
+daphne.install()
 
 # Threads that wait for a request: as many as use the database at once (ZOEA_DB_POOL).
 KEPT_THREADS = 20

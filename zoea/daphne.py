@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
@@ -25,8 +25,7 @@ from daphne import http_protocol
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 
 from zoea.api.gate import LARGEST
-
-App = Callable[[Any, Any, Any], Awaitable[None]]
+from zoea.websockets import App, Scope
 
 # Bytes that the kernel may hold for one client beside the 64 KiB of the transport.
 SEND_BUFFER = 128 * 1024
@@ -38,15 +37,16 @@ FINAL_TEXT = 0x81
 KEPT_FRAMES = 64
 
 
-def install_flow() -> None:
-    """Make every Daphne of this process use ``FlowProtocol``."""
+def install() -> None:
+    """Make every Daphne of this process use ``FlowProtocol`` and ``BoundedRequest``."""
     WebSocketFactory.protocol = FlowProtocol
+    http_protocol.WebRequest = BoundedRequest
 
 
 def with_flow(app: App) -> App:
     """Put the connection's flow into ``scope["flow"]``; None under another server."""
 
-    async def wrapped(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
         await app({**scope, "flow": _current.get()}, receive, send)
 
     return wrapped
@@ -137,11 +137,6 @@ class FlowProtocol(WebSocketProtocol):  # type: ignore[misc]
             code=message.get("code") or 1000,
             reasonUtf8=_clip_reason(message.get("reason") or ""),
         )
-
-
-def install_upload_limit() -> None:
-    """Make every Daphne of this process use ``BoundedRequest``."""
-    http_protocol.WebRequest = BoundedRequest
 
 
 class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]

@@ -62,7 +62,6 @@ ZOEA_DATA = Path(env.str("ZOEA_DATA", "") or BASE_DIR / ".zoea").expanduser().re
 ZOEA_KEYS, ZOEA_KEYS_KEPT = load_keys(env.str("ZOEA_SECRET_KEY", ""), ZOEA_DATA)
 SECRET_KEY = ZOEA_KEYS[0]
 SECRET_KEY_FALLBACKS = ZOEA_KEYS[1:]
-DEBUG = False
 
 ALLOWED_HOSTS = env.list("ZOEA_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"])
 # Full origins (scheme, host, port) of reverse proxies in front of the server;
@@ -214,7 +213,6 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_I18N = False
 FORMAT_MODULE_PATH = "zoea.formats"
-USE_TZ = True
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
@@ -228,13 +226,6 @@ STORAGES = {
     },
 }
 
-SESSION_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SAMESITE = "Lax"
-CSRF_COOKIE_SAMESITE = "Lax"
-X_FRAME_OPTIONS = "DENY"
-SECURE_CONTENT_TYPE_NOSNIFF = True
-SECURE_REFERRER_POLICY = "same-origin"
-SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 # Behind a TLS proxy set ZOEA_TLS=1: cookies then travel over HTTPS only.
 ZOEA_TLS = env.bool("ZOEA_TLS", False)
 SESSION_COOKIE_SECURE = ZOEA_TLS

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import include, path
 from django.views.generic import RedirectView
 
 from zoea import views
@@ -21,14 +19,10 @@ handler500 = "zoea.views.server_error"
 api_urls = api.urls
 
 
-def _open_to_programs(routes: Iterable[URLPattern | URLResolver]) -> None:
-    """Take the API out of the pages' sign-in: programs have tokens for its gate."""
-    for route in routes:
-        if route.callback:
-            login_not_required(route.callback)
-
-
-_open_to_programs(api_urls[0])
+# The API is no page to sign in for: programs have tokens for its gate.
+for route in api_urls[0]:
+    if route.callback:
+        login_not_required(route.callback)
 
 icon = RedirectView.as_view(url="/static/img/zoea.svg")
 

@@ -73,7 +73,9 @@ def run_everything(myses: int, port: int, tick: float | None, workers: int) -> N
     with ExitStack() as stack:
         held = claim_folder(settings.ZOEA_DATA)
         stack.callback(held.release)
-        _require_kept_key()
+        # With a key of this process alone each child would make another one.
+        for error in check_secret_key():
+            raise ImproperlyConfigured(f"{error.msg} {error.hint}")
         patience = UNCLEAN_PATIENCE if held.unclean else 0.0
         listening = stack.enter_context(listen(port, patience))
         url = f"http://{HOST}:{listening.getsockname()[1]}"
@@ -109,12 +111,6 @@ def run_everything(myses: int, port: int, tick: float | None, workers: int) -> N
         runner.run(_supervise(fleet, signals))
         console.say("Stopping ...")
     console.say("Stopped.")
-
-
-def _require_kept_key() -> None:
-    """Refuse a key of this process alone: each child would make another one."""
-    for error in check_secret_key():
-        raise ImproperlyConfigured(f"{error.msg} {error.hint}")
 
 
 def _start(

@@ -72,19 +72,16 @@ class Command(BaseCommand):
         self, as_json: bool, found: dict[str, Any], error: ModelError | None
     ) -> None:
         if as_json:
-            reason = None
-            if error is not None:
-                reason = {"reason": error.detail, "remedy": error.remedy}
+            reason = error and {"reason": error.detail, "remedy": error.remedy}
             self.stdout.write(json.dumps({**found, "error": reason}))
-        else:
-            for line in _as_lines(found):
-                self.stdout.write(line)
-        if error is None:
+            if error is not None:
+                sys.exit(1)
             return
-        if as_json:
-            sys.exit(1)
-        self.stdout.flush()
-        raise CommandError(str(error), returncode=1)
+        for line in _as_lines(found):
+            self.stdout.write(line)
+        if error is not None:
+            self.stdout.flush()
+            raise CommandError(str(error), returncode=1)
 
 
 def _as_document(name: str, result: Check) -> dict[str, Any]:
