@@ -45,8 +45,6 @@ DAY_AND_MINUTE = forms.DateTimeInput(
 
 
 class TokenForm(forms.ModelForm[ApiToken]):
-    """A token's name, role and end."""
-
     class Meta:
         model = ApiToken
         fields = ("name", "role", "expires_at", "revoked_at")
@@ -65,8 +63,6 @@ class TokenForm(forms.ModelForm[ApiToken]):
 
 @admin.register(ApiToken)
 class TokenAdmin(admin.ModelAdmin[ApiToken]):
-    """API tokens: name, role, expiry."""
-
     list_display = (
         "name",
         "role",
@@ -111,15 +107,11 @@ class TokenAdmin(admin.ModelAdmin[ApiToken]):
 
 @admin.register(SignInLink)
 class LinkAdmin(ReadOnlyAdmin[SignInLink]):
-    """One-time sign-in links."""
-
     list_display = ("id", "created_at", "used_at")
     exclude = ("digest",)
 
 
 @admin.register(IdempotencyRecord)
 class IdempotencyAdmin(ReadOnlyAdmin[IdempotencyRecord]):
-    """Answers stored for clients that repeat a write."""
-
     list_display = ("key", "actor", "status", "created_at")
     search_fields = ("key", "actor")

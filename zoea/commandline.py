@@ -65,7 +65,13 @@ def run_command(
     """
     CommandParser.error = _refuse_arguments  # type: ignore[assignment,method-assign]
     try:
-        _check_engine()
+        engine = settings.DATABASES["default"]["ENGINE"]
+        # Before the models are loaded: they work with nothing else.
+        if engine != "django.db.backends.postgresql":
+            raise DatabaseError(
+                "DATABASE_URL must begin with postgresql://: Zoea runs on PostgreSQL "
+                "only."
+            )
         if not _needs_database(argv):
             execute(list(argv))
             return 0
@@ -131,17 +137,6 @@ def open_database(
     finally:
         close_connections()
         server.release(stop_seconds())
-
-
-def _check_engine() -> None:
-    """Raise DatabaseError unless DATABASE_URL names a PostgreSQL.
-
-    To be called before the models are loaded: they work with nothing else.
-    """
-    if settings.DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
-        raise DatabaseError(
-            "DATABASE_URL must begin with postgresql://: Zoea runs on PostgreSQL only."
-        )
 
 
 def _check_outside_server() -> None:

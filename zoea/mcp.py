@@ -26,13 +26,7 @@ from starlette.responses import JSONResponse
 from agents.mcp_server import Guest, answer_request
 from memory.problems import Problem, find_busy
 from zoea import rate_limits
-from zoea.auth import (
-    WRONG_BEARER,
-    find_token_caller,
-    read_bearer,
-    refuse_bearer,
-    unauthenticated_problem,
-)
+from zoea.auth import NO_BEARER, identify_bearer, unauthenticated_problem
 from zoea.models import Role
 from zoea.websockets import App, Scope, is_origin_allowed
 
@@ -51,9 +45,6 @@ MESSAGES = {
 JSON_RPC_PARSE_ERROR = -32700
 
 PATHS = frozenset({"/mcp", "/mcp/"})
-NO_BEARER = (
-    "Send 'Authorization: Bearer <token>' with a token of `manage.py create_token`."
-)
 
 
 def with_mcp(pages: App) -> App:
@@ -91,11 +82,9 @@ async def admit_guest(scope: Scope) -> Guest:
         )
     given = Headers(scope=scope).get("authorization")
     if not given:
-        raise unauthenticated_problem(NO_BEARER)
-    caller = await database_sync_to_async(find_token_caller)(read_bearer(given))
-    if caller is None:
-        address = (scope.get("client") or ("",))[0]
-        raise refuse_bearer(address, WRONG_BEARER)
+        raise unauthenticated_problem(f"{NO_BEARER}.")
+    address = (scope.get("client") or ("",))[0]
+    caller = await database_sync_to_async(identify_bearer)(given, address)
     return Guest(
         by=caller.by,
         role=caller.role.label,

@@ -49,8 +49,6 @@ class Middleware:
 
 
 class HealthMiddleware(Middleware):
-    """Answers the two probes."""
-
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.method in ("GET", "HEAD"):
             if request.path_info == "/healthz":

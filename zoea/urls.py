@@ -24,17 +24,14 @@ for route in api_urls[0]:
     if route.callback:
         login_not_required(route.callback)
 
+link_root = LINK_ROOT.removeprefix("/")
 icon = RedirectView.as_view(url="/static/img/zoea.svg")
 
 urlpatterns = [
     path(f"{API_ROOT.lstrip('/')}/", api_urls),
     path("metrics", metrics, name="metrics"),
-    path(f"{LINK_ROOT.lstrip('/')}/", views.sign_in, name="sign-in"),
-    path(
-        f"{LINK_ROOT.lstrip('/')}/<str:secret>/",
-        views.sign_in_link,
-        name="sign-in-link",
-    ),
+    path(f"{link_root}/", views.sign_in, name="sign-in"),
+    path(f"{link_root}/<str:secret>/", views.sign_in_link, name="sign-in-link"),
     path("sign-out/", views.sign_out, name="sign-out"),
     # The stock page would let a viewer try passwords without a limit.
     path("admin/login/", views.admin_sign_in),

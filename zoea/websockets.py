@@ -7,7 +7,7 @@ an origin is refused.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -119,13 +119,10 @@ def _find_caller(token: str | None, scope: Scope) -> Caller | None:
     user = scope.get("user")
     if user is None or not user.is_authenticated:
         return None
-    present = User.objects.filter(pk=user.pk).first()
     session = scope.get("session")
-    if present is None or (
-        session is not None and not session.exists(session.session_key)
-    ):
+    if session is not None and not session.exists(session.session_key):
         return None
-    return find_user_caller(present)
+    return find_user_caller(User.objects.filter(pk=user.pk).first())
 
 
 def _find_token(scope: Scope) -> str | None:
@@ -139,24 +136,13 @@ def _find_token(scope: Scope) -> str | None:
 
 def is_origin_allowed(origin: str, scope: Scope) -> bool:
     """Whether an Origin is this site's own, or one that the settings name."""
-    given = _parse_origin(origin)
-    return given is not None and given in set(_own_origins(scope))
-
-
-def _own_origins(scope: Scope) -> Iterable[tuple[str, str, int]]:
-    """The configured origins, and the one that this request was made to."""
-    for configured in settings.ZOEA_ORIGINS:
-        found = _parse_origin(configured)
-        if found is not None:
-            yield found
+    allowed = [*settings.ZOEA_ORIGINS]
     host = Headers(scope=scope).get("host", "")
-    scheme = "https" if settings.ZOEA_TLS else "http"
-    own = _parse_origin(f"{scheme}://{host}")
     # A host that is not ours may be an attacker's name for our address.
-    if own is not None and validate_host(
-        split_domain_port(host)[0], settings.ALLOWED_HOSTS
-    ):
-        yield own
+    if validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
+        allowed.append(f"{'https' if settings.ZOEA_TLS else 'http'}://{host}")
+    given = _parse_origin(origin)
+    return given is not None and given in map(_parse_origin, allowed)
 
 
 def _parse_origin(origin: str) -> tuple[str, str, int] | None:

@@ -41,9 +41,8 @@ class Admitted(HttpAuthBase):
 
 
 class GateParser(Parser):
-    """Takes the body as the gate has parsed it."""
-
     def parse_body(self, request: HttpRequest) -> Any:
+        """Take the body as the gate has parsed it."""
         return request.json  # type: ignore[attr-defined]
 
 

@@ -93,7 +93,9 @@ def _claim_key(wanted: IdempotencyRecord) -> IdempotencyRecord:
     """Store the record, or return the finished one of the first request."""
     now = timezone.now()
     if not _sweeps.take(""):
-        _delete_expired(now)
+        expired = find_expired(now).order_by("created_at").values_list("pk", flat=True)
+        ids = list(expired[:DELETED_AT_ONCE])
+        IdempotencyRecord.objects.filter(pk__in=ids).delete()
     records = IdempotencyRecord.objects.filter(actor=wanted.actor, key=wanted.key)
     records.filter(created_at__lt=now - LIFETIME).delete()
     records.filter(status=None, apart=False, created_at__lt=now - ABANDONED).delete()
@@ -107,12 +109,6 @@ def _claim_key(wanted: IdempotencyRecord) -> IdempotencyRecord:
 
 def find_expired(now: datetime) -> QuerySet[IdempotencyRecord]:
     return IdempotencyRecord.objects.filter(created_at__lt=now - LIFETIME)
-
-
-def _delete_expired(now: datetime) -> None:
-    oldest = find_expired(now).order_by("created_at").values_list("pk", flat=True)
-    ids = list(oldest[:DELETED_AT_ONCE])
-    IdempotencyRecord.objects.filter(pk__in=ids).delete()
 
 
 def _check_finished(

@@ -107,13 +107,10 @@ class Postmaster:
 
     def is_running(self) -> bool:
         """Whether it still runs; a zombie does not."""
-        try:
-            return bool(
-                self.process.is_running()
-                and self.process.status() != psutil.STATUS_ZOMBIE
-            )
-        except psutil.NoSuchProcess:
-            return False
+        with suppress(psutil.NoSuchProcess):
+            running = self.process.is_running()
+            return bool(running and self.process.status() != psutil.STATUS_ZOMBIE)
+        return False
 
     def stop(self, timeout: float) -> None:
         """Stop it: clients are disconnected, running statements rolled back.
@@ -236,10 +233,9 @@ def _is_server_of(process: psutil.Process, folder: Path) -> bool:
 
 
 def _read_pid_file(folder: Path) -> list[str]:
-    try:
+    with suppress(FileNotFoundError):
         return (folder / PID_FILE).read_text(errors="replace").splitlines()
-    except FileNotFoundError:
-        return []
+    return []
 
 
 @dataclass(frozen=True)
@@ -345,7 +341,6 @@ def _get_system_user() -> pwd.struct_passwd:
 
 
 def _find_user(name: str) -> pwd.struct_passwd | None:
-    try:
+    with suppress(KeyError):
         return pwd.getpwnam(name)
-    except KeyError:
-        return None
+    return None

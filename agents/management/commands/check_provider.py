@@ -33,8 +33,6 @@ SOURCE_WORDS = {
 
 
 class Command(BaseCommand):
-    """Exit status 0 if a Mysis could play with it, 1 if not, 2 for an unknown name."""
-
     help = (
         "Make one tiny request to a configured LLM provider and tell whether it is "
         "reachable, takes the key, has the model, and how many tokens that one reads. "

@@ -14,8 +14,6 @@ from zoea.models import Role
 
 
 class Command(BaseCommand):
-    """Makes a token and prints it once."""
-
     help = "Make an API token and print it, once; only its hash is stored."
 
     def add_arguments(self, parser: CommandParser) -> None:

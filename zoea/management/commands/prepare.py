@@ -19,8 +19,6 @@ from zoea.auth import create_sign_in_link
 
 
 class Command(BaseCommand):
-    """Migrates, makes the demo fleet where there is none, and a link that signs in."""
-
     help = "Bring the database up to date; the last line is a link that signs in once."
     requires_system_checks = []
 

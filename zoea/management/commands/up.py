@@ -15,8 +15,6 @@ from zoea.supervise.run import AlreadyRunningError, Interrupted, run_everything
 
 
 class Command(BaseCommand):
-    """Run a whole fleet: database, game, worker and web server."""
-
     help = (
         "Run everything: the embedded PostgreSQL (unless DATABASE_URL is set), "
         "migrations, the local game (unless SPACEMOLT_MCP_URL is set), the worker "
