@@ -73,13 +73,13 @@ def make_hex_id(*occasion: object) -> str:
     return f"{make_dice('id', *occasion).getrandbits(128):032x}"
 
 
-_NS = 1_000_000_000
+NS = 1_000_000_000
 NEVER = "0001-01-01T00:00:00Z"
 
 
 def format_time(now_ns: int) -> str:
     """Write nanoseconds since 1970 the way Go does, without trailing zeros."""
-    seconds, fraction = divmod(now_ns, _NS)
+    seconds, fraction = divmod(now_ns, NS)
     moment = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     digits = f"{fraction:09d}".rstrip("0")
     return f"{moment}.{digits}Z" if digits else f"{moment}Z"
@@ -87,7 +87,7 @@ def format_time(now_ns: int) -> str:
 
 def format_plain_time(now_ns: int) -> str:
     """Write nanoseconds since 1970 as in the captain's log and the map."""
-    return datetime.fromtimestamp(now_ns // _NS, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return datetime.fromtimestamp(now_ns // NS, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def make_view(words: str) -> Callable[[object], Json]:

@@ -133,7 +133,7 @@ class Game:
         if name == "logout":
             return accounts.logout(self.state, player, session)
         if name in QUERIES:
-            return QUERIES[name](Call(self.state, player, checked, session.mailbox))
+            return QUERIES[name](Call(self.state, player, checked, session))
         if self.resolution.must_wait(player):
             wait = self.config.tick_seconds
             words = f"One action per tick. Try again in {wait:g} seconds."

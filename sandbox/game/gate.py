@@ -140,7 +140,7 @@ class FaultGate:
             return
         transport = Headers(scope=scope).get("mcp-session-id", "")
         if transport in self._lost:
-            await _session_gone(None)(scope, receive, send)
+            await session_gone()(scope, receive, send)
         elif self._faults.active and scope["method"] == "POST":
             await self._judge(scope, receive, send)
         else:
@@ -176,7 +176,7 @@ class FaultGate:
     ) -> Response | None:
         if "lost-transport" in hit:
             self._lost.add(Headers(scope=scope).get("mcp-session-id", ""))
-            return _session_gone(asked.get("id"))
+            return session_gone(asked.get("id"))
         if "429" in hit:
             return _too_many()
         if "502" in hit:
@@ -213,9 +213,10 @@ async def _nowhere(message: Message) -> None:
     """Drop an answer: it was lost on its way."""
 
 
-def _session_gone(request_id: object) -> Response:
+def session_gone(request_id: object = None, status: int = 404) -> Response:
+    """The answer to a request of an MCP session that is not there."""
     error = {"code": types.INVALID_REQUEST, "message": "Session not initialized"}
-    return JSONResponse({"jsonrpc": "2.0", "id": request_id, "error": error}, 404)
+    return JSONResponse({"jsonrpc": "2.0", "id": request_id, "error": error}, status)
 
 
 def _too_many() -> Response:

@@ -18,13 +18,12 @@ from mcp.server.lowlevel import Server
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sandbox.game.config import VERSIONS, GameError, unknown_command
 from sandbox.game.faults import Faults, Plan
 from sandbox.game.game import Game
-from sandbox.game.gate import FaultGate, Turns
+from sandbox.game.gate import FaultGate, Turns, session_gone
 from sandbox.game.persistence import Keeper
 from sandbox.game.tool import Tool
 
@@ -125,10 +124,8 @@ class HandshakeOnly:
         version = headers.get("mcp-protocol-version")
         if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
             await self._app(scope, receive, send)
-            return
-        error = {"code": types.INVALID_REQUEST, "message": "Session not initialized"}
-        body = {"jsonrpc": "2.0", "id": None, "error": error}
-        await JSONResponse(body, status_code=400)(scope, receive, send)
+        else:
+            await session_gone(status=400)(scope, receive, send)
 
 
 def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:

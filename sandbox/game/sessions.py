@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.game.config import GameError, Json, make_view
+from sandbox.game.config import NS, GameError, Json
 
 QUEUE_LENGTH = 100
 
@@ -21,55 +21,26 @@ class Event:
     category: str = "system"
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
-    """One event; `type` is its category, `msg_type` says what happened."""
+@dataclass(slots=True)
+class Session:
+    """One login of a player, and the last hundred notifications that it has not read."""
 
     id: str
-    type: str
-    timestamp: str
-    msg_type: str
-    data: Json
-
-    def view(self) -> Json:
-        return _NOTIFICATION(self)
-
-
-_NOTIFICATION = make_view("id type timestamp msg_type data")
-
-
-@dataclass(slots=True)
-class Mailbox:
-    """Holds the last hundred notifications; the oldest gives way."""
-
-    waiting: deque[Notification] = field(
-        default_factory=lambda: deque(maxlen=QUEUE_LENGTH)
-    )
+    player_id: str
+    used_ns: int
+    waiting: deque[Json] = field(default_factory=lambda: deque(maxlen=QUEUE_LENGTH))
 
     def read(
         self, limit: int, types: Collection[str], clear: bool
-    ) -> tuple[list[Notification], int]:
+    ) -> tuple[list[Json], int]:
         """Give the oldest of the wanted types, and how many of them are left."""
-        wanted = [item for item in self.waiting if not types or item.type in types]
+        wanted = [item for item in self.waiting if not types or item["type"] in types]
         given = wanted[:limit]
         if clear:
             gone = {id(item) for item in given}
             kept = [item for item in self.waiting if id(item) not in gone]
             self.waiting = deque(kept, QUEUE_LENGTH)
         return given, len(wanted) - len(given)
-
-
-_NS = 1_000_000_000
-
-
-@dataclass(slots=True)
-class Session:
-    """One login of a player, with its own queue of notifications."""
-
-    id: str
-    player_id: str
-    used_ns: int
-    mailbox: Mailbox = field(default_factory=Mailbox)
 
 
 @dataclass(slots=True)
@@ -134,7 +105,7 @@ class Sessions:
 
     @property
     def _oldest_ns(self) -> int:
-        return self.now_ns() - int(self.idle_seconds * _NS)
+        return self.now_ns() - int(self.idle_seconds * NS)
 
     def of(self, player_id: str) -> list[Session]:
         return list(self._by_player.get(player_id, ()))

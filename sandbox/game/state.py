@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 
 from sandbox.game.config import Config, Json, format_plain_time, format_time
-from sandbox.game.sessions import Event, Notification, Sessions, Tally
+from sandbox.game.sessions import Event, Sessions, Tally
 from sandbox.game.world import models
 from sandbox.game.world.markets import Markets
 from sandbox.game.world.models import Player
@@ -116,12 +117,9 @@ class State:
 
     def crowd(self) -> dict[str, int]:
         """Count who is about, by system."""
-        count: defaultdict[str, int] = defaultdict(int)
-        for name in self.sessions.online():
-            count[self.players[name].system_id] += 1
-        for npc in self.npcs.values():
-            count[self.world.pois[npc.poi_id].system_id] += 1
-        return count
+        npcs = (self.world.pois[npc.poi_id].system_id for npc in self.npcs.values())
+        players = (self.players[name].system_id for name in self.sessions.online())
+        return Counter(chain(npcs, players))
 
     def faction_of(self, player: Player) -> models.Faction | None:
         return self.factions.get(player.faction_id)
@@ -132,16 +130,16 @@ class State:
 
     def tell(self, event: Event, *players: Player) -> None:
         """Put a notification into every session of these; nobody there, no trace."""
-        notification = Notification(
-            id=self.sources.token(16),
-            type=event.category,
-            timestamp=self.now,
-            msg_type=event.msg_type,
-            data=event.data,
-        )
+        notification = {
+            "id": self.sources.token(16),
+            "type": event.category,
+            "timestamp": self.now,
+            "msg_type": event.msg_type,
+            "data": event.data,
+        }
         for player in players:
             for session in self.sessions.of(player.id):
-                session.mailbox.waiting.append(notification)
+                session.waiting.append(notification)
 
     def tell_here(self, poi_id: str, event: Event, but: str = "") -> None:
         """Put a notification into the sessions of all at a place, one left out."""

@@ -71,8 +71,7 @@ def describe_account(game: Game, username: str) -> Json:
         "snapshots": {name: _snapshot(game, player, name, {}) for name in names},
         "log": view_log(player.log),
         "waiting": [
-            [one.view() for one in session.mailbox.waiting]
-            for session in game.state.sessions.of(player.id)
+            list(session.waiting) for session in game.state.sessions.of(player.id)
         ],
         "calls": game.state.tallies[player.username].view(),
     }

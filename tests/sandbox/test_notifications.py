@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.game.game import Game
-from sandbox.game.sessions import QUEUE_LENGTH, Event, Mailbox, Notification
+from sandbox.game.sessions import QUEUE_LENGTH, Event, Session
 from tests.sandbox.captains import Captain
 
 
@@ -117,8 +117,8 @@ def test_others_move_about(game: Game) -> None:
 def test_nothing_is_lost_but_by_age(
     kinds: list[str], limit: int, types: set[str]
 ) -> None:
-    box = Mailbox()
-    sent = [Notification(str(n), kind, "", "x", {}) for n, kind in enumerate(kinds)]
+    box = Session("", "", 0)
+    sent = [{"id": n, "type": kind} for n, kind in enumerate(kinds)]
     for note in sent:
         box.waiting.append(note)
     kept = sent[-QUEUE_LENGTH:]
@@ -126,7 +126,7 @@ def test_nothing_is_lost_but_by_age(
     read, left_again = box.read(limit, types, clear=True)
     assert peeked == read
     assert left == left_again
-    assert read == [note for note in kept if not types or note.type in types][:limit]
+    assert read == [note for note in kept if not types or note["type"] in types][:limit]
     rest, _ = box.read(100, (), clear=True)
-    assert sorted([*read, *rest], key=lambda note: int(note.id)) == kept
+    assert sorted([*read, *rest], key=lambda note: int(note["id"])) == kept
     assert box.read(100, (), clear=True) == ([], 0)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sandbox.game.config import GameError, Json, must_undock, not_docked_here
-from sandbox.game.sessions import Event, Mailbox
+from sandbox.game.sessions import Event, Session
 from sandbox.game.state import State
 from sandbox.game.tool import ITEM, QUANTITY, Parameter, Tool, text
 from sandbox.game.world.catalogue import ITEMS, Item, find_item
@@ -30,7 +30,7 @@ class Call:
     state: State
     player: Player
     given: Json
-    mailbox: Mailbox = field(default_factory=Mailbox)
+    session: Session = field(default_factory=lambda: Session("", "", 0))
     thing: Any = None
 
     @property

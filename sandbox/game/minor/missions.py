@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from sandbox.game.actions.action import DOCKED, Call, act, ask, one
-from sandbox.game.config import GameError, Json, format_time, make_view, not_docked_here
+from sandbox.game.config import (
+    NS,
+    GameError,
+    Json,
+    format_time,
+    make_view,
+    not_docked_here,
+)
 from sandbox.game.world.catalogue import ITEMS, TEMPLATES, Template
 from sandbox.game.world.models import Mission
 
@@ -114,7 +121,7 @@ def _accept(call: Call) -> Json:
     expires = state.tick + LASTS_TICKS
     mission = Mission(call.token(), template.id, call.base.id, expires)
     call.player.missions.append(mission)
-    lasts = int(LASTS_TICKS * state.config.tick_seconds * 1_000_000_000)
+    lasts = int(LASTS_TICKS * state.config.tick_seconds * NS)
     return {
         "message": f"Mission accepted: {template.title}",
         "mission_id": mission.id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sandbox.game.actions.action import GOODS, Call, Move, Takes, act, ask, one
 from sandbox.game.actions.combat import LASTS_TICKS, kill, leave_wreck
-from sandbox.game.config import GameError, Json, format_time, make_view
+from sandbox.game.config import NS, GameError, Json, format_time, make_view
 from sandbox.game.views import view_goods_briefly
 from sandbox.game.world.models import Drone, Goods, Wreck
 from sandbox.game.world.places import Deposit
@@ -14,7 +14,6 @@ VALUE = 90
 MOST_DRONES = 3
 DIGS_TICKS = 5
 _DRONE = "mining_drone"
-_NS = 1_000_000_000
 _WRECK_VIEW = make_view("id type poi_id system_id victim_id victim_name ship_class")
 _WRECK = one("wreck_id", "The wreck's ID, from get_wrecks")
 _DRONE_VIEW = make_view("drone_id=id poi_id resource_id mined")
@@ -22,7 +21,7 @@ _DRONE_VIEW = make_view("drone_id=id poi_id resource_id mined")
 
 def _get_wrecks(call: Call) -> Json:
     here = "" if call.player.in_transit else call.player.poi_id
-    lasts_ns = int(LASTS_TICKS * call.state.config.tick_seconds * _NS)
+    lasts_ns = int(LASTS_TICKS * call.state.config.tick_seconds * NS)
     wrecks = [
         {
             **_WRECK_VIEW(wreck),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sandbox.game import views
 from sandbox.game.actions.action import Call, Takes, ask
-from sandbox.game.config import GameError, Json, make_view
+from sandbox.game.config import NS, GameError, Json, make_view
 from sandbox.game.tool import Parameter, text
 from sandbox.game.world import catalogue
 from sandbox.game.world.models import LogEntry
@@ -12,6 +12,7 @@ from sandbox.game.world.models import LogEntry
 MOST_ENTRIES = 20
 LONGEST_ENTRY = 100_000
 _SKILL = make_view("id name description category")
+_ROOM = make_view("used=cargo_used capacity=build.cargo available=cargo_free")
 _UNLISTED = {"required": False, "listed": False}
 
 
@@ -35,12 +36,9 @@ def _get_ship(call: Call) -> Json:
 
 
 def _get_cargo(call: Call) -> Json:
-    ship = call.player.ship
     return {
-        "cargo": views.view_goods(ship.cargo),
-        "used": ship.cargo_used,
-        "capacity": ship.build.cargo,
-        "available": ship.cargo_free,
+        "cargo": views.view_goods(call.player.ship.cargo),
+        **_ROOM(call.player.ship),
     }
 
 
@@ -81,7 +79,7 @@ def _get_skills(call: Call) -> Json:
 
 def _get_notifications(call: Call) -> Json:
     """Read the session's queue; what was read is gone unless `clear` is false."""
-    read, left = call.mailbox.read(
+    read, left = call.session.read(
         limit=call.given.get("limit", 50),
         types=call.given.get("types", ()),
         clear=call.given.get("clear", True),
@@ -89,9 +87,9 @@ def _get_notifications(call: Call) -> Json:
     return {
         "count": len(read),
         "current_tick": call.state.tick,
-        "notifications": [item.view() for item in read],
+        "notifications": read,
         "remaining": left,
-        "timestamp": call.state.sources.now_ns() // 1_000_000_000,
+        "timestamp": call.state.sources.now_ns() // NS,
     }
 
 
