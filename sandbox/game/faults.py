@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
+from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Send
 
 from sandbox.game.config import Json, make_dice
@@ -203,28 +204,22 @@ class Reshaped:
         self._body += message.get("body", b"")
         if message.get("more_body", False):
             return
-        kind, body = self._reshape()
-        headers = [
-            (name, value)
-            for name, value in self._start.get("headers", ())
-            if name.lower() not in (b"content-type", b"content-length")
-        ]
-        headers += [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
-        await self._send({**self._start, "headers": headers})
+        headers = MutableHeaders(scope=self._start)
+        kind, body = self._reshape(headers.get("content-type", ""))
+        headers["content-type"], headers["content-length"] = kind, str(len(body))
+        await self._send(self._start)
         await self._send({"type": "http.response.body", "body": body})
 
-    def _reshape(self) -> tuple[bytes, bytes]:
-        headers = dict(self._start.get("headers", ()))
-        kind = headers.get(b"content-type", b"")
-        streamed = kind.startswith(b"text/event-stream")
+    def _reshape(self, kind: str) -> tuple[str, bytes]:
+        streamed = kind.startswith("text/event-stream")
         answer = _answer(self._body, streamed=streamed)
         if self._start.get("status") != 200 or answer is None:
             return kind, self._body
         _change(answer, self._forms)
         text = json.dumps(answer, ensure_ascii=False)
         if streamed or "sse" in self._forms:
-            return b"text/event-stream", f"event: message\ndata: {text}\n\n".encode()
-        return b"application/json", text.encode()
+            return "text/event-stream", f"event: message\ndata: {text}\n\n".encode()
+        return "application/json", text.encode()
 
 
 def _answer(body: bytes, *, streamed: bool) -> Json | None:

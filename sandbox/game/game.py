@@ -21,7 +21,7 @@ from sandbox.game.happenings import run_due_jobs
 from sandbox.game.sessions import Write
 from sandbox.game.state import Sources, State
 from sandbox.game.table import ACTIONS, QUERIES, list_tools
-from sandbox.game.tool import Tool, check_arguments
+from sandbox.game.tool import Tool
 from sandbox.game.world.npcs import choose_goal
 
 _REGROWTH = 500
@@ -71,7 +71,7 @@ class Game:
             return False
         given = arguments or {}
         player = self.state.players[self.player_of(given.get("session_id"))]
-        check_arguments(tool.parameters, tool.example, given)
+        tool.check_arguments(given)
         return self.resolution.must_wait(player)
 
     def player_of(self, session_id: object) -> str:
@@ -128,7 +128,7 @@ class Game:
             return self._open_call(tool, arguments)
         session = self.state.sessions.use(arguments.get("session_id"))
         player = self.state.players[session.player_id]
-        checked = check_arguments(tool.parameters, tool.example, arguments)
+        checked = tool.check_arguments(arguments)
         player.last_active_at = self.state.now
         if name == "logout":
             return accounts.logout(self.state, player, session)
@@ -141,7 +141,7 @@ class Game:
         return self.resolution.submit(player, ACTIONS[name], checked)
 
     def _open_call(self, tool: Tool, arguments: Json) -> Json:
-        checked = check_arguments(tool.parameters, tool.example, arguments)
+        checked = tool.check_arguments(arguments)
         if tool.name == "register":
             return accounts.register(self.state, checked)
         if tool.name == "login":

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import mcp_types as types
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -126,7 +127,12 @@ class Turns:
 
 
 class FaultGate:
-    """Passes requests on, or lets go wrong what the faults say."""
+    """Passes requests on, or lets go wrong what the faults say.
+
+    It refuses protocol revisions without a handshake, which the real game has not. The
+    library would serve them too, and a client that was only ever tried against them
+    would meet sessions for the first time in the real game.
+    """
 
     def __init__(self, app: ASGIApp, faults: Faults, turns: Turns) -> None:
         self._app = app
@@ -135,22 +141,23 @@ class FaultGate:
         self._lost: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] == "DELETE":
+        headers = Headers(scope=scope) if scope["type"] == "http" else {}
+        version = headers.get("mcp-protocol-version")
+        if version not in (None, *HANDSHAKE_PROTOCOL_VERSIONS):
+            await _session_gone(None, 400)(scope, receive, send)
+        elif scope["type"] != "http" or scope["method"] == "DELETE":
             await self._app(scope, receive, send)
-            return
-        transport = Headers(scope=scope).get("mcp-session-id", "")
-        if transport in self._lost:
-            await session_gone()(scope, receive, send)
+        elif headers.get("mcp-session-id", "") in self._lost:
+            await _session_gone(None)(scope, receive, send)
         elif self._faults.active and scope["method"] == "POST":
             await self._judge(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
     async def _judge(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = _Request(receive)
-        asked = await request.message()
+        asked, replay = await _read_ahead(receive)
         if asked.get("method") != "tools/call":
-            await self._app(scope, request.replay, send)
+            await self._app(scope, replay, send)
             return
         params = asked.get("params") or {}
         who = self._turns.game.account_of(params.get("arguments") or {})
@@ -158,25 +165,25 @@ class FaultGate:
         self._turns.game.state.tallies[who].faults.update(hit)
         refusal = self._refusal(hit, scope, asked)
         if refusal is not None:
-            await refusal(scope, request.replay, send)
+            await refusal(scope, replay, send)
             return
         if "lost-session" in hit:
             self._turns.game.end_sessions(who)
         if "delay" in hit:
             await self._turns.until_next_tick()
         if "lost-answer" in hit:
-            await self._app(scope, request.replay, _nowhere)
-            await _bad_gateway()(scope, request.replay, send)
+            await self._app(scope, replay, _nowhere)
+            await _bad_gateway()(scope, replay, send)
             return
         forms = hit & {"null-lists", "text", "sse"}
-        await self._app(scope, request.replay, Reshaped(send, forms) if forms else send)
+        await self._app(scope, replay, Reshaped(send, forms) if forms else send)
 
     def _refusal(
         self, hit: frozenset[str], scope: Scope, asked: Json
     ) -> Response | None:
         if "lost-transport" in hit:
             self._lost.add(Headers(scope=scope).get("mcp-session-id", ""))
-            return session_gone(asked.get("id"))
+            return _session_gone(asked.get("id"))
         if "429" in hit:
             return _too_many()
         if "502" in hit:
@@ -184,37 +191,31 @@ class FaultGate:
         return _rate_limited(asked.get("id")) if "rate-limit" in hit else None
 
 
-class _Request:
-    """A request whose body is read ahead and can be given once more."""
+async def _read_ahead(receive: Receive) -> tuple[Json, Receive]:
+    """The JSON-RPC message, empty for none or a very long one; and all to read again."""
+    read: list[Message] = []
+    body, more = b"", True
+    while more and len(body) < MOST_READ_BYTES:
+        part = await receive()
+        read.append(part)
+        body += part.get("body", b"")
+        more = part.get("more_body", False)
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._read: list[Message] = []
+    async def replay() -> Message:
+        return read.pop(0) if read else await receive()
 
-    async def message(self) -> Json:
-        """The JSON-RPC message; empty where there is none or a very long one."""
-        body, more = b"", True
-        while more and len(body) < MOST_READ_BYTES:
-            part = await self._receive()
-            self._read.append(part)
-            body += part.get("body", b"")
-            more = part.get("more_body", False)
-        try:
-            found = json.loads(body)
-        except ValueError:
-            return {}
-        return found if isinstance(found, dict) else {}
-
-    async def replay(self) -> Message:
-        return self._read.pop(0) if self._read else await self._receive()
+    try:
+        found = json.loads(body)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {}, replay
 
 
 async def _nowhere(message: Message) -> None:
     """Drop an answer: it was lost on its way."""
 
 
-def session_gone(request_id: object = None, status: int = 404) -> Response:
-    """The answer to a request of an MCP session that is not there."""
+def _session_gone(request_id: object, status: int = 404) -> Response:
     error = {"code": types.INVALID_REQUEST, "message": "Session not initialized"}
     return JSONResponse({"jsonrpc": "2.0", "id": request_id, "error": error}, status)
 

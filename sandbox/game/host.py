@@ -15,15 +15,12 @@ import mcp_types as types
 import uvicorn
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sandbox.game.config import VERSIONS, GameError, unknown_command
 from sandbox.game.faults import Faults, Plan
 from sandbox.game.game import Game
-from sandbox.game.gate import FaultGate, Turns, session_gone
+from sandbox.game.gate import FaultGate, Turns
 from sandbox.game.persistence import Keeper
 from sandbox.game.tool import Tool
 
@@ -105,27 +102,7 @@ def _make_app(host: Host, address: str) -> Starlette:
         host=address,
     )
     app.add_middleware(FaultGate, faults=faults, turns=host.turns)
-    app.add_middleware(HandshakeOnly)
     return app
-
-
-class HandshakeOnly:
-    """Refuses protocol revisions without a handshake, which the real game has not.
-
-    The library would serve them too, and a client that was only ever tried against
-    them would meet sessions for the first time in the real game.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope) if scope["type"] == "http" else {}
-        version = headers.get("mcp-protocol-version")
-        if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
-            await self._app(scope, receive, send)
-        else:
-            await session_gone(status=400)(scope, receive, send)
 
 
 def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:

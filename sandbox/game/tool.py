@@ -54,43 +54,6 @@ class Parameter:
         return view
 
 
-def check_arguments(
-    parameters: tuple[Parameter, ...], example: Json, given: Json
-) -> Json:
-    """Give the arguments a tool may work with; null counts as absent.
-
-    Raises GameError `invalid_payload` that names what is wrong and what is right.
-    """
-    known = {parameter.name: parameter for parameter in parameters}
-    present = {name: value for name, value in given.items() if value is not None}
-    present.pop("session_id", None)
-    unknown = [name for name in present if name not in known]
-    missing = [one for one in parameters if one.required and one.name not in present]
-    if unknown and not any(one.own_error for one in missing):
-        names = ", ".join(sorted(unknown))
-        raise _invalid(f"Unknown parameter(s): [{names}].", parameters, example)
-    if names := ", ".join(one.name for one in missing if not one.own_error):
-        raise _invalid(f"Missing parameter(s): [{names}].", parameters, example)
-    return {
-        name: _value(known[name], value, example)
-        for name, value in present.items()
-        if name in known
-    }
-
-
-def _invalid(wrong: str, parameters: tuple[Parameter, ...], example: Json) -> GameError:
-    required = ", ".join(f"'{one.name}'" for one in parameters if one.required)
-    if required:
-        wrong += f" Requires {required}."
-    elif parameters:
-        wrong += " Accepts " + ", ".join(f"'{one.name}'" for one in parameters) + "."
-    else:
-        wrong += " Takes no parameters."
-    if example:
-        wrong += f" Example: {json.dumps(example)}"
-    return GameError("invalid_payload", wrong)
-
-
 def _value(parameter: Parameter, value: Any, example: Json) -> Any:
     """Check one value; 5.0 is a whole number as JSON writes it, true is none."""
     if parameter.type == "integer" and isinstance(value, float) and value.is_integer():
@@ -136,6 +99,41 @@ class Tool:
     @property
     def read_only(self) -> bool:
         return not (self.mutation or self.writes)
+
+    def check_arguments(self, given: Json) -> Json:
+        """Give the arguments it may work with; null counts as absent.
+
+        Raises GameError `invalid_payload` that names what is wrong and what is right.
+        """
+        known = {one.name: one for one in self.parameters}
+        present = {name: value for name, value in given.items() if value is not None}
+        present.pop("session_id", None)
+        unknown = [name for name in present if name not in known]
+        lacking = [one for one in self.parameters if one.required]
+        lacking = [one for one in lacking if one.name not in present]
+        if unknown and not any(one.own_error for one in lacking):
+            raise self._invalid("Unknown", sorted(unknown))
+        if names := [one.name for one in lacking if not one.own_error]:
+            raise self._invalid("Missing", names)
+        return {
+            name: _value(known[name], value, self.example)
+            for name, value in present.items()
+            if name in known
+        }
+
+    def _invalid(self, how: str, names: list[str]) -> GameError:
+        wrong = f"{how} parameter(s): [{', '.join(names)}]."
+        required = ", ".join(f"'{one.name}'" for one in self.parameters if one.required)
+        if required:
+            wrong += f" Requires {required}."
+        elif self.parameters:
+            accepted = ", ".join(f"'{one.name}'" for one in self.parameters)
+            wrong += f" Accepts {accepted}."
+        else:
+            wrong += " Takes no parameters."
+        if self.example:
+            wrong += f" Example: {json.dumps(self.example)}"
+        return GameError("invalid_payload", wrong)
 
     def schema(self) -> Json:
         """The JSON schema of the arguments."""

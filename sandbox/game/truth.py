@@ -24,7 +24,6 @@ from sandbox.game.faults import Order, parse_plan
 from sandbox.game.game import Game
 from sandbox.game.host import Host
 from sandbox.game.table import QUERIES
-from sandbox.game.tool import check_arguments
 from sandbox.game.views import view_log
 from sandbox.game.world.models import Player
 
@@ -83,7 +82,7 @@ def query_game(game: Game, username: str, tool: str, arguments: Json) -> Any:
     if tool not in QUERIES or words is None or words.writes:
         raise UnknownError(f"no query {tool}")
     try:
-        checked = check_arguments(words.parameters, words.example, arguments)
+        checked = words.check_arguments(arguments)
     except GameError as error:
         raise ValueError(error.message) from None
     return _snapshot(game, player, tool, checked)
@@ -120,6 +119,7 @@ _ABOUT: dict[str, tuple[Callable[[Game, Any], bool], str]] = {
     ),
 }
 
+_CAPTAIN = make_view("credits empire system_id docked_at_base=docked_at")
 _FACTS = make_view(
     "hull max_hull=build.hull shield max_shield=build.shield fuel max_fuel=build.fuel"
     " cargo_used cargo_capacity=build.cargo"
@@ -132,15 +132,12 @@ def _describe_facts(game: Game, player: Player) -> Json:
     world = game.state.world
     flight = player.pending if player.in_transit else None
     return {
-        "credits": player.credits,
-        "empire": player.empire,
-        "system_id": player.system_id,
+        **_CAPTAIN(player),
         "system_name": world.systems[player.system_id].name,
         "poi_id": None if flight else player.poi_id,
         "poi_name": None if flight else world.pois[player.poi_id].name,
         "in_transit": flight is not None,
         "arrival_tick": flight.due_tick if flight else None,
-        "docked_at_base": player.docked_at,
         **_FACTS(player.ship),
         "cargo": dict(player.ship.cargo),
         "skills": {name: skill.level for name, skill in player.skills.items()},

@@ -65,6 +65,7 @@ _SHIP = make_view(
     " max_shield=build.shield shield_recharge=build.shield_recharge armor=build.armor"
     " speed=build.speed fuel max_fuel=build.fuel cargo_used cargo_capacity=build.cargo"
 )
+view_ship_briefly = make_view("ship_id=id class_id class_name=build.name")
 _SLOTS = make_view("weapon_slots defense_slots utility_slots")
 
 

@@ -47,7 +47,8 @@ def act_at_station(s: Situation) -> Decision | None:
         return asked
     if s.beliefs.docked.value is not True:
         return None
-    return sell_cargo(s) or _refuel_or_repair(s) or _leave(s)
+    why = "Nothing more to do at this station: back to work."
+    return sell_cargo(s) or _refuel_or_repair(s) or _with_log(s, s.act(why, "undock"))
 
 
 def _mine_here(s: Situation) -> Decision | None:
@@ -248,15 +249,12 @@ def sell_cargo(s: Situation) -> Decision | None:
     if asked or not s.beliefs.hold.known:
         return asked
     for item, count in sorted((s.beliefs.hold.value or {}).items()):
-        if count > 0 and not _is_equipment(item) and item not in s.beliefs.unsellable:
+        kept = item.replace("_", " ").casefold().startswith(KEEP)
+        if count > 0 and not kept and item not in s.beliefs.unsellable:
             thought = f"I am docked with {count} {item}: sell them."
             if done := s.act(thought, "sell", item_id=item, quantity=count):
                 return done
     return None
-
-
-def _is_equipment(item: str) -> bool:
-    return item.replace("_", " ").casefold().startswith(KEEP)
 
 
 def _refuel_or_repair(s: Situation) -> Decision | None:
@@ -265,19 +263,14 @@ def _refuel_or_repair(s: Situation) -> Decision | None:
         return None
     if b.fuel.share < REFUEL_BELOW:
         thought = f"Fuel {b.fuel.value}/{b.fuel.most} is low and I am docked."
-        if done := s.act(thought, "refuel"):
-            return _with_log(s, done)
+        if done := _with_log(s, s.act(thought, "refuel")):
+            return done
     if b.hull.share < REPAIR_BELOW:
         return s.act(f"The hull is down to {b.hull.value}/{b.hull.most}.", "repair")
     return None
 
 
-def _leave(s: Situation) -> Decision | None:
-    done = s.act("Nothing more to do at this station: back to work.", "undock")
-    return _with_log(s, done) if done else None
-
-
-def _with_log(s: Situation, decision: Decision) -> Decision:
+def _with_log(s: Situation, decision: Decision | None) -> Decision | None:
     """Add an entry to the captain's log, and a count of the money, beside an action.
 
     Once a visit, if something was sold.
@@ -288,7 +281,7 @@ def _with_log(s: Situation, decision: Decision) -> Decision:
             sold = 0
         elif call.name == "sell" and not call.answer.is_error:
             sold += 1
-    if not sold or "captains_log_add" not in s.tools:
+    if decision is None or not sold or "captains_log_add" not in s.tools:
         return decision
     where = s.beliefs.place.value or "the station"
     money = s.beliefs.credits

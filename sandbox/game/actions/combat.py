@@ -84,13 +84,6 @@ def list_opponents(state: State, player: Player) -> list[Player]:
     ]
 
 
-def begin_battle(state: State, attacker: Player, target: Player) -> None:
-    """Take a captain as the target; both hear of a battle that is new (era C)."""
-    if target not in list_opponents(state, attacker):
-        _tell_battle(state, attacker, target, "battle_started")
-    attacker.target_id = target.id
-
-
 def leave_battle(state: State, player: Player) -> None:
     """Take a captain out of his battles: he flies away, or his ship is lost."""
     for other in list_opponents(state, player):
@@ -276,7 +269,10 @@ def _finish_attack(call: Call) -> list[Event]:
     state, player, target = call.state, call.player, _find_target(call)
     if isinstance(target, Pirate):
         return _shoot_pirate(call, target)
-    begin_battle(state, player, target)
+    # Of a battle that is new both hear.
+    if target not in list_opponents(state, player):
+        _tell_battle(state, player, target, "battle_started")
+    player.target_id = target.id
     hit = shoot(target.ship, _DAMAGE)
     me, other = (player.id, player.username), (target.id, target.username)
     shot = make_shot_event(state, me, other, hit)

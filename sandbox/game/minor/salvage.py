@@ -77,11 +77,6 @@ def _throw(call: Call) -> None:
     leave_wreck(call.state, poi_id=where, victim=me, ship_class="", cargo=goods)
 
 
-def _blow_up(call: Call) -> None:
-    me = call.player
-    kill(call.state, me, me.id, me.username, "self_destruct")
-
-
 def _remove(call: Call) -> None:
     del call.state.wrecks[call.thing.id]
     if call.player.towing == call.thing.id:
@@ -100,7 +95,8 @@ SALVAGE = (
     act("self_destruct", "combat",
         "Destroy your own ship and wake up at your home base.", destructive=True,
         unless=((lambda call: call.player.docked_at is not None, "docked",
-                 "You are docked. Use 'undock' first."),), changes=_blow_up),
+                 "You are docked. Use 'undock' first."),), changes=lambda call: kill(call.state, call.player, call.player.id,
+                                  call.player.username, "self_destruct")),
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from sandbox.game.actions.combat import list_opponents, new_ship
 from sandbox.game.actions.station import CELL_FUEL
 from sandbox.game.config import GameError, Json, make_view
 from sandbox.game.tool import ITEM, MOST_QUANTITY, Parameter
-from sandbox.game.views import view_class
+from sandbox.game.views import view_class, view_ship_briefly
 from sandbox.game.world import catalogue
 from sandbox.game.world.models import Goods, Module, Ship
 
@@ -44,9 +44,7 @@ def _ship_view(call: Call, ship: Ship) -> Json:
         name = call.state.world.bases[ship.base_id].name
         place = {"location": f"stored at {name}", "location_base_id": ship.base_id}
     return {
-        "ship_id": ship.id,
-        "class_id": build.id,
-        "class_name": build.name,
+        **view_ship_briefly(ship),
         "is_active": not ship.base_id,
         **place,
         "hull": f"{ship.hull}/{build.hull}",

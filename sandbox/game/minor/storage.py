@@ -5,12 +5,11 @@ from __future__ import annotations
 from sandbox.game.actions.action import DOCKED, GOODS, Call, Move, Takes, act, ask, one
 from sandbox.game.config import GameError, Json, make_view
 from sandbox.game.tool import MOST_QUANTITY, Parameter, text
-from sandbox.game.views import view_goods, view_goods_briefly
+from sandbox.game.views import view_goods, view_goods_briefly, view_ship_briefly
 from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.models import Goods, Player, Trade, add_goods, measure_goods
 
 LEAST_VALUE = 200
-_KEPT_SHIP = make_view("ship_id=id class_id class_name=build.name")
 _OFFER = make_view("trade_id=id offerer_id offerer_name target_id")
 _AMOUNT = Takes(
     (Parameter("amount", "integer", "How many credits", own_error=True,
@@ -26,7 +25,7 @@ def _view_storage(call: Call) -> Json:
         "items": view_goods(player.stores.get(base.id, {})),
         "ships": [
             {
-                **_KEPT_SHIP(ship),
+                **view_ship_briefly(ship),
                 "modules": len(ship.modules),
                 "cargo_used": ship.cargo_used,
             }

@@ -13,6 +13,7 @@ MOST_ENTRIES = 20
 LONGEST_ENTRY = 100_000
 _SKILL = make_view("id name description category")
 _ROOM = make_view("used=cargo_used capacity=build.cargo available=cargo_free")
+_LEARNED = make_view("skill_id=id name category")
 _UNLISTED = {"required": False, "listed": False}
 
 
@@ -60,9 +61,7 @@ _DEFINITIONS = {name: _define(kind) for name, kind in sorted(catalogue.SKILLS.it
 def _get_skills(call: Call) -> Json:
     own = [
         {
-            "skill_id": name,
-            "name": catalogue.SKILLS[name].name,
-            "category": catalogue.SKILLS[name].category,
+            **_LEARNED(catalogue.SKILLS[name]),
             "level": skill.level,
             "max_level": catalogue.MAX_LEVEL,
             "current_xp": skill.xp,
