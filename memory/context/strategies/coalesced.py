@@ -6,7 +6,7 @@ What is fixed comes first, what grows next, what changes last (A28, A29).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,16 +114,23 @@ def _write_message(found: _Digest, limits: _Limits, history: History) -> str:
     shown = found.calls[-limits.calls :] if limits.calls else []
     output = "\n".join(_cut_text(item, limits, history) for item in prints)
     calls = "\n".join(f";   {line}" for line in shown)
-    sections = (
-        (";; === tool/ ===", request.tools, _format_tool),
-        (";; === data/ ===", request.data, _format_data),
-        (";; === user/ (your prelude) ===", request.definitions, _format_definition),
-    )
+    sections = {
+        ";; === tool/ ===": [_format_tool(*each) for each in request.tools.items()],
+        ";; === data/ ===": [
+            _add_comment(f"data/{name}", _describe_value(value))
+            for name, value in request.data.items()
+        ],
+        ";; === user/ (your prelude) ===": [
+            _add_comment(name, f"= {_describe_value(value)}")
+            for name, value in request.definitions.items()
+        ],
+    }
     parts = [
         *_quote_orders(limits, history),
         *(
-            _format_section(header, entries, line, history)
-            for header, entries, line in sections
+            history.sanitize("\n".join([header, *lines]))
+            for header, lines in sections.items()
+            if lines
         ),
         f";; Tool calls made:\n{calls}" if calls else "",
         f";; Output:\n{output}" if output else "",
@@ -146,16 +153,6 @@ def _quote_orders(limits: _Limits, history: History) -> list[str]:
     shown = [first] if first is not None else []
     shown += [item for item in orders[-1:] if item is not first]
     return [_cut_text(item, limits, history) for item in shown]
-
-
-def _format_section(
-    header: str,
-    entries: Mapping[str, object],
-    line: Callable[[str, object], str],
-    history: History,
-) -> str:
-    lines = [line(name, value) for name, value in entries.items()]
-    return history.sanitize("\n".join([header, *lines])) if lines else ""
 
 
 def _format_error(found: _Digest, limits: _Limits, history: History) -> str:
@@ -301,14 +298,6 @@ def _format_tool(name: str, tool: object) -> str:
     parameters, comment = _find_signature(tool)
     call = " ".join([f"tool/{name}", *parameters])
     return _add_comment(f"({call})", comment)
-
-
-def _format_data(name: str, value: object) -> str:
-    return _add_comment(f"data/{name}", _describe_value(value))
-
-
-def _format_definition(name: str, value: object) -> str:
-    return _add_comment(name, f"= {_describe_value(value)}")
 
 
 def _add_comment(text: str, comment: str) -> str:
