@@ -232,31 +232,21 @@ def create_token(
         name=name.strip(), role=role, digest=hash_secret(secret), expires_at=expires_at
     )
     try:
-        token.full_clean(exclude=["digest"])
+        token.clean_fields(exclude=["digest"])
         with transaction.atomic():
             token.save(force_insert=True)
     except ValidationError as error:
-        raise TokenError(_reason(name, error)) from error
+        faults = error.message_dict
+        if "role" in faults:
+            faults = {"role": ["choose viewer, operator or admin."]}
+        field, texts = next(iter(faults.items()))
+        raise TokenError(f"{field}: {' '.join(texts)}") from error
     except IntegrityError as error:
-        raise TokenError(_name_taken(name)) from error
+        raise TokenError(
+            f"name: there is a token named {name!r} already; choose another name, or "
+            "delete that token in the admin."
+        ) from error
     return token, secret
-
-
-def _reason(name: str, error: ValidationError) -> str:
-    faults = error.message_dict
-    if "role" in faults:
-        return "role: choose viewer, operator or admin."
-    if any("already exists" in text for text in faults.get("name", [])):
-        return _name_taken(name)
-    field, texts = next(iter(faults.items()))
-    return f"{field}: {' '.join(texts)}"
-
-
-def _name_taken(name: str) -> str:
-    return (
-        f"name: there is a token named {name!r} already; choose another name, or "
-        "delete that token in the admin."
-    )
 
 
 def create_sign_in_link() -> str:

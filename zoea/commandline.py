@@ -76,7 +76,7 @@ def run_command(
             execute(list(argv))
             return 0
         # End by an exception, so that the embedded server is released.
-        signal.signal(signal.SIGTERM, _exit_on_signal)
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
         with open_database():
             execute(list(argv))
     except (DatabaseError, EnvError, ImproperlyConfigured) as error:
@@ -225,7 +225,3 @@ def _refuse_arguments(parser: CommandParser, message: str) -> NoReturn:
     if not parser.called_from_command_line:
         raise CommandError(f"Error: {message}")
     parser.exit(2, f"{parser.prog}: {message}; {parser.prog} --help tells more.\n")
-
-
-def _exit_on_signal(number: int, frame: object) -> NoReturn:
-    sys.exit(128 + number)

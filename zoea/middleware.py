@@ -166,10 +166,9 @@ def _is_date(parts: dict[str, int]) -> bool:
 
 
 def _parse_numbers(texts: Iterable[str]) -> Iterable[int]:
-    for text in texts:
-        for one in text.split(","):
-            with suppress(ValueError):
-                yield int(one)
+    for one in ",".join(texts).split(","):
+        with suppress(ValueError):
+            yield int(one)
 
 
 class WriteLimitMiddleware(Middleware):
