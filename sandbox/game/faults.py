@@ -81,8 +81,6 @@ class Order:
 
 
 class Faults:
-    """The faults of one running game."""
-
     def __init__(self, seed: int, plan: Plan | None = None) -> None:
         self.plan = plan or Plan()
         self.struck: Counter[str] = Counter()

@@ -68,7 +68,6 @@ _BY_ID = ("pirates", "wrecks", "orders", "jobs", "factions", "threads")
 
 
 def dump_game(game: Game) -> bytes:
-    """Write a game as JSON."""
     state = game.state
     saved = SavedGame(
         format=FORMAT,
@@ -185,8 +184,6 @@ def _check(state: State, player: Player) -> None:
 
 
 class Keeper:
-    """Loads and saves a game's file."""
-
     def __init__(self, path: Path, game: Game) -> None:
         self._path = path
         self._game = game

@@ -45,8 +45,6 @@ class Session:
 
 @dataclass(slots=True)
 class Sessions:
-    """All sessions, by id and by player."""
-
     idle_seconds: float
     exclusive: bool
     now_ns: Callable[[], int]

@@ -92,8 +92,6 @@ def _is_named(word: str, *names: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A point of interest of a system."""
-
     id: str
     name: str
     kind: str = ""

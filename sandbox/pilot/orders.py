@@ -174,7 +174,6 @@ def _forget_ship(b: Beliefs) -> None:
 def learn_refusal(
     b: Beliefs, code: str, tool: str, arguments: Mapping[str, Any]
 ) -> None:
-    """Learn from a refusal of ``tool``."""
     if lesson := LESSONS.get(code):
         lesson(b)
     elif code == "already_there":

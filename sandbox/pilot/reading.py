@@ -59,7 +59,6 @@ class Answer:
 
 
 def read_answer(text: str) -> Answer:
-    """Read a tool result."""
     if found := _ERROR.match(text):
         return Answer(text, {}, found[1] or "error", found[2].strip())
     data = find_object(text)
@@ -95,7 +94,6 @@ def as_objects(value: object) -> list[Json]:
 
 
 def as_texts(value: object) -> list[str]:
-    """The texts of a list."""
     found = value if isinstance(value, list) else []
     return [item for item in found if isinstance(item, str)]
 
@@ -185,7 +183,6 @@ class Transcript:
         return not any(isinstance(entry, Said) for entry in self.entries)
 
     def calls_of_turn(self) -> list[Called]:
-        """The calls of the present turn."""
         return [entry for entry in self.turn if isinstance(entry, Called)]
 
 

@@ -206,7 +206,6 @@ def end_turn(s: Situation) -> Decision | None:
 
 
 def wait_for_arrival(s: Situation) -> Decision | None:
-    """Wait while the ship is in flight."""
     b = s.beliefs
     # Only a tick that was fetched in this turn is the present one.
     early = b.arrival and b.tick is not None and b.tick < b.arrival

@@ -85,7 +85,6 @@ def _must_return(s: Situation) -> bool:
 
 
 def is_hold_empty(s: Situation) -> bool:
-    """Whether the hold is known to be empty."""
     return s.beliefs.hold.known and not s.beliefs.hold.value
 
 

@@ -25,8 +25,6 @@ WORN_OUT = 2
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool to call."""
-
     name: str
     arguments: Mapping[str, Any]
 
@@ -176,7 +174,6 @@ def describe_refusals(calls: Sequence[Called]) -> str:
 
 
 def acknowledge_order(kind: str, target: str) -> str:
-    """Answer an order shortly."""
     doing = {
         "hold": "I stop and hold",
         "dock": "I dock at the nearest station",

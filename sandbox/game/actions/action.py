@@ -302,5 +302,4 @@ def ask(
     takes: Takes = NOTHING,
     **words: Any,
 ) -> Query:
-    """A query with its tool."""
     return Query(Tool(name, category, description, *takes, **words), answer)

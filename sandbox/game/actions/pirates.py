@@ -19,7 +19,6 @@ _RAIDERS = ("Jackdaw", "Split Fang", "Cold Mercy", "Ragged Anne")
 
 
 def move_pirates(state: State) -> None:
-    """Let every pirate do what it does in a tick."""
     for pirate in list(state.pirates.values()):
         if pirate.alive:
             _act(state, pirate)

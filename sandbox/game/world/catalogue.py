@@ -132,8 +132,6 @@ XP_PER_LEVEL = (100, 300, 600, 1000, 1500, 2100, 2800, 3600, 4500, 5500)
 
 @dataclass(frozen=True, slots=True)
 class SkillKind:
-    """A skill that can be learned."""
-
     id: str
     name: str
     category: str

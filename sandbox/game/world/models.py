@@ -230,8 +230,6 @@ class Wreck:
 
 @dataclass(slots=True)
 class Trade:
-    """An offer from one captain to another."""
-
     id: str
     offerer_id: str
     offerer_name: str

@@ -21,8 +21,6 @@ _PIRATES = (("Drifter", "small"), ("Gaunt", "medium"))
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """How strong a pirate is."""
-
     hull: int
     shield: int
     damage: int

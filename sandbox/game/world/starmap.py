@@ -29,7 +29,6 @@ def scatter_points(count: int, taken: list[Position], rng: Random) -> list[Posit
 
 
 def place_near(centre: Position, taken: list[Position], rng: Random) -> Position:
-    """Find a free point near a capital."""
     return _free(centre, rng.uniform(250, 1300), rng.random() * math.tau, taken)
 
 
