@@ -49,7 +49,6 @@ class Pages(ASGIHandler):
         self._idle: list[ThreadPoolExecutor] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request."""
         thread = self._idle.pop() if self._idle else ThreadPoolExecutor(max_workers=1)
         kept = False
         try:
@@ -65,7 +64,6 @@ class Pages(ASGIHandler):
                 thread.shutdown(wait=False)
 
     async def get_response_async(self, request: Any) -> Any:
-        """The response of a request, made in its thread."""
         return await sync_to_async(self.get_response)(request)
 
 

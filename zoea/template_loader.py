@@ -18,8 +18,6 @@ INDENT = re.compile(r"\n[ \t]+")
 
 
 class Loader(filesystem.Loader):
-    """Templates from the folders in DIRS."""
-
     def get_contents(self, origin: Any) -> str:
         """The joined source of a template, without its last line end."""
         contents = super().get_contents(origin).removesuffix("\n")

@@ -155,7 +155,6 @@ def complete_document(document: Json) -> None:
 
 
 def list_operations(document: Json) -> Iterator[tuple[str, str, Json]]:
-    """Path, method and description of every operation."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield path, method, operation

@@ -124,7 +124,6 @@ class Program:
         return ""
 
     def log_size(self) -> int:
-        """The length of the log in bytes."""
         with suppress(FileNotFoundError):
             return self.log.stat().st_size
         return 0
@@ -160,7 +159,6 @@ class Layout:
         )
 
     def manage(self, name: str, *argv: str) -> Program:
-        """A management command as a program."""
         return self.program(name, str(self.root / "manage.py"), *argv)
 
 
@@ -183,7 +181,6 @@ def sandbox_program(layout: Layout, port: int) -> Program:
 
 
 def worker_program(layout: Layout, number: int = 1) -> Program:
-    """A worker that runs turns."""
     name = "worker" if number == 1 else f"worker-{number}"
     # All that it would check is the secret key, as `up` did before anything started.
     return layout.manage(name, "procrastinate", "--skip-checks", "worker")

@@ -104,7 +104,6 @@ def _as_document(name: str, result: Check) -> dict[str, Any]:
 
 
 def _as_lines(found: dict[str, Any]) -> list[str]:
-    """The result for people."""
     if "kind" not in found:
         return []
     window = found["window"]

@@ -37,7 +37,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Remove, with a bar for each kind; print how many there were."""
         kept = timedelta(days=options["keep_days"])
         dry: bool = options["dry_run"]
         done = "would be removed" if dry else "removed"
