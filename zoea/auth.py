@@ -297,12 +297,15 @@ class _BoundedHasher(BasePasswordHasher):
             return super().encode(*args, **kwargs)
 
 
-class BoundedPBKDF2PasswordHasher(_BoundedHasher, PBKDF2PasswordHasher):
-    """Django's default."""
+def _bound(hasher: type[BasePasswordHasher]) -> type[BasePasswordHasher]:
+    return type(f"Bounded{hasher.__name__}", (_BoundedHasher, hasher), {})
 
 
-class BoundedPBKDF2SHA1PasswordHasher(_BoundedHasher, PBKDF2SHA1PasswordHasher):
-    """For passwords of users that were brought along."""
+# Django's default, and those of users that were brought along: bcrypt needs its package.
+BoundedPBKDF2PasswordHasher = _bound(PBKDF2PasswordHasher)
+BoundedPBKDF2SHA1PasswordHasher = _bound(PBKDF2SHA1PasswordHasher)
+BoundedBCryptSHA256PasswordHasher = _bound(BCryptSHA256PasswordHasher)
+BoundedScryptPasswordHasher = _bound(ScryptPasswordHasher)
 
 
 class BoundedArgon2PasswordHasher(_BoundedHasher, Argon2PasswordHasher):
@@ -313,11 +316,3 @@ class BoundedArgon2PasswordHasher(_BoundedHasher, Argon2PasswordHasher):
         release_connection()
         with rate_limits.hashes.taken():
             return super().verify(password, encoded)
-
-
-class BoundedBCryptSHA256PasswordHasher(_BoundedHasher, BCryptSHA256PasswordHasher):
-    """For passwords by bcrypt; needs that package."""
-
-
-class BoundedScryptPasswordHasher(_BoundedHasher, ScryptPasswordHasher):
-    """For passwords by scrypt."""

@@ -20,26 +20,14 @@ from pathlib import Path
 import psycopg
 
 from zoea.postgres.cluster import Cluster
-from zoea.postgres.process import (
-    DATABASE,
-    USER,
-    PostgresError,
-    data_directory,
-    from_os_error,
-    socket_directory,
-)
+from zoea.postgres.process import DATABASE as DATABASE
+from zoea.postgres.process import USER as USER
+from zoea.postgres.process import PostgresError as PostgresError
+from zoea.postgres.process import data_directory as data_directory
+from zoea.postgres.process import from_os_error
+from zoea.postgres.process import socket_directory as socket_directory
 
 STOP_SECONDS = 20.0
-
-__all__ = [
-    "DATABASE",
-    "USER",
-    "EmbeddedPostgres",
-    "PostgresError",
-    "acquire",
-    "data_directory",
-    "socket_directory",
-]
 
 
 class EmbeddedPostgres(Cluster):

@@ -193,18 +193,13 @@ def claim_folder(data: Path) -> Claim:
 
     Raises AlreadyRunningError, and DatabaseError where the folder cannot be written.
     """
-    try:
-        return _lock_folder(data)
-    except OSError as error:
-        raise DatabaseError(str(from_os_error(error, data))) from error
-
-
-def _lock_folder(data: Path) -> Claim:
-    data.mkdir(parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-    descriptor = os.open(data / "up.lock", flags, 0o600)
     try:
+        data.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(data / "up.lock", flags, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held = Claim(descriptor, unclean=bool(_read_record(descriptor)))
+        held.write("")
     except BlockingIOError:
         found = _read_record(descriptor)
         os.close(descriptor)
@@ -214,8 +209,8 @@ def _lock_folder(data: Path) -> Claim:
             f"This fleet is already running{where}{pid}: use that one, end it first, "
             "or set ZOEA_DATA to another folder."
         ) from None
-    held = Claim(descriptor, unclean=bool(_read_record(descriptor)))
-    held.write("")
+    except OSError as error:
+        raise DatabaseError(str(from_os_error(error, data))) from error
     return held
 
 
