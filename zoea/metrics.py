@@ -12,14 +12,15 @@ from decimal import Decimal
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
-from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
 from agents import usage
 from agents.api.fleet import count_by_confidence, count_by_state
+from agents.dashboard.system_status import count_jobs
 from agents.hub import hub, sockets
+from memory.models import fetch_rows
 from memory.problems import Problem
 from memory.snapshots.writes import read_newest_tick
 from zoea.api.gate import answer_problem
@@ -41,14 +42,6 @@ HEIGHTS = (
     "SELECT sequencename, coalesce(last_value, 0) FROM pg_sequences "
     "WHERE schemaname = current_schema() AND sequencename = ANY(%s)"
 )
-# Uses the partial index on jobs that are to be done.
-QUEUE = """
-SELECT count(*) FILTER (WHERE status = 'todo'
-    AND (scheduled_at IS NULL OR scheduled_at <= now())),
-  count(*) FILTER (WHERE status = 'todo' AND scheduled_at > now()),
-  count(*) FILTER (WHERE status = 'doing')
-FROM procrastinate_jobs WHERE status IN ('todo', 'doing')
-"""
 
 Number = float | Decimal
 
@@ -110,18 +103,14 @@ def _fleet_metrics() -> Iterator[Metric]:
 
 
 def _log_metrics() -> Iterator[Metric]:
-    with connection.cursor() as cursor:
-        cursor.execute(HEIGHTS, [list(LOGS.values())])
-        heights = dict(cursor.fetchall())
+    heights = dict(fetch_rows(HEIGHTS, [list(LOGS.values())]))
     for name, sequence in LOGS.items():
         about = f"{name.title()} begun."
         yield Metric(f"{name}_total", "counter", about, heights.get(sequence, 0))
 
 
 def _queue_metric() -> Metric:
-    with connection.cursor() as cursor:
-        cursor.execute(QUEUE)
-        due, later, running = cursor.fetchone() or (0, 0, 0)
+    due, later, running = count_jobs()
     counts = {"due": due, "scheduled": later, "running": running}
     return Metric("jobs", "gauge", "Queued jobs by status.", counts, "status")
 

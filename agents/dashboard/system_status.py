@@ -109,9 +109,8 @@ class Storage:
 def read_machine(now: datetime) -> Machine:
     """Read it; a handful of queries, none of which goes through a log."""
     floor = find_first_turn_since(now - HOUR)
-    [(due, later, doing)] = _read(QUEUE)
     return Machine(
-        queue=Queue(due, later, doing, *count_workers(now)),
+        queue=Queue(*count_jobs(), *count_workers(now)),
         models=_load_models(floor) if floor is not None else (),
         failures=_load_failures(floor) if floor is not None else (),
     )
@@ -131,6 +130,12 @@ def _read(statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return list(cursor.fetchall())
+
+
+def count_jobs() -> tuple[int, int, int]:
+    """The jobs that should run now, that run later, and that run."""
+    [(due, later, doing)] = _read(QUEUE)
+    return due, later, doing
 
 
 def count_workers(now: datetime) -> tuple[int, datetime | None]:

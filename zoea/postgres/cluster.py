@@ -213,7 +213,7 @@ class Cluster:
         self._end_orphans()
         process.remove_stale_file(self.folder)
         self._ensure_sockets(account)
-        process.remove_stale_socket(self.sockets, PORT, self.folder)
+        process.remove_stale_socket(self.sockets, self.folder)
         self._shorten_log()
         with self.log.open("ab") as log:
             self._started = subprocess.Popen(  # noqa: S603 - our own program

@@ -203,13 +203,13 @@ def remove_stale_file(folder: Path) -> None:
         (folder / PID_FILE).write_text("\n".join([str(os.getpid()), *rest]) + "\n")
 
 
-def remove_stale_socket(sockets: Path, port: int, folder: Path) -> None:
+def remove_stale_socket(sockets: Path, folder: Path) -> None:
     """Remove the socket's lock unless it names a server of ``folder``.
 
     The server would take any living pid for another server's: also that of another
     program, and that of a killed server whose parent has not reaped it.
     """
-    lock = sockets / f".s.PGSQL.{port}.lock"
+    lock = sockets / f".s.PGSQL.{PORT}.lock"
     try:
         pid = lock.read_text(errors="replace").partition("\n")[0].strip()
         ours = pid.isdigit() and _is_server_of(psutil.Process(int(pid)), folder)

@@ -1,11 +1,9 @@
 """One run of everything, as ``manage.py up`` does it.
 
-The order: claim the data folder and the port (nothing has started when these fail),
-the database, the game and the web server, unless this one would meet the tables of an
-older version; what brings the database up to date, while these come up (an empty one has
-no tables until then, but nobody has a link to it either); then the other programs. On the
-way down the workers end before the game that they play, and the database last, all within
-ten seconds.
+It claims the data folder and the port (nothing has started if that fails), then starts
+the database. While that is brought up to date the game starts, and the web server unless
+it would meet the tables of an older version; then the workers. At the end the workers
+stop before the game that they play, and the database last, all within ten seconds.
 """
 
 from __future__ import annotations
