@@ -162,11 +162,6 @@ class Layout:
         return self.program(name, str(self.root / "manage.py"), *argv)
 
 
-def prepare_program(layout: Layout, *options: str) -> Program:
-    """What brings the database up to date; its last line is a sign-in link."""
-    return layout.manage("prepare", "prepare", *options)
-
-
 def sandbox_program(layout: Layout, port: int) -> Program:
     """The local game server; it continues the stored world."""
     return layout.program(

@@ -123,7 +123,7 @@ def _prepare(layout: Layout, myses: int, console: Console, *, own_game: bool) ->
     """Bring the database up to date; returns the path of a sign-in link."""
     options = [f"--myses={myses}", *(["--own-game"] if own_game else [])]
     try:
-        *said, link = programs.prepare_program(layout, *options).run()
+        *said, link = layout.manage("prepare", "prepare", *options).run()
     except ProgramError as error:
         raise DatabaseError(
             str(error).replace("saying: manage.py: ", "saying: ")
