@@ -123,7 +123,11 @@ def wake_myses(myses: Sequence[Mysis], *, trigger: str, by: str) -> None:
     Mysis.objects.bulk_update(idle, RESET_COLUMNS)
     Mysis.objects.filter(pk__in=[mysis.pk for mysis in busy]).update(nudges=0)
     # Without a job it is in a turn, at whose end new input is noticed.
-    waiting = [mysis for mysis in busy if mysis.next_job is not None]
+    waiting = [
+        mysis
+        for mysis in busy
+        if mysis.next_job is not None and not _waits_for_retry(mysis)
+    ]
     scheduling.schedule_all([*idle, *waiting], trigger=trigger)
     events.append_all([describe_state(mysis, by) for mysis in idle])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from procrastinate.contrib.django.models import ProcrastinateJob
 
-from agents import actions, events
+from agents import actions, events, scheduling
 from agents.actions import base, messages
 from agents.models import Broadcast, Mysis
 from agents.runtime import recovery
@@ -18,6 +19,7 @@ from tests.factories import make_mysis
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+RETRY_AT = datetime(2100, 1, 1, tzinfo=UTC)
 SET_BY_WAKING = (*base.RESET_COLUMNS, "wake_at")
 
 
@@ -83,13 +85,17 @@ def test_who_comes_later_does_not_get_it(
 
 def test_a_batch_wakes_each_as_a_message_would() -> None:
     def group(kind: str) -> list[Mysis]:
-        idle, waiting, busy = (make_mysis(name=f"{kind}{n}") for n in range(3))
-        for mysis in (waiting, busy):
+        idle, waiting, busy, failing = (make_mysis(name=f"{kind}{n}") for n in range(4))
+        for mysis in (waiting, busy, failing):
             actions.start_mysis(mysis=mysis, by="x")
+        # Its provider is left alone until then, whatever comes.
+        failing.refresh_from_db()
+        Mysis.objects.filter(pk=failing.pk).update(failures=3)
+        scheduling.schedule(failing, trigger="retry", at=RETRY_AT)
         # As a turn leaves it that is under way.
         Mysis.objects.filter(pk=busy.pk).update(next_job=None, nudges=2)
         Mysis.objects.filter(pk=idle.pk).update(failures=3, stuck="so", trail="a b")
-        return [idle, waiting, busy]
+        return [idle, waiting, busy, failing]
 
     one, many = group("one"), group("many")
     before = Mysis.objects.get(pk=many[1].pk).next_job
@@ -105,12 +111,13 @@ def test_a_batch_wakes_each_as_a_message_would() -> None:
         return list(rows.values(*SET_BY_WAKING))
 
     assert now(many) == now(one)
-    for mysis, waits in zip(many, (True, True, False), strict=True):
+    triggers = ("broadcast", "broadcast", None, "retry")
+    for mysis, trigger in zip(many, triggers, strict=True):
         mysis.refresh_from_db()
-        assert (mysis.next_job is not None) == waits
+        assert (mysis.next_job is not None) == (trigger is not None)
         if mysis.next_job is not None:
             job = ProcrastinateJob.objects.get(pk=mysis.next_job)
-            assert job.args == {"mysis_id": mysis.pk, "trigger": "broadcast"}
+            assert job.args == {"mysis_id": mysis.pk, "trigger": trigger}
             assert (job.lock, job.status) == (f"mysis-{mysis.pk}", "todo")
     assert not ProcrastinateJob.objects.filter(pk=before).exists()
 
