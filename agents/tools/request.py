@@ -72,8 +72,9 @@ class Request:
     """One call; ``raw`` is the model's JSON text, ``arguments`` what the guard read in it.
 
     ``keep`` stores the outcome where the caller wants it, in the transaction of all that
-    the call changes. ``unstored`` are answers whose changes wait for that transaction;
-    requests that are made of this one share them.
+    the call changes. ``unstored`` are answers whose changes wait for that transaction,
+    ``settled`` the unknown outcomes that they show; requests that are made of this one
+    share them.
     """
 
     caller: ToolSession
@@ -82,6 +83,7 @@ class Request:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     keep: Keep | None = None
     unstored: list[Answer] = field(default_factory=list)
+    settled: list[int] = field(default_factory=list)
 
     @property
     def tool(self) -> Tool | None:
@@ -141,7 +143,7 @@ class Answer:
 
 
 Keep = Callable[[Outcome], Sequence[Line]]
-"""Stores an outcome, locks the row of the Mysis first, and gives the events of that."""
+"""Stores an outcome and gives the events of that (see `agents.tools.snapshot._store`)."""
 
 CallNext = Callable[[Request], Awaitable[Outcome]]
 

@@ -19,7 +19,7 @@ from agents import events
 from agents.db import run_in_db
 from agents.events import Line
 from agents.game.client import GameUnreachableError, RateLimitedError, SessionLostError
-from agents.models import Mysis
+from agents.models import Mysis, UnknownOutcome
 from agents.tools import unknown_outcomes
 from agents.tools.account import AUTH
 from agents.tools.request import Answer, CallNext, Outcome, Request
@@ -108,13 +108,17 @@ def _store(
     called: Sequence[Line],
     outcome: Outcome | None,
 ) -> int | None:
-    # The row of the Mysis before the lock of the account, as whoever ends a turn.
+    # It locks the row of the Mysis, before the account is: as whoever ends a turn.
     kept = request.keep(outcome) if request.keep and outcome else ()
     lines: list[Line] = []
     resolve_tick = None
     for answer in answers:
         more, resolve_tick = _store_answer(answer)
         lines += more
+    if answers and request.settled:
+        # Not before what shows it: else the action could be sent again unchecked.
+        UnknownOutcome.objects.filter(pk__in=request.settled).delete()
+        request.settled.clear()
     events.append_all([*lines, *called, *kept])
     return resolve_tick
 

@@ -106,7 +106,9 @@ async def _read_instead(
     read = find_read(one, request.caller.tools)
     if read is None:
         # No tool of this server can tell: the call is all there is.
-        await _forget(request, [one])
+        await run_in_db(one.delete)
+        caller = request.caller
+        caller.unknown = tuple(each for each in caller.unknown if each is not one)
         return await call_next(request)
     found = await _read(read, request, call_next)
     if not found or one in request.caller.unknown:
@@ -134,7 +136,7 @@ async def _read(read: Read, request: Request, call_next: CallNext) -> str:
 
 
 async def _settle(request: Request, name: str, outcome: Outcome) -> None:
-    """Forget the unknown outcomes that this answer of ``name`` shows."""
+    """Take as known what this answer of ``name`` shows, once it is stored."""
     caller = request.caller
     if not caller.unknown or caller.card is None:
         return
@@ -149,15 +151,8 @@ async def _settle(request: Request, name: str, outcome: Outcome) -> None:
         and read.name == name
         and unknown_outcomes.shows_outcome(one, tick, now)
     ]
-    await _forget(request, shown)
-
-
-async def _forget(request: Request, found: list[UnknownOutcome]) -> None:
-    if found:
-        rows = UnknownOutcome.objects.filter(pk__in=[one.pk for one in found])
-        await run_in_db(rows.delete)
-        caller = request.caller
-        caller.unknown = tuple(one for one in caller.unknown if one not in found)
+    request.settled.extend(one.pk for one in shown)
+    caller.unknown = tuple(one for one in caller.unknown if one not in shown)
 
 
 async def retry(request: Request, call_next: CallNext) -> Outcome:

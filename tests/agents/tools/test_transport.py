@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -18,7 +19,7 @@ from agents.game.client import (
     ReplyLostError,
 )
 from agents.models import Event, Mysis, UnknownOutcome
-from agents.tools import unknown_outcomes
+from agents.tools import snapshot, unknown_outcomes
 from agents.tools.catalogue import build_tools
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.request import Outcome, Request, ToolSession
@@ -191,6 +192,26 @@ async def test_the_repetition_itself_reads_what_is_known_by_now(
     assert undocked(sandbox) == 1
     assert not box.unknown
     assert "not_verified" not in (await box.call("undock", "{}")).text
+
+
+async def test_an_action_stays_held_back_until_what_shows_it_is_stored(
+    box: Toolbox, sandbox: SandboxServer, mysis: Mysis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a worker that dies in between would let the same be sent again unchecked."""
+    sandbox.strike_once("lost-answer", tool="undock")
+    await box.call("undock", "{}")
+    sandbox.step(3)
+    await told_the_tick(box)
+
+    def lost(*_: object) -> None:
+        raise OperationalError("the connection is lost")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(snapshot, "_store", lost)
+        with pytest.raises(OperationalError):
+            await box.call("get_status", "{}")
+    other = await open_toolbox(mysis.pk)
+    assert [one.tool for one in other.unknown] == ["undock"]
 
 
 async def test_a_read_that_fails_tells_nothing(
