@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
+from datetime import timedelta
 from functools import partial
 from threading import Barrier, Event
 from typing import Any, ParamSpec, TypeVar
@@ -29,6 +30,7 @@ T = TypeVar("T")
 _POOL: int = settings.DATABASES["default"]["OPTIONS"]["pool"]["max_size"]
 MOST_THREADS = max(1, min(8, _POOL - 1))
 _threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="database")
+_long_threads = ThreadPoolExecutor(4, thread_name_prefix="database-long")
 # Set in a worker, where nobody else wants the connections of these threads. In a web
 # process the pages share a pool with them.
 keeps_connections = Event()
@@ -71,12 +73,18 @@ BUDGETS_OF_MYSIS = "SELECT" + _BUDGETS.format(
 LOCK_FOR_CALL = f"""{_MYSIS_COLUMNS},
   {_BUDGETS.format(mysis="mysis.id", group='mysis."group"', policy="mysis.policy_id")}
 {_FOR_TURN} {_LOCK}"""
+# An operator's command is no call of a turn, and ends by itself unless it was broken off.
+LONGEST_COMMAND = timedelta(minutes=15)
+_LEFT_OPEN = f"""
+  mysis_id = %(mysis)s AND pending AND (
+    turn_id IS NOT NULL OR created_at < now() - interval '{LONGEST_COMMAND}')
+"""
 # What a turn finds when it begins: calls left open by one that was lost, budgets, and
 # whether the turns since the last that called a model were cut off before they could.
 FIND_BEFORE_TURN = f"""
 SELECT
   EXISTS (SELECT FROM agents_turn WHERE mysis_id = %(mysis)s AND outcome IS NULL)
-  OR EXISTS (SELECT FROM memory_memory WHERE mysis_id = %(mysis)s AND pending),
+  OR EXISTS (SELECT FROM memory_memory WHERE {_LEFT_OPEN}),
   EXISTS (
     SELECT FROM agents_turn
     WHERE mysis_id = %(mysis)s AND iterations = 0 AND error = ''
@@ -120,7 +128,7 @@ CONTEXT_INPUTS = "SELECT" + _INPUTS.format(
     prompt="%(prompt)s::bigint", mysis="%(mysis)s", model="%(model)s"
 )
 LOAD_INPUTS_FOR_TURN = f"""{_MYSIS_COLUMNS},
-  {_INPUTS.format(prompt="mysis.prompt_id", mysis="mysis.id", model="mysis.model")}
+  {_INPUTS.format(prompt="mysis.prompt_id", mysis="mysis.id", model="%(model)s")}
 {_FOR_TURN}
 """
 # Also when the stored list of the game's tools was written last.
@@ -143,7 +151,7 @@ SELECT turn.id FROM agents_turn AS turn JOIN agents_mysis AS mysis
 WHERE turn.id = ANY(%s::bigint[]) AND turn.outcome IS NULL AND mysis.state = 'running'
 """
 OPEN_TURNS = "SELECT * FROM agents_turn WHERE mysis_id = %s AND outcome IS NULL"
-OPEN_CALLS = "SELECT * FROM memory_memory WHERE mysis_id = %s AND pending ORDER BY id"
+OPEN_CALLS = f"SELECT * FROM memory_memory WHERE {_LEFT_OPEN} ORDER BY id"  # noqa: S608 (no input in the text)
 BEGIN_TURN = """
 WITH mysis AS (
   UPDATE agents_mysis SET turn_count = %(number)s, next_job = NULL, wake_at = NULL,
@@ -196,15 +204,15 @@ WITH mysis AS (
 INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
 SELECT stamp.xid, %(kind)s, %(mysis)s, %(data)s::jsonb, clock_timestamp() FROM stamp
 """  # noqa: S608 (no input in the text)
-FIND_AT_END = """
+FIND_AT_END = f"""
 SELECT turn.number, turn.iterations,
-  EXISTS (SELECT FROM memory_memory WHERE mysis_id = %(mysis)s AND pending),
+  EXISTS (SELECT FROM memory_memory WHERE {_LEFT_OPEN}),
   ARRAY(SELECT memory_id FROM agents_delivery
     WHERE mysis_id = %(mysis)s AND done_at IS NULL ORDER BY memory_id),
   EXISTS (SELECT FROM memory_memory WHERE mysis_id = %(mysis)s AND id > %(seen)s
     AND origin IN ('human', 'broadcast'))
 FROM agents_turn AS turn WHERE turn.id = %(turn)s AND turn.outcome IS NULL
-"""
+"""  # noqa: S608 (no input in the text)
 # Rows of an answer, of which the first is what was said, with the event of that one.
 STORE_ANSWER = """
 WITH said AS (
@@ -234,14 +242,13 @@ WHERE id = %(memory)s AND (SELECT count(*) FROM owner) >= 0
 """
 RECORD_USAGE = """
 WITH owner AS (
-  -- First, as every other step of a turn does: else two could wait for each other.
   SELECT id FROM agents_mysis WHERE id = %(mysis_id)s FOR UPDATE
 ), call AS (
   UPDATE agents_modelcall SET
     input_tokens = %(input)s, output_tokens = %(output)s, cached_tokens = %(cached)s,
     cost = %(cost)s, latency_ms = %(latency_ms)s, finish_reason = %(finish_reason)s,
     error = %(error)s
-  WHERE id = %(call_id)s AND (SELECT count(*) FROM owner) >= 0 RETURNING turn_id
+  WHERE id = %(call_id)s RETURNING turn_id
 ), turn AS (
   UPDATE agents_turn SET
     input_tokens = input_tokens + %(input)s,
@@ -262,10 +269,12 @@ WITH owner AS (
 INSERT INTO agents_usage AS kept (
   day, mysis_id, policy, model, calls, summaries, errors,
   input_tokens, output_tokens, cached_tokens, cost, latency_ms
-) VALUES (
-  %(day)s, %(mysis_id)s, %(policy)s, %(model)s, %(calls)s, %(summaries)s, %(errors)s,
-  %(input)s, %(output)s, %(cached)s, %(cost)s, %(latency_ms)s
 )
+-- The row of the Mysis before this one, as every step of a turn locks them: else two
+-- could wait for each other. PostgreSQL runs the insert before the other parts.
+SELECT %(day)s::date, %(mysis_id)s, %(policy)s, %(model)s, %(calls)s, %(summaries)s,
+  %(errors)s, %(input)s, %(output)s, %(cached)s, %(cost)s, %(latency_ms)s
+FROM (SELECT count(*) FROM owner) AS locked
 ON CONFLICT (mysis_id, day, policy, model) DO UPDATE SET
   calls = kept.calls + EXCLUDED.calls,
   summaries = kept.summaries + EXCLUDED.summaries,
@@ -307,8 +316,16 @@ async def run_in_db(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     return await wait_for_step(_threads.submit(copy_context().run, _run_step, step))
 
 
+async def run_long_in_db(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """`run_in_db` for what may take seconds, such as a search: no step waits for it."""
+    step = partial(work, *args, **kwargs)
+    return await wait_for_step(
+        _long_threads.submit(copy_context().run, _run_step, step)
+    )
+
+
 async def wait_for_step(step: Future[T]) -> T:
-    """The result of a step of `run_in_db`."""
+    """Wait for a step that has begun, also when cancelled; not when cancelled again."""
     ended = asyncio.wrap_future(step)
     try:
         return await asyncio.shield(ended)

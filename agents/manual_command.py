@@ -12,7 +12,6 @@ import asyncio
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -20,7 +19,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents.actions.base import ActionError, append_memory_events, lock_mysis
-from agents.db import run_in_db
+from agents.db import LONGEST_COMMAND, run_in_db
 from agents.game import sessions
 from agents.game.client import GameUnreachableError
 from agents.models import Mysis
@@ -34,9 +33,6 @@ from memory.gamestate.values import repair_text
 from memory.models import Memory, Origin, Role
 from memory.redaction import hide_secrets_in_value
 from memory.snapshots.reads import read_tick
-
-# No call of the game takes longer; what is open for longer was broken off.
-LONGEST = timedelta(minutes=15)
 
 
 def run_command(
@@ -120,7 +116,7 @@ def _begin(mysis: Mysis, tool: str, arguments: Mapping[str, Any], by: str) -> in
 
 def _check(mysis: Mysis, tool: str) -> None:
     opened = Memory.objects.filter(mysis=mysis, pending=True, turn=None)
-    since = timezone.now() - LONGEST
+    since = timezone.now() - LONGEST_COMMAND
     if opened.filter(created_at__gte=since).exists():
         raise ActionError(
             f"A command of {mysis.name} still runs: wait for its answer.", code="busy"

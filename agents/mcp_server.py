@@ -21,7 +21,7 @@ from starlette.types import Scope as AsgiScope
 
 from agents.context_inputs import preview_context, read_known_tools
 from agents.dashboard.context import build_preview_document
-from agents.db import run_in_db
+from agents.db import run_long_in_db
 from agents.tools.guard import ArgumentsError, check_arguments
 from agents.tools.own_tool_answers import (
     Answer,
@@ -111,7 +111,7 @@ def _make_server(guest: Guest) -> Server[Any]:
         ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         try:
-            found = await run_in_db(
+            found = await run_long_in_db(
                 _call_tool, params.name, params.arguments or {}, guest
             )
         except (ArgumentsError, LocalRefusedError) as error:

@@ -83,7 +83,7 @@ class TurnCanceller:
 
 
 def _alive(ids: list[int]) -> set[int]:
-    """Those of these turns that may go on, as `turn_rows.load_for_turn` has it."""
+    """Those of these turns that may go on, as `db.LOCK_FOR_TURN` has it."""
     return {pk for (pk,) in fetch_rows(db.TURNS_GOING_ON, [ids], prepare=True)}
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from agents import budgets, context_inputs, db, deliveries, events, usage
 from agents.actions.base import append_state_event
-from agents.budgets import Taken
+from agents.budgets import NOTHING, Taken
 from agents.llm.model_types import Endpoint, calculate_price
 from agents.models import Budget, ModelCall, Mysis
 from agents.runtime.turn_rows import (
@@ -90,8 +90,6 @@ def assemble_next(
     ``within`` the most tokens of the view, 0 where only its budget bounds it.
     """
     mysis, inputs = load_inputs(handle)
-    if mysis.model != handle.model:
-        endpoint = None
     subject = context_inputs.build_subject(mysis, inputs=inputs, endpoint=endpoint)
     known = replace(
         subject.compaction, fold_tokens=fold_tokens, summary_calls=summary_calls
@@ -123,6 +121,9 @@ def persist_call(
         prepare.record_call(
             call_id=opened.place.call_id, prepared=prepared, reads=handle.reads
         )
+    else:
+        # It is not sent.
+        budgets.settle_budgets(opened.taken, NOTHING)
     rows = prepared.request.messages
     new = deliveries.find_unheard(mysis, ((row.id, row.origin) for row in rows))
     if new:

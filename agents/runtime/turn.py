@@ -117,9 +117,15 @@ def _postpone(mysis_id: int, *, job_id: int, trigger: str, seconds: float) -> No
 
 async def take_turn(mysis_id: int, *, job_id: int, trigger: str) -> None:
     """Take one turn, if it is due; whatever happens, its end is recorded."""
-    handle = await run_in_db(
-        turn_rows.begin_turn, mysis_id, job_id=job_id, trigger=trigger
-    )
+    begin = run_in_db(turn_rows.begin_turn, mysis_id, job_id=job_id, trigger=trigger)
+    begun = asyncio.ensure_future(begin)
+    try:
+        handle = await asyncio.shield(begun)
+    except asyncio.CancelledError:
+        handle = await begun
+        if handle is not None:
+            await _finish_shielded(handle, Ending(Turn.Outcome.INTERRUPTED), Progress())
+        raise
     if handle is None:
         return
     with canceller.guard(handle) as guarded:

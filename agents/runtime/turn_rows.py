@@ -144,10 +144,13 @@ def load_inputs(handle: TurnHandle) -> tuple[Mysis, ContextInputs]:
     found: list[Mysis] = []
 
     def ask(same: dict[str, Any]) -> list[Any]:
-        found.append(_for_turn(db.LOAD_INPUTS_FOR_TURN, handle, same))
+        values = {**same, "model": handle.model}
+        found.append(_for_turn(db.LOAD_INPUTS_FOR_TURN, handle, values))
         return [vars(found[0])[name] for name in db.INPUT_COLUMNS]
 
     inputs = ContextInputs.read_with(ask)
+    # Its endpoint was opened for this one; another counts from the next turn.
+    found[0].model = handle.model
     return found[0], inputs
 
 
@@ -168,6 +171,8 @@ def _for_turn(
 def _first_joined(sql: str, values: Mapping[str, object]) -> Mysis | None:
     """The first Mysis of a query, with its account's name and its policy."""
     row = db.fetch_named(sql.replace("mysis.*", _COLUMNS), values)
+    if row is not None and _lacks_joined(row):
+        row = db.fetch_named(sql.replace("mysis.*", _COLUMNS), values)
     if row is None:
         return None
     own = [json.loads(row[name]) if name in _JSON else row[name] for name in _NAMES]
@@ -189,6 +194,17 @@ def _first_joined(sql: str, values: Mapping[str, object]) -> Mysis | None:
     return mysis
 
 
+def _lacks_joined(row: Mapping[str, Any]) -> bool:
+    """Whether account or policy became others while the lock was waited for.
+
+    PostgreSQL then gives the row as it is now, and what was joined to it before.
+    """
+    return any(
+        row[key] is not None and row[name] is None
+        for key, name in (("account_id", "account_name"), ("policy_id", "policy_name"))
+    )
+
+
 def close_open_turns(mysis: Mysis, *, outcome: Turn.Outcome) -> None:
     """End turns that nobody will end, and answer the calls they left open."""
     for turn in Turn.objects.raw(db.OPEN_TURNS, [mysis.pk]):
@@ -198,7 +214,7 @@ def close_open_turns(mysis: Mysis, *, outcome: Turn.Outcome) -> None:
 
 def answer_open_calls(mysis: Mysis) -> None:
     """Answer every pending call with "outcome unknown", and doubt what it may have changed."""
-    for row in Memory.objects.raw(db.OPEN_CALLS, [mysis.pk]):
+    for row in Memory.objects.raw(db.OPEN_CALLS, {"mysis": mysis.pk}):
         if mysis.account is not None:
             doubt_call(
                 mysis_id=mysis.pk,

@@ -11,7 +11,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from agents.db import run_in_db
+from agents.db import run_long_in_db
 from agents.models import Mysis
 from agents.tools import own_tool_answers
 from agents.tools.own_tool_answers import (
@@ -239,7 +239,7 @@ async def answer_locally(request: Request, call_next: CallNext) -> Outcome:
     if request.tool is None or not request.tool.local:
         return await call_next(request)
     try:
-        answer = await run_in_db(_answer, request)
+        answer = await run_long_in_db(_answer, request)
     except LocalRefusedError as error:
         return make_refusal("invalid_arguments", str(error))
     return Outcome(answer.blocks)

@@ -16,7 +16,10 @@ from pytest_django import Settings
 
 from agents import actions, manual_command
 from agents.context_inputs import preview_context
-from agents.models import Event, Mysis
+from agents.db import LONGEST_COMMAND
+from agents.models import Event, Mysis, Turn
+from agents.runtime import turn_rows
+from agents.runtime.finish import Ending, finish_turn
 from agents.tools.chain import Toolbox
 from agents.tools.request import INTERRUPTED, Outcome
 from memory.assembly import load
@@ -173,7 +176,7 @@ def test_one_command_at_a_time(
     waiting = make_memory(ada, role="tool", pending=True, content="")
     answer = command(operator_program, "get_version")
     assert (answer.status_code, answer.json()["code"]) == (409, "busy")
-    long_ago = timezone.now() - manual_command.LONGEST - timedelta(seconds=1)
+    long_ago = timezone.now() - LONGEST_COMMAND - timedelta(seconds=1)
     Memory.objects.filter(pk=waiting.pk).update(created_at=long_ago)
     assert command(operator_program, "get_version").status_code == 200
     waiting.refresh_from_db()
@@ -282,6 +285,21 @@ def test_a_result_counts_also_after_it_was_given_up(ada: Mysis) -> None:
     assert (row.content, row.is_error) == ("docked", False)
 
 
+def test_the_end_of_a_turn_leaves_a_command_that_still_runs(ada: Mysis) -> None:
+    actions.start_mysis(mysis=ada, by="x")
+    ada.refresh_from_db()
+    begun = turn_rows.begin_turn(ada.pk, job_id=ada.next_job or 0, trigger="start")
+    assert begun is not None
+    row = make_memory(ada, role="tool", pending=True, content="")
+    old = make_memory(ada, role="tool", pending=True, content="")
+    long_ago = timezone.now() - LONGEST_COMMAND - timedelta(seconds=1)
+    Memory.objects.filter(pk=old.pk).update(created_at=long_ago)
+    finish_turn(begun, Ending(Turn.Outcome.DONE), 0)
+    row.refresh_from_db()
+    old.refresh_from_db()
+    assert (row.pending, old.pending, old.content) == (True, False, INTERRUPTED)
+
+
 def test_a_result_locks_the_mysis_before_its_row_as_a_turn_does(ada: Mysis) -> None:
     row = make_memory(ada, role="tool", pending=True, content="")
     for end in (
@@ -325,7 +343,7 @@ def test_what_a_command_given_up_may_have_changed_is_in_doubt(
     command(operator_program, "get_status")
     command(operator_program, "get_cargo")
     row = make_memory(ada, role="tool", pending=True, content="", tool_name="undock")
-    long_ago = timezone.now() - manual_command.LONGEST - timedelta(seconds=1)
+    long_ago = timezone.now() - LONGEST_COMMAND - timedelta(seconds=1)
     Memory.objects.filter(pk=row.pk).update(created_at=long_ago)
     assert command(operator_program, "get_version").status_code == 200
     assert (doubts()["get_status"], doubts()["get_cargo"]) == ("undock", "")

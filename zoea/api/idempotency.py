@@ -26,7 +26,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 
-from agents.manual_command import LONGEST
+from agents.db import LONGEST_COMMAND
 from memory.problems import Problem
 from zoea.auth import commits_apart, is_pure
 from zoea.models import IdempotencyRecord
@@ -40,7 +40,7 @@ MAX_BODY = 1024 * 1024
 LIFETIME = timedelta(hours=24)
 ABANDONED = timedelta(minutes=5)
 # The longest that a command may run, sign-in and hand-over included.
-RUNNING = LONGEST + timedelta(minutes=1)
+RUNNING = LONGEST_COMMAND + timedelta(minutes=1)
 DELETED_AT_ONCE = 1000
 NOT_DONE = 503
 
