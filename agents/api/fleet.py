@@ -15,9 +15,8 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from agents import actions, broadcast_search, usage
-from agents.api import turns
 from agents.api.spending import BudgetOut, UsageOut, select_budgets
-from agents.api.turns import Tokens
+from agents.api.turns import Tokens, caller_name, get_mysis
 from agents.budgets import read_budget_statuses
 from agents.dashboard import game_state
 from agents.dashboard.charts import find_first_turn_since
@@ -225,9 +224,7 @@ def list_broadcasts(request: HttpRequest, window: Query[Window]) -> Rows:
 @broadcasts_router.post("/broadcasts", response={201: BroadcastOut})
 def send_broadcast(request: HttpRequest, body: BroadcastIn) -> Status[Broadcast]:
     """Send one; stopped and errored Myses get none."""
-    return Status(
-        201, actions.send_broadcast(text=body.text, by=turns.caller_name(request))
-    )
+    return Status(201, actions.send_broadcast(text=body.text, by=caller_name(request)))
 
 
 @broadcasts_router.get(
@@ -241,7 +238,7 @@ def search_broadcasts(request: HttpRequest, asked: Query[BroadcastQuestion]) -> 
         mode=asked.mode,
         limit=asked.limit + 1,
         before=_broadcast_before(asked.before),
-        mysis_id=None if asked.mysis is None else turns.get_mysis(asked.mysis).pk,
+        mysis_id=None if asked.mysis is None else get_mysis(asked.mysis).pk,
         ignore_case=asked.ignore_case,
         stem=asked.stem,
     )

@@ -16,8 +16,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from agents import actions
-from agents.api import turns
-from agents.api.turns import RowName
+from agents.api.turns import RowName, caller_name, read_changes
 from agents.llm.endpoints import find_key_destination
 from agents.models import Account, Prompt, PromptVersion, Provider
 from memory.api.parameters import (
@@ -127,7 +126,7 @@ def create_prompt(request: HttpRequest, body: PromptIn) -> Status[Prompt]:
     with transaction.atomic():
         prompt.save()
         actions.save_prompt(
-            prompt=prompt, text=body.text, by=turns.caller_name(request), note=body.note
+            prompt=prompt, text=body.text, by=caller_name(request), note=body.note
         )
     return Status(201, prompt)
 
@@ -156,7 +155,7 @@ def create_version(
     version = actions.save_prompt(
         prompt=_get_prompt(reference),
         text=body.text,
-        by=turns.caller_name(request),
+        by=caller_name(request),
         note=body.note,
     )
     return Status(201, version)
@@ -168,7 +167,7 @@ def rollback(
 ) -> PromptVersion:
     """Make an old version current again, as a new version."""
     return actions.rollback_prompt(
-        prompt=_get_prompt(reference), number=body.number, by=turns.caller_name(request)
+        prompt=_get_prompt(reference), number=body.number, by=caller_name(request)
     )
 
 
@@ -247,7 +246,7 @@ def update_provider(
 @transaction.atomic
 def _change_provider(provider: Provider, body: ProviderChange) -> Provider:
     """Apply the given fields and store; raises a 422 Problem."""
-    values = turns.read_changes(body, "window")
+    values = read_changes(body, "window")
     before = find_key_destination(provider.kind, provider.base_url)
     for field, value in values.items():
         setattr(provider, field, value)

@@ -13,9 +13,8 @@ from pydantic import Field
 
 from agents import actions, deliveries, usage
 from agents.actions.settings import SUMMARY_PROMPT_NAME
-from agents.api import turns
 from agents.api.spending import BudgetOut, UsageOut
-from agents.api.turns import RowName
+from agents.api.turns import RowName, caller_name, get_mysis, read_changes
 from agents.budgets import BudgetStatus, read_mysis_statuses
 from agents.manual_command import run_command
 from agents.models import Mysis, Prompt
@@ -159,7 +158,7 @@ def list_myses(request: HttpRequest, window: Query[Window]) -> Rows:
 @myses_router.post("/myses", response={201: MysisOut})
 def create_mysis(request: HttpRequest, body: MysisIn) -> Status[Mysis]:
     """Make an idle Mysis; 422 for a name that is taken or an unknown provider."""
-    values, by = _changes_in(body), turns.caller_name(request)
+    values, by = _changes_in(body), caller_name(request)
     later = {
         name: value for name in SET_AFTERWARDS if (value := values.pop(name, None))
     }
@@ -173,7 +172,7 @@ def create_mysis(request: HttpRequest, body: MysisIn) -> Status[Mysis]:
 @myses_router.get("/myses/{reference}", response=MysisDetail)
 def read_mysis(request: HttpRequest, reference: MysisReference) -> Mysis:
     """One Mysis, by number or name."""
-    return turns.get_mysis(reference)
+    return get_mysis(reference)
 
 
 @myses_router.patch("/myses/{reference}", response=MysisOut)
@@ -181,35 +180,29 @@ def update_mysis(
     request: HttpRequest, reference: MysisReference, body: MysisChange
 ) -> Mysis:
     """Change what is given; it counts from the next call on."""
-    mysis = turns.get_mysis(reference)
+    mysis = get_mysis(reference)
     return actions.update_mysis(
-        mysis=mysis, by=turns.caller_name(request), **_changes_in(body)
+        mysis=mysis, by=caller_name(request), **_changes_in(body)
     )
 
 
 @myses_router.delete("/myses/{reference}", response={204: None})
 def delete_mysis(request: HttpRequest, reference: MysisReference) -> Status[None]:
     """Delete a Mysis with its history; its game account becomes free."""
-    actions.delete_mysis(
-        mysis=turns.get_mysis(reference), by=turns.caller_name(request)
-    )
+    actions.delete_mysis(mysis=get_mysis(reference), by=caller_name(request))
     return Status(204, None)
 
 
 @myses_router.post("/myses/{reference}/start", response=MysisOut)
 def start_mysis(request: HttpRequest, reference: MysisReference) -> Mysis:
     """Start one that is idle, stopped or errored; 409 while it runs."""
-    return actions.start_mysis(
-        mysis=turns.get_mysis(reference), by=turns.caller_name(request)
-    )
+    return actions.start_mysis(mysis=get_mysis(reference), by=caller_name(request))
 
 
 @myses_router.post("/myses/{reference}/stop", response=MysisOut)
 def stop_mysis(request: HttpRequest, reference: MysisReference) -> Mysis:
     """Stop; aborts the call in flight. Twice is as good as once."""
-    return actions.stop_mysis(
-        mysis=turns.get_mysis(reference), by=turns.caller_name(request)
-    )
+    return actions.stop_mysis(mysis=get_mysis(reference), by=caller_name(request))
 
 
 @myses_router.post("/myses/{reference}/message", response=MemoryOut)
@@ -218,13 +211,13 @@ def send_message(
 ) -> Memory:
     """Tell it something; wakes an idle one, 409 for a stopped or errored one."""
     return actions.send_message(
-        mysis=turns.get_mysis(reference), text=body.text, by=turns.caller_name(request)
+        mysis=get_mysis(reference), text=body.text, by=caller_name(request)
     )
 
 
 def _changes_in(body: MysisChange) -> dict[str, Any]:
     """The given fields, with rows in place of names; raises a 422 Problem."""
-    values = turns.read_changes(body, "policy", "prompt")
+    values = read_changes(body, "policy", "prompt")
     if "prompt" in values:
         prompts = Prompt.objects.exclude(name=SUMMARY_PROMPT_NAME)
         values["prompt"] = _find_named(prompts, values["prompt"], "prompt")
@@ -263,10 +256,10 @@ def command(request: HttpRequest, reference: MysisReference, body: CommandIn) ->
     cannot be reached.
     """
     return run_command(
-        mysis=turns.get_mysis(reference),
+        mysis=get_mysis(reference),
         tool=body.tool,
         arguments=body.arguments,
-        by=turns.caller_name(request),
+        by=caller_name(request),
     )
 
 
@@ -303,7 +296,7 @@ def list_messages(
     request: HttpRequest, reference: MysisReference, window: Query[Window]
 ) -> Rows:
     """Messages and broadcasts to a Mysis, oldest first, with their delivery."""
-    mysis = turns.get_mysis(reference)
+    mysis = get_mysis(reference)
     page = build_page(deliveries.select_orders(mysis), window)
     reached = deliveries.read_delivery_statuses(
         mysis, [row.pk for row in page["items"]]

@@ -10,8 +10,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from agents import context_inputs
-from agents.api import turns
-from agents.api.turns import TurnId
+from agents.api.turns import TurnId, get_mysis
 from agents.context_inputs import RESERVE, RESERVE_SHARE
 from agents.dashboard.context import (
     Document,
@@ -77,7 +76,7 @@ def preview_context(
 ) -> Document:
     """What the next call would be sent, message by message; writes nothing."""
     prepared = context_inputs.preview_context(
-        turns.get_mysis(reference),
+        get_mysis(reference),
         strategy=wanted.strategy,
         options=parse_options(wanted.options),
         budget=parse_budget(wanted.budget),
@@ -224,7 +223,7 @@ def compare_strategies(
     for each that was made up (`id` null, `kind` set). `same` tells whether both send
     the same of it.
     """
-    mysis = turns.get_mysis(reference)
+    mysis = get_mysis(reference)
     budget = parse_budget(wanted.budget)
     a = context_inputs.preview_context(mysis, strategy=wanted.a, budget=budget)
     b = context_inputs.preview_context(mysis, strategy=wanted.b, budget=budget)
