@@ -89,12 +89,6 @@ def get_day(moment: datetime) -> date:
     return moment.astimezone(timezone.get_default_timezone()).date()
 
 
-def select_rows_since(day: date | None) -> QuerySet[Usage]:
-    """The rows from a day on; all for None."""
-    rows = Usage.objects.all()
-    return rows if day is None else rows.filter(day__gte=day)
-
-
 def add_up(rows: QuerySet[Usage]) -> dict[str, Any]:
     """Rows added up; zeros where there are none."""
     sums = rows.aggregate(**{name: Sum(name) for name in FIELDS})
@@ -107,13 +101,3 @@ def add_up_by(rows: QuerySet[Usage], by: str) -> QuerySet[Usage, dict[str, Any]]
     found: QuerySet[Usage, dict[str, Any]]
     found = rows.order_by(by).values(by).annotate(**sums)
     return found
-
-
-def select_rows_of_today() -> QuerySet[Usage]:
-    """The rows of this day: by model they are counters that begin anew at 00:00 UTC."""
-    return Usage.objects.filter(day=today())
-
-
-def select_rows_of_mysis(mysis_id: int) -> QuerySet[Usage]:
-    """All rows of one Mysis: some for each day on which it flew."""
-    return Usage.objects.filter(mysis_id=mysis_id)

@@ -20,7 +20,7 @@ from agents import usage
 from agents.api.fleet import count_by_confidence, count_by_state
 from agents.dashboard.system_status import count_jobs
 from agents.hub import hub, sockets
-from memory.models import fetch_rows
+from agents.models import Usage
 from memory.problems import Problem
 from memory.snapshots.writes import read_newest_tick
 from zoea.api.gate import answer_problem
@@ -88,7 +88,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 def _fleet_metrics() -> Iterator[Metric]:
     yield Metric("myses", "gauge", "Myses by state.", count_by_state(), "state")
     # From the usage by day: that of a deleted Mysis stays counted.
-    spent = usage.add_up(usage.select_rows_since(None))
+    spent = usage.add_up(Usage.objects.all())
     tokens = {kind: spent[f"{kind}_tokens"] for kind in ("input", "output")}
     about = "Tokens of all calls ever made, by kind."
     yield Metric("tokens_total", "counter", about, tokens, "kind")

@@ -1,12 +1,13 @@
-"""What all actions share: ActionError, the check of texts, and waking Myses."""
+"""What all actions share: ActionError, who asks, the check of texts, waking Myses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db.models import Model
+from django.http import HttpRequest
 
 from agents import events, scheduling
 from agents.events import Kind
@@ -39,6 +40,26 @@ class ActionError(Problem):
 
     def __init__(self, detail: str, *, code: str, status: int = 409) -> None:
         super().__init__(status, code, detail)
+
+
+def name_operator(request: HttpRequest) -> str:
+    """The signed-in user, as actions and events name people."""
+    return f"operator:{request.user.get_username()}"
+
+
+def act_on_each(
+    act: Callable[..., object], myses: Iterable[Mysis]
+) -> tuple[int, list[str]]:
+    """Do it to those Myses that take it; how many, and why others did not."""
+    count, refused = 0, []
+    for mysis in myses:
+        try:
+            act(mysis=mysis)
+        except ActionError as error:
+            refused.append(error.detail)
+        else:
+            count += 1
+    return count, refused
 
 
 def check_text(text: str, field: str) -> str:

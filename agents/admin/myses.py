@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.models import AbstractUser
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -21,7 +21,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
 from agents import actions, context_inputs
-from agents.actions import ActionError
+from agents.actions.base import ActionError, act_on_each, name_operator
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.dashboard import context
 from agents.models import Mysis, Pin, Prompt
@@ -133,12 +133,6 @@ def summarise_deletion(
     return [f"{row}, with {also}" for row in rows], {str(name): len(rows)}, set(), []
 
 
-def operator_name(request: HttpRequest) -> str:
-    """The signed-in user, as actions and events name people."""
-    assert isinstance(request.user, AbstractUser)  # noqa: S101 (for types)
-    return f"operator:{request.user.get_username()}"
-
-
 class PinInline(admin.TabularInline[Pin, Mysis]):
     """The standing orders of one Mysis."""
 
@@ -224,7 +218,7 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
     ) -> None:
         """Create or change through the actions, which write the events."""
         values = {field: form.cleaned_data[field] for field in EDITABLE}
-        by = operator_name(request)
+        by = name_operator(request)
         if change:
             actions.update_mysis(mysis=obj, by=by, **values)
             return
@@ -241,11 +235,11 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         return summarise_deletion(objs, "its turns, messages and contexts")
 
     def delete_model(self, request: HttpRequest, obj: Mysis) -> None:
-        actions.delete_mysis(mysis=obj, by=operator_name(request))
+        actions.delete_mysis(mysis=obj, by=name_operator(request))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Mysis]) -> None:
         for mysis in queryset:
-            actions.delete_mysis(mysis=mysis, by=operator_name(request))
+            actions.delete_mysis(mysis=mysis, by=name_operator(request))
 
     @admin.action(description="Start the selected Myses")
     def start_selected(self, request: HttpRequest, queryset: QuerySet[Mysis]) -> None:
@@ -263,13 +257,9 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         action: Callable[..., Mysis],
         verb: str,
     ) -> None:
-        done = 0
-        for mysis in queryset:
-            try:
-                action(mysis=mysis, by=operator_name(request))
-            except ActionError as error:
-                self.message_user(request, error.detail, messages.WARNING)
-            else:
-                done += 1
+        act = partial(action, by=name_operator(request))
+        done, refused = act_on_each(act, queryset)
+        for words in refused:
+            self.message_user(request, words, messages.WARNING)
         if done:
             self.message_user(request, f"{verb} {done}.", messages.SUCCESS)

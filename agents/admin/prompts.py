@@ -14,10 +14,10 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
 from agents import actions
-from agents.actions import ActionError
+from agents.actions.base import ActionError, name_operator
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.admin.drafts import DraftAdmin, DraftForm, try_prompt
-from agents.admin.myses import operator_name, summarise_deletion
+from agents.admin.myses import summarise_deletion
 from agents.dashboard import context_diff
 from agents.models import Prompt, PromptVersion
 from memory.admin.read_only import ReadOnlyAdmin
@@ -129,7 +129,7 @@ class PromptAdmin(DraftAdmin[Prompt]):
             actions.save_prompt(
                 prompt=obj,
                 text=text,
-                by=operator_name(request),
+                by=name_operator(request),
                 note=form.cleaned_data["note"],
             )
 
@@ -175,7 +175,7 @@ class PromptAdmin(DraftAdmin[Prompt]):
             return HttpResponseNotAllowed(["POST"])
         get_object_or_404(PromptVersion, prompt=prompt, number=number)
         made = actions.rollback_prompt(
-            prompt=prompt, number=number, by=operator_name(request)
+            prompt=prompt, number=number, by=name_operator(request)
         )
         self.message_user(
             request,

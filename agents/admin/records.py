@@ -14,8 +14,7 @@ from django.db.models.functions import Cast
 from django.http import HttpRequest
 
 from agents import actions
-from agents.actions import ActionError
-from agents.admin.myses import operator_name
+from agents.actions.base import ActionError, name_operator
 from agents.budgets import find_price_warnings, read_budget_statuses
 from agents.models import (
     Broadcast,
@@ -245,7 +244,7 @@ class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
         for row in chosen.order_by("-generation"):
             try:
                 older = actions.take_back_summary(
-                    summary=row, by=operator_name(request)
+                    summary=row, by=name_operator(request)
                 )
             except ActionError as error:
                 self.message_user(request, f"{row}: {error}", messages.ERROR)
@@ -257,7 +256,7 @@ class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
     def try_again(self, request: HttpRequest, chosen: QuerySet[HistorySummary]) -> None:
         """Clear failures, so that breaker and cool-down end."""
         number = actions.clear_failed_summaries(
-            chosen=chosen, by=operator_name(request)
+            chosen=chosen, by=name_operator(request)
         )
         self.message_user(request, f"{number} failures are cleared.")
 

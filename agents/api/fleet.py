@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from django.db import connection
 from django.db.models import Count, Min, Sum
 from django.http import HttpRequest
 from django.utils import timezone
@@ -19,8 +18,8 @@ from agents.api.spending import BudgetOut, UsageOut, select_budgets
 from agents.api.turns import Tokens, caller_name, get_mysis
 from agents.budgets import read_budget_statuses
 from agents.dashboard import game_state
-from agents.dashboard.charts import find_first_turn_since
-from agents.models import Broadcast, Mysis, Turn
+from agents.dashboard.charts import HOUR, find_first_turn_since
+from agents.models import Broadcast, Mysis, Turn, Usage
 from memory.api.log import HitOut, Question, build_hit_page, parse_query
 from memory.api.parameters import (
     Body,
@@ -33,12 +32,10 @@ from memory.api.parameters import (
 )
 from memory.gamestate.confidence import Confidence, judge_confidence
 from memory.handles import MAX_ID
-from memory.models import Memory, Origin, Role
+from memory.models import Memory, Origin, Role, fetch_rows
 from memory.snapshots import writes
 
 fleet_router = Router(tags=["fleet"])
-
-HOUR = timedelta(hours=1)
 
 # A read is redundant if it brought exactly what the same call of the same Mysis had
 # brought before.
@@ -116,7 +113,7 @@ def read_fleet(request: HttpRequest) -> dict[str, Any]:
         "stuck": Mysis.objects.exclude(stuck="").count(),
         "held": Mysis.objects.exclude(hold="").count(),
         "budgets": read_budget_statuses(list(select_budgets())),
-        "today": usage.add_up(usage.select_rows_of_today()),
+        "today": usage.add_up(Usage.objects.filter(day=usage.today())),
         "staleness": count_by_confidence(now),
         "redundant_gets": reads,
         "redundant_get_rate": reads["rate"],
@@ -156,9 +153,7 @@ def _count_redundant_reads(turn: int | None) -> dict[str, Any]:
     """The get_* calls of the turns from this one on, and the redundant ones of them."""
     if turn is None:
         return {"calls": 0, "redundant": 0, "rate": 0.0}
-    with connection.cursor() as cursor:
-        cursor.execute(REPEATED, {"turn": turn})
-        calls, repeated = cursor.fetchone() or (0, 0)
+    [(calls, repeated)] = fetch_rows(REPEATED, {"turn": turn})
     rate = round(repeated / calls, 4) if calls else 0.0
     return {"calls": calls, "redundant": repeated, "rate": rate}
 

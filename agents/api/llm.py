@@ -9,7 +9,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
@@ -31,7 +30,7 @@ from memory.api.parameters import (
     build_page,
     get_row,
 )
-from memory.api.policies import make_validation_problem
+from memory.api.policies import check_row
 from memory.problems import make_invalid
 
 prompts_router = Router(tags=["prompts"])
@@ -119,10 +118,7 @@ def list_prompts(request: HttpRequest, window: Query[Window]) -> Rows:
 def create_prompt(request: HttpRequest, body: PromptIn) -> Status[Prompt]:
     """Make a prompt."""
     prompt = Prompt(name=body.name)
-    try:
-        prompt.full_clean()
-    except ValidationError as error:
-        raise make_validation_problem(error) from error
+    check_row(prompt)
     with transaction.atomic():
         prompt.save()
         actions.save_prompt(
@@ -250,10 +246,7 @@ def _change_provider(provider: Provider, body: ProviderChange) -> Provider:
     before = find_key_destination(provider.kind, provider.base_url)
     for field, value in values.items():
         setattr(provider, field, value)
-    try:
-        provider.full_clean()
-    except ValidationError as error:
-        raise make_validation_problem(error) from error
+    check_row(provider)
     moved = find_key_destination(provider.kind, provider.base_url) != before
     if moved and provider.sealed_key and "api_key" not in values:
         raise make_invalid(

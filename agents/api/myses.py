@@ -17,7 +17,7 @@ from agents.api.spending import BudgetOut, UsageOut
 from agents.api.turns import RowName, caller_name, get_mysis, read_changes
 from agents.budgets import BudgetStatus, read_mysis_statuses
 from agents.manual_command import run_command
-from agents.models import Mysis, Prompt
+from agents.models import Mysis, Prompt, Usage
 from memory.api.log import MemoryOut
 from memory.api.parameters import (
     FROM_JSON,
@@ -101,7 +101,7 @@ class MysisDetail(MysisOut):
     @staticmethod
     def resolve_usage(row: Mysis) -> dict[str, Any]:
         """From the sums of its days, without reading its calls."""
-        rows = usage.select_rows_of_mysis(row.pk)
+        rows = Usage.objects.filter(mysis_id=row.pk)
         today = rows.filter(day=usage.today())
         return {"today": usage.add_up(today), "total": usage.add_up(rows)}
 

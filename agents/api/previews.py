@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from agents import context_inputs
-from agents.api.turns import TurnId, get_mysis
+from agents.api.turns import TurnId, get_mysis, read_path
 from agents.context_inputs import RESERVE, RESERVE_SHARE
 from agents.dashboard.context import (
     Document,
@@ -20,8 +20,7 @@ from agents.dashboard.context import (
 from agents.models import ModelCall
 from memory.api.parameters import MysisReference
 from memory.api.policies import LEDGER, REASON, STATS, VIEW, Assembled, SourceOut
-from memory.assembly.prepare import PreparedRequest
-from memory.assembly.replay import MessagePair, Side, compare_views
+from memory.assembly.replay import Side, compare_views
 from memory.context.types import Budget
 from memory.handles import parse_id
 from memory.problems import make_invalid, make_missing
@@ -159,11 +158,11 @@ class Compared(Schema):
 class DiffHead(Schema):
     """What became of the whole under one strategy."""
 
-    strategy: str = Field(examples=["window"])
-    status: str = Field(examples=["reduced"])
-    reason: str = Field(examples=[REASON])
-    hash: str = Field(examples=[HASH])
-    stats: dict[str, Any] = Field(examples=[STATS])
+    strategy: str = read_path("subject", "strategy", example="window")
+    status: str = read_path("assembly", "status", example="reduced")
+    reason: str = read_path("assembly", "reason", example=REASON)
+    hash: str = read_path("digest", example=HASH)
+    stats: dict[str, Any] = read_path("assembly", "stats", example=STATS)
 
 
 class DiffSide(Schema):
@@ -179,6 +178,17 @@ class DiffSide(Schema):
     message: dict[str, Any] | None = Field(examples=[VIEW[1]])
 
 
+def _describe_side(side: Side) -> dict[str, Any] | None:
+    if side.line is None and side.message is None:
+        return None
+    told = {name: getattr(side.line, name, None) for name in DiffSide.model_fields}
+    return told | {"position": side.position, "message": side.message}
+
+
+# Null where the strategy did not even consider the message.
+SideOut = Annotated[DiffSide | None, BeforeValidator(_describe_side)]
+
+
 class DiffPair(Schema):
     """A message under both: a stored one, or (``id`` null) one of a ``kind``."""
 
@@ -186,17 +196,8 @@ class DiffPair(Schema):
     role: str | None = Field(examples=["user"])
     kind: str | None = Field(examples=[None])
     same: bool = Field(examples=[True])
-    a: DiffSide | None
-    b: DiffSide | None
-
-    @staticmethod
-    def resolve_a(pair: MessagePair) -> dict[str, Any] | None:
-        """Null where the strategy did not even consider it."""
-        return _describe_side(pair.a)
-
-    @staticmethod
-    def resolve_b(pair: MessagePair) -> dict[str, Any] | None:
-        return _describe_side(pair.b)
+    a: SideOut
+    b: SideOut
 
 
 class ContextDiff(Schema):
@@ -229,26 +230,8 @@ def compare_strategies(
     b = context_inputs.preview_context(mysis, strategy=wanted.b, budget=budget)
     pairs = compare_views(a, b)
     return {
-        "a": _describe_whole(a),
-        "b": _describe_whole(b),
+        "a": a,
+        "b": b,
         "differing": sum(not pair.same for pair in pairs),
         "messages": pairs,
     }
-
-
-def _describe_whole(prepared: PreparedRequest) -> dict[str, Any]:
-    assembly = prepared.assembly
-    return {
-        "strategy": prepared.subject.strategy,
-        "status": assembly.status,
-        "reason": assembly.reason,
-        "hash": prepared.digest,
-        "stats": assembly.stats,
-    }
-
-
-def _describe_side(side: Side) -> dict[str, Any] | None:
-    if side.line is None and side.message is None:
-        return None
-    told = {name: getattr(side.line, name, None) for name in DiffSide.model_fields}
-    return told | {"position": side.position, "message": side.message}

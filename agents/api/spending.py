@@ -13,7 +13,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import AliasPath, Field
 
 from agents import actions, usage
-from agents.api.turns import Tokens, WithTokens, read_changes
+from agents.api.turns import Tokens, WithTokens, read_changes, read_path
 from agents.budgets import find_price_warnings, read_budget_statuses
 from agents.models import Budget, Mysis, Usage
 from memory.api.parameters import (
@@ -47,11 +47,6 @@ DAYS = 30
 COLUMNS = {"mysis": "mysis_id", "policy": "policy", "model": "model", "day": "day"}
 
 
-def _of_budget(column: str, example: object) -> Any:
-    """A field of the ``budget`` of a BudgetStatus."""
-    return Field(validation_alias=AliasPath("budget", column), examples=[example])
-
-
 class Amounts(Schema):
     """Tokens of requests and answers, and US dollars."""
 
@@ -67,12 +62,12 @@ class BudgetOut(Schema):
     """
 
     id: int = Field(validation_alias=AliasPath("budget", "pk"))
-    name: str = _of_budget("name", "a dollar a day")
-    scope: str = _of_budget("scope", "fleet")
-    target: str | None = _of_budget("target", None)
-    period: str = _of_budget("period", "day")
-    tokens: int | None = _of_budget("tokens", None)
-    cost: float | None = _of_budget("cost", 1.0)
+    name: str = read_path("budget", "name", example="a dollar a day")
+    scope: str = read_path("budget", "scope", example="fleet")
+    target: str | None = read_path("budget", "target", example=None)
+    period: str = read_path("budget", "period", example="day")
+    tokens: int | None = read_path("budget", "tokens", example=None)
+    cost: float | None = read_path("budget", "cost", example=1.0)
     spent: Amounts | None
 
 
@@ -247,7 +242,7 @@ class Wanted(Schema):
 def read_usage(request: HttpRequest, wanted: Query[Wanted]) -> dict[str, Any]:
     """Totals by Mysis, policy, model or day; of the whole fleet, deleted ones too."""
     day = wanted.since or usage.today() - timedelta(days=DAYS - 1)
-    rows = usage.select_rows_since(day)
+    rows = Usage.objects.filter(day__gte=day)
     column = COLUMNS[wanted.by]
     groups = usage.add_up_by(_filter_after(rows, column, wanted.cursor), column)
     found = list(groups[: wanted.limit + 1])

@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
-from pydantic import BeforeValidator, Field
+from pydantic import AliasPath, BeforeValidator, Field
 
 from agents import events
 from agents.events import Kind
@@ -57,6 +57,11 @@ def read_changes(body: Body, *nullable: str) -> dict[str, Any]:
 def caller_name(request: HttpRequest) -> str:
     """The caller of a request, as the log names them."""
     return str(request.auth)  # type: ignore[attr-defined]
+
+
+def read_path(first: str, *path: str, example: object) -> Any:
+    """A field that is read of a part of its row: of ``budget`` the ``name``."""
+    return Field(validation_alias=AliasPath(first, *path), examples=[example])
 
 
 class Tokens(Schema):

@@ -19,6 +19,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.middleware import HtmxDetails
 
+from agents.actions import ActionError
 from agents.models import Mysis
 from memory.handles import parse_id
 
@@ -63,17 +64,15 @@ def _required(
     def checked(
         request: PageRequest, /, *args: P.args, **kwargs: P.kwargs
     ) -> HttpResponse:
-        if allowed(request):
+        if not allowed(request):
+            words = f"This needs {who}: ask for the role, or sign in as somebody else."
+            return notify_error(request, words, status=403)
+        try:
             return view(request, *args, **kwargs)
-        words = f"This needs {who}: ask for the role, or sign in as somebody else."
-        return notify_error(request, words, status=403)
+        except ActionError as error:
+            return notify_error(request, error.detail, error.status)
 
     return checked
-
-
-def name_actor(request: HttpRequest) -> str:
-    """How the log names the user."""
-    return f"operator:{request.user.get_username()}"
 
 
 def find_mysis(key: str) -> Mysis:

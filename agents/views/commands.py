@@ -13,14 +13,13 @@ from django.views.decorators.http import require_POST
 
 from agents import actions
 from agents.actions import ActionError
-from agents.actions.base import OPEN_STATES
+from agents.actions.base import OPEN_STATES, act_on_each, name_operator
 from agents.dashboard import fleet
 from agents.forms import MessageForm, load_chosen_myses
 from agents.models import Mysis
 from agents.views.access import (
     PageRequest,
     find_mysis,
-    name_actor,
     notify_error,
     notify_success,
     operator_required,
@@ -45,10 +44,7 @@ def start_or_stop(request: PageRequest, key: str, act: str) -> HttpResponse:
     """Start a Mysis that does not run, or stop one, whatever it does."""
     mysis = find_mysis(key)
     command, words, _ = ACTS[act]
-    try:
-        command(mysis=mysis, by=name_actor(request))
-    except ActionError as error:
-        return notify_error(request, error.detail, error.status)
+    command(mysis=mysis, by=name_operator(request))
     return notify_success(request, words.format(mysis.name))
 
 
@@ -61,15 +57,11 @@ def send(request: PageRequest) -> HttpResponse:
         errors = [str(text) for texts in form.errors.values() for text in texts]
         return notify_error(request, " ".join(errors), 422)
     myses: list[Mysis] | None = form.cleaned_data["to"]
-    text, by = form.cleaned_data["text"], name_actor(request)
+    text, by = form.cleaned_data["text"], name_operator(request)
     if myses is not None and len(myses) > 1:
         act = partial(actions.send_message, text=text, by=by)
         return _command_many(request, myses, act, "Sent to")
-    try:
-        words = _deliver(myses[0] if myses else None, text, by)
-    except ActionError as error:
-        return notify_error(request, error.detail, error.status)
-    return notify_success(request, words)
+    return notify_success(request, _deliver(myses[0] if myses else None, text, by))
 
 
 def _select_all(sent: QueryDict) -> QueryDict:
@@ -103,7 +95,7 @@ def start_or_stop_many(request: PageRequest) -> HttpResponse:
     myses = load_chosen_myses(_select_all(request.POST).getlist("mysis"))
     if not myses:
         return notify_error(request, "Nobody is selected: tick some rows first.", 422)
-    return _command_many(request, myses, partial(act, by=name_actor(request)), words)
+    return _command_many(request, myses, partial(act, by=name_operator(request)), words)
 
 
 def _command_many(
@@ -113,14 +105,7 @@ def _command_many(
     words: str,
 ) -> HttpResponse:
     """Do it to each; say to how many it was done, and why not to the others."""
-    count, refused = 0, []
-    for mysis in myses:
-        try:
-            act(mysis=mysis)
-        except ActionError as error:
-            refused.append(error.detail)
-        else:
-            count += 1
+    count, refused = act_on_each(act, myses)
     said = f"{words} {_count(count)}."
     if not refused:
         return notify_success(request, said)

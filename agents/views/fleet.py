@@ -12,13 +12,12 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST, require_safe
 
 from agents import manual_command
-from agents.actions import MAX_TEXT, ActionError
+from agents.actions.base import MAX_TEXT, name_operator
 from agents.dashboard import accounts, charts, feed, fleet, health, map, system_status
 from agents.dashboard.live import events_page, fragments, pages
 from agents.models import Mysis
 from agents.views.access import (
     PageRequest,
-    name_actor,
     notify_error,
     notify_success,
     operator_required,
@@ -101,12 +100,8 @@ def ask_for_map(request: PageRequest) -> HttpResponse:
     asker = next((m for m in _askers() if str(m.pk) == number), None)
     if asker is None:
         return notify_error(request, "Choose a Mysis that has a game account.", 422)
-    try:
-        manual_command.run_command(
-            mysis=asker, tool=map.TOOL, arguments={}, by=name_actor(request)
-        )
-    except ActionError as error:
-        return notify_error(request, error.detail, error.status)
+    by = name_operator(request)
+    manual_command.run_command(mysis=asker, tool=map.TOOL, arguments={}, by=by)
     return notify_success(request, f"{asker.name} asked for the map.")
 
 

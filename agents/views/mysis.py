@@ -11,7 +11,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_safe
 
 from agents import actions
-from agents.actions import MAX_TEXT, ActionError
+from agents.actions.base import MAX_TEXT, ActionError, name_operator
 from agents.context_inputs import preview_context
 from agents.dashboard import conversation
 from agents.dashboard import mysis as dashboard_mysis
@@ -19,7 +19,7 @@ from agents.dashboard.live import fragments
 from agents.dashboard.live import turn_page as live_turn_page
 from agents.forms import MysisForm, add_action_error
 from agents.models import Mysis, Turn
-from agents.views.access import PageRequest, admin_required, find_mysis, name_actor
+from agents.views.access import PageRequest, admin_required, find_mysis
 from memory.handles import parse_id
 from memory.models import Memory
 
@@ -121,7 +121,7 @@ def new_mysis(request: PageRequest) -> HttpResponse:
     form = MysisForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            mysis = actions.create_mysis(**form.cleaned_data, by=name_actor(request))
+            mysis = actions.create_mysis(**form.cleaned_data, by=name_operator(request))
         except ActionError as error:
             add_action_error(form, error)
         else:

@@ -14,12 +14,12 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods
 
 from agents import actions
-from agents.actions import ActionError
+from agents.actions.base import ActionError, name_operator
 from agents.forms import FirstMysisForm, PromptTextForm, add_action_error
 from agents.llm.provider_check import try_provider
 from agents.models import Mysis, Provider
 from agents.provider_forms import NEW, EndpointForm, Typed
-from agents.views.access import PageRequest, admin_required, name_actor
+from agents.views.access import PageRequest, admin_required
 from memory.handles import parse_id
 
 PROVIDER, PROMPT, MYSIS = "provider", "prompt", "mysis"
@@ -150,7 +150,7 @@ def _save_prompt(request: PageRequest, form: forms.BaseForm) -> HttpResponse:
     prompt, text = actions.get_default_prompt(), form.cleaned_data["text"]
     text = actions.check_text(text, "The prompt")
     if prompt.current is None or prompt.current.text != text:
-        actions.save_prompt(prompt=prompt, text=text, by=name_actor(request))
+        actions.save_prompt(prompt=prompt, text=text, by=name_operator(request))
     provider = Provider.objects.order_by("-pk").first()
     model = provider.name if provider else "pilot"
     address = reverse("welcome-step", args=[MYSIS])
@@ -158,7 +158,7 @@ def _save_prompt(request: PageRequest, form: forms.BaseForm) -> HttpResponse:
 
 
 def _save_mysis(request: PageRequest, form: forms.BaseForm) -> HttpResponse:
-    values, by = form.cleaned_data, name_actor(request)
+    values, by = form.cleaned_data, name_operator(request)
     mysis = actions.create_mysis(name=values["name"], model=values["model"], by=by)
     if values["start"]:
         actions.start_mysis(mysis=mysis, by=by)

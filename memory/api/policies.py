@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import transaction
+from django.db.models import Model
 from django.http import HttpRequest
 from ninja import Body as RequestBody
 from ninja import Query, Router, Schema, Status
@@ -141,10 +142,7 @@ def apply_change(policy: ContextPolicy, body: PolicyChange) -> ContextPolicy:
         registry.validate_options(policy.strategy, policy.options)
     except (ValueError, TypeError) as error:
         raise Problem(422, "invalid", str(error)) from error
-    try:
-        policy.full_clean()
-    except ValidationError as error:
-        raise make_validation_problem(error) from error
+    check_row(policy)
     policy.save()
     return policy
 
@@ -158,10 +156,14 @@ def _set_budget(policy: ContextPolicy, budget: PolicyBudgetIn) -> None:
         )
 
 
-def make_validation_problem(error: ValidationError) -> Problem:
-    """The 422 Problem of what a model's own checks say, with its field."""
-    field, texts = next(iter(error.message_dict.items()))
-    return make_invalid("body" if field == "__all__" else field, texts[0])
+def check_row(row: Model) -> None:
+    """Raise the 422 Problem of what a model's own checks say, with its field."""
+    try:
+        row.full_clean()
+    except ValidationError as error:
+        field, texts = next(iter(error.message_dict.items()))
+        field = "body" if field == NON_FIELD_ERRORS else field
+        raise make_invalid(field, texts[0]) from error
 
 
 # --- POST /context/assemble: the core on a history from outside

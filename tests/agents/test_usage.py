@@ -58,7 +58,7 @@ def test_what_was_used_outlives_turns_and_myses():
     call.turn.delete()
     usage.record_cost(CallPlace(call.pk, mysis.pk, DAY, "", "m"), SPENT)
     actions.delete_mysis(mysis=mysis, by="test")
-    assert usage.add_up(usage.select_rows_since(None))["input_tokens"] == 200
+    assert usage.add_up(Usage.objects.all())["input_tokens"] == 200
 
 
 def test_usage_is_told_by_mysis_policy_model_and_day():
@@ -131,9 +131,9 @@ def test_totals_go_by_an_index_however_long_the_fleet_has_flown():
         )
         cursor.execute("ANALYZE agents_usage")
     for rows, index in (
-        (usage.select_rows_of_today(), "usage_day"),
-        (usage.select_rows_since(usage.today() - timedelta(days=2)), "usage_day"),
-        (usage.select_rows_of_mysis(7), "usage_once"),
+        (Usage.objects.filter(day=usage.today()), "usage_day"),
+        (Usage.objects.filter(day__gte=usage.today() - timedelta(days=2)), "usage_day"),
+        (Usage.objects.filter(mysis_id=7), "usage_once"),
     ):
         plan = plan_of(usage.add_up_by(rows, "model"))
         assert index in plan, plan
