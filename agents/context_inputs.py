@@ -110,21 +110,42 @@ def preview_context(
     options: Mapping[str, object] | None = None,
     budget: Budget | None = None,
 ) -> PreparedRequest:
-    """What the next call would be sent; writes nothing.
+    """What the next call would be sent; writes nothing. Raises as `vary_subject`."""
+    return prepare_request(
+        vary_subject(build_subject(mysis), strategy, options, budget)
+    )
+
+
+def vary_subject(
+    subject: Subject,
+    strategy: str | None = None,
+    options: Mapping[str, object] | None = None,
+    budget: Budget | None = None,
+) -> Subject:
+    """A subject under other settings; what is None stays as it is.
 
     Raises ActionError 422 for an unknown strategy or a bad option.
     """
-    subject = build_subject(mysis, strategy=strategy, options=options, budget=budget)
-    check_policy(subject.strategy, subject.options)
-    return prepare_request(subject)
+    # Options belong to a strategy: another strategy starts from its defaults.
+    same = strategy is None or strategy == subject.strategy
+    kept = subject.options if same else {}
+    chosen, given = strategy or subject.strategy, kept if options is None else options
+    try:
+        registry.validate_options(chosen or registry.DEFAULT, given)
+    except (ValueError, TypeError) as error:
+        raise ActionError(str(error), code="invalid", status=422) from error
+    return replace(
+        subject,
+        strategy=chosen,
+        options=given,
+        fetched=fetches_events(given),
+        budget=budget or subject.budget,
+    )
 
 
 def build_subject(
     mysis: Mysis,
     *,
-    strategy: str | None = None,
-    options: Mapping[str, object] | None = None,
-    budget: Budget | None = None,
     inputs: ContextInputs | None = None,
     endpoint: Endpoint | None = None,
 ) -> Subject:
@@ -133,20 +154,12 @@ def build_subject(
     ``inputs`` and ``endpoint`` are those of a turn that has them already.
     """
     policy = mysis.policy or ContextPolicy(strategy=registry.DEFAULT)
-    # Options belong to a strategy: another strategy starts from its defaults.
-    same = strategy is None or strategy == policy.strategy
     inputs = inputs or read_inputs(mysis)
     prompt = DEFAULT_PROMPT if inputs.prompt is None else inputs.prompt
     learnt = inputs.learnt
-    chosen = strategy or policy.strategy
-    kept = policy.options if same else {}
     endpoint = endpoint or _endpoint(mysis)
-    given = options if options is not None else kept
-    if budget is None:
-        answer = read_longest_answer(mysis.model_settings, endpoint)
-        budget = narrow_budget(
-            fit_budget(policy, endpoint, answer), mysis.narrowed_view()
-        )
+    answer = read_longest_answer(mysis.model_settings, endpoint)
+    budget = fit_budget(policy, endpoint, answer)
     username = mysis.account.username if mysis.account else None
     return Subject(
         mysis_id=mysis.pk,
@@ -154,10 +167,10 @@ def build_subject(
         system=fill_prompt(prompt, mysis, username, inputs.broadcast),
         pins=inputs.pins,
         username=username,
-        fetched=fetches_events(given),
-        strategy=chosen,
-        options=given,
-        budget=budget,
+        fetched=fetches_events(policy.options),
+        strategy=policy.strategy,
+        options=policy.options,
+        budget=narrow_budget(budget, mysis.narrowed_view()),
         dialect=endpoint.dialect if endpoint else "openai",
         tool_policy={
             tool["name"]: tool["policy"]
@@ -174,14 +187,6 @@ def build_subject(
         ),
         learnt=learnt,
     )
-
-
-def check_policy(strategy: str, options: Mapping[str, object]) -> None:
-    """Raise ActionError 422 for what a turn could not use."""
-    try:
-        registry.validate_options(strategy or registry.DEFAULT, options)
-    except (ValueError, TypeError) as error:
-        raise ActionError(str(error), code="invalid", status=422) from error
 
 
 def read_inputs(mysis: Mysis) -> ContextInputs:

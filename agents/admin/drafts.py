@@ -233,7 +233,7 @@ def _measure_kept(before: PreparedRequest, after: PreparedRequest) -> int:
     """How much of the call, in per cent, a provider's cache would still know."""
     a, b = before.assembly, after.assembly
     return context_diff.compare_requests(
-        a.messages, a.system, b.messages, b.system
+        (a.messages, a.system), (b.messages, b.system)
     ).percent
 
 

@@ -88,15 +88,14 @@ def _try_variant(mysis: Mysis, form: PreviewForm) -> dict[str, Any]:
     except ActionError as error:
         return {"problem": error.detail}
     shown = context.show_preview(prepared)
-    raw: Any = shown.messages
-    if shown.system is not None:
-        raw = {"system": shown.system, "messages": raw}
+    sent, system = shown.payload
+    raw = sent if system is None else {"system": system, "messages": sent}
     return {
         "prepared": prepared,
         "assembly": prepared.assembly,
         "lines": [(block, _write_block(block)) for block in shown.blocks],
         "left_out": [x for x in shown.ledger if x.disposition != "kept"],
-        "categories": shown.stats["tokens_by_category"].items(),
+        "categories": shown.document["stats"]["tokens_by_category"].items(),
         "raw": json.dumps(raw, indent=2, ensure_ascii=False),
     }
 

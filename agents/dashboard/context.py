@@ -127,18 +127,19 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class ShownContext:
-    """A whole context. ``intact`` is None for one not sent yet."""
+    """A whole context; ``counts`` tells how many messages became what."""
 
+    document: Document
+    dialect: str
+    gauge: charts.Gauge | None
     blocks: tuple[Block, ...]
     ledger: tuple[LedgerEntry, ...]
     counts: Mapping[str, int]
-    stats: Mapping[str, Any]
-    gauge: charts.Gauge | None
-    digest: str
-    dialect: str
-    intact: bool | None
-    messages: Sequence[Mapping[str, Any]]
-    system: str | None
+
+    @property
+    def payload(self) -> tuple[list[Any], str | None]:
+        """The messages, and the system text that goes beside them."""
+        return self.document["messages"], self.document.get("system")
 
 
 def build_preview_document(prepared: PreparedRequest) -> Document:
@@ -193,18 +194,9 @@ def _show(document: Document, dialect: str, gauge: charts.Gauge | None) -> Shown
     if blocks and blocks[0].role == "system":
         tokens = document["stats"].get("tokens_by_category", {}).get("system")
         blocks[0] = replace(blocks[0], tokens=tokens)
-    return ShownContext(
-        blocks=tuple(blocks),
-        ledger=tuple(ledger.values()),
-        counts=dict(Counter(entry.disposition for entry in ledger.values())),
-        stats=document["stats"],
-        gauge=gauge,
-        digest=document["hash"],
-        dialect=dialect,
-        intact=document.get("intact"),
-        messages=messages,
-        system=system,
-    )
+    counts = Counter(entry.disposition for entry in ledger.values())
+    shown = tuple(blocks), tuple(ledger.values()), dict(counts)
+    return ShownContext(document, dialect, gauge, *shown)
 
 
 def _entry(line: Mapping[str, Any], places: Mapping[int, int]) -> LedgerEntry:

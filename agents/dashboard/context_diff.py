@@ -20,6 +20,8 @@ from memory.assembly.sent_view import render_messages
 from memory.models import SentContext
 
 Wire = Mapping[str, Any]
+# The messages of a request, and the system text that goes beside them.
+Payload = tuple[Sequence[Wire], str | None]
 # Lines of context around a change.
 CONTEXT = 2
 # Longer texts are told apart by their size alone: a map has thousands of lines.
@@ -210,19 +212,13 @@ def compare_with_call(
     earlier: SentContext, messages: Sequence[Wire], system: str | None
 ) -> RequestChanges:
     """What a request has that the earlier one had not, and the other way round."""
-    old, old_system = render_messages(earlier)
-    return replace(compare_requests(old, old_system, messages, system), earlier=earlier)
+    found = compare_requests(render_messages(earlier), (messages, system))
+    return replace(found, earlier=earlier)
 
 
-def compare_requests(
-    old: Sequence[Wire],
-    old_system: str | None,
-    messages: Sequence[Wire],
-    system: str | None,
-) -> RequestChanges:
+def compare_requests(old: Payload, new: Payload) -> RequestChanges:
     """Any two requests."""
-    first = _put_system_first(old, old_system)
-    second = _put_system_first(messages, system)
+    first, second = _put_system_first(*old), _put_system_first(*new)
     keys, others = [_key(m) for m in first], [_key(m) for m in second]
     prefix = _shared_length(keys, others)
     sizes = [len(key.encode()) for key in others]

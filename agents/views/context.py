@@ -7,7 +7,7 @@ only what is assembled differs.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -30,7 +30,6 @@ from memory.assembly import replay
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.assembly.replay import PastCall, list_guesses, rebuild_as_sent
 from memory.assembly.sent_view import to_canonical_json
-from memory.context.types import Budget
 from memory.handles import parse_id
 from memory.models import SentContext
 
@@ -90,27 +89,12 @@ class Basis:
     name: str = ""
 
 
-def assemble_again(
-    then: PastCall,
-    *,
-    strategy: str | None = None,
-    options: Mapping[str, object] | None = None,
-    budget: Budget | None = None,
-) -> PreparedRequest:
+def assemble_again(then: PastCall, **settings: Any) -> PreparedRequest:
     """What a past call would have been sent; without other settings, what it was.
 
-    Raises ActionError 422 for an unknown strategy or a bad option.
+    ``settings`` are those of `vary_subject`, which says what is raised.
     """
-    own = then.subject
-    same = strategy is None or strategy == own.strategy
-    kept = own.options if same else {}
-    subject = replace(
-        own,
-        strategy=strategy or own.strategy,
-        options=options if options is not None else kept,
-        budget=budget or own.budget,
-    )
-    context_inputs.check_policy(subject.strategy, subject.options)
+    subject = context_inputs.vary_subject(then.subject, **settings)
     return prepare_request(subject, before=then.before)
 
 
@@ -122,27 +106,25 @@ def try_settings(basis: Basis, form: WhatIfForm, *, compare: bool) -> ContextTri
     if form.is_bound and not form.is_valid():
         return ContextTrial(None)
     what_if = other = None
+    beside = False
     try:
-        if form.is_bound and form.has_values():
+        if form.has_values():
             what_if = basis.make(**form.read_settings(basis.subject))
+        if beside := form.lays_beside():
+            other = basis.make(**form.read_settings(basis.subject, beside=True))
     except ActionError as error:
-        form.add_refusal(error.detail)
-        return ContextTrial(None)
+        form.add_refusal(error.detail, beside=beside)
+        if not beside:
+            return ContextTrial(None)
     # What goes without its own view need not wait for it.
     own = basis.own() if what_if is None or compare else None
     tried = ContextTrial(own, what_if)
-    try:
-        if form.is_bound and form.lays_beside():
-            other = basis.make(**form.read_settings(basis.subject, beside=True))
-    except ActionError as error:
-        form.add_refusal(error.detail, beside=True)
+    if not compare or form.errors:
         return tried
-    return ContextTrial(
-        own, what_if, _compared(basis, tried, other) if compare else None
-    )
+    return replace(tried, comparison=_compare(basis, tried, other))
 
 
-def _compared(
+def _compare(
     basis: Basis, tried: ContextTrial, other: PreparedRequest | None
 ) -> context_diff.Comparison | None:
     """The one beside it, or what is tried beside its own."""
@@ -150,10 +132,9 @@ def _compared(
     second = other or tried.what_if
     if first is None or second is None:
         return None
-    name = basis.name if first is tried.own else WHAT_IF if basis.name else ""
-    return context_diff.compare_strategies(
-        first, second, (name, WHAT_IF if basis.name else "")
-    )
+    what_if = WHAT_IF if basis.name else ""
+    names = basis.name if first is tried.own else what_if, what_if
+    return context_diff.compare_strategies(first, second, names)
 
 
 def measure_likeness(then: PastCall) -> Likeness:
@@ -164,7 +145,9 @@ def measure_likeness(then: PastCall) -> Likeness:
         # A strategy or an option of then may be gone.
         return Likeness(False, 0, then.unknown, error.detail)
     a, b = then.shown, made.assembly
-    found = context_diff.compare_requests(b.messages, b.system, a.messages, a.system)
+    found = context_diff.compare_requests(
+        (b.messages, b.system), (a.messages, a.system)
+    )
     same = made.digest == then.sent.digest
     # What had to be guessed was guessed right where the same bytes come of it.
     unknown = then.unknown if same else (*then.unknown, *list_guesses(then))
@@ -188,6 +171,9 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     # The address of the socket that tells when the context is outdated.
     live: dict[str, str | int] = {"page": "context", "mysis": mysis.pk}
     values = {
+        "form": form,
+        "tried": tried,
+        "shown": shown,
         "summaries": context.load_summaries(mysis.pk, folded),
         "most_summaries": context.SUMMARIES,
         "as_of": as_of,
@@ -195,7 +181,6 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
         "live_query": urlencode(
             {**live, "event": as_of.event, "settings": as_of.settings}
         ),
-        **_tried(form, tried, shown),
         **_view(request, view, mysis, shown, None),
     }
     return _page(request, mysis, values, 422 if form.errors else 200)
@@ -205,18 +190,6 @@ def _read_view(request: PageRequest) -> str:
     usual = "compare" if request.GET.get("against") else "messages"
     wanted = request.GET.get("view", usual)
     return wanted if wanted in VIEWS else "messages"
-
-
-def _tried(
-    form: WhatIfForm, tried: ContextTrial, shown: context.ShownContext | None
-) -> dict[str, Any]:
-    return {
-        "form": form,
-        "shown": shown,
-        "prepared": tried.view,
-        "what_if": tried.what_if is not None,
-        "comparison": tried.comparison,
-    }
 
 
 def _view(
@@ -239,7 +212,7 @@ def _view(
         return found
     earlier, prefix = context_diff.find_call_before(mysis.pk, sent), 0
     if earlier is not None:
-        since = context_diff.compare_with_call(earlier, shown.messages, shown.system)
+        since = context_diff.compare_with_call(earlier, *shown.payload)
         found["changes"], prefix = since, since.prefix
     most = None if request.GET.get("whole") else DRAWN
     found["kept"] = _newest(shown.blocks[:prefix], most)
@@ -263,20 +236,18 @@ def _newest(rows: Sequence[object], most: int | None) -> dict[str, object]:
 
 def _readable(shown: context.ShownContext) -> str:
     """The payload indented, for the eye; the file has every byte."""
-    payload: dict[str, Any] = {"messages": list(shown.messages)}
-    if shown.system is not None:
-        payload = {"system": shown.system, **payload}
+    messages, system = shown.payload
+    first = {} if system is None else {"system": system}
+    payload = {**first, "messages": messages}
     return json.dumps(payload, ensure_ascii=False, indent=2)[:RAW]
 
 
 def _download(shown: context.ShownContext) -> HttpResponse:
     """The very bytes whose SHA-256 the page shows."""
-    body = to_canonical_json(shown.messages, shown.system).encode(
-        "utf-8", "surrogatepass"
-    )
-    answer = HttpResponse(body, content_type="application/json")
-    answer["Content-Disposition"] = f'inline; filename="{shown.digest[:12]}.json"'
-    return answer
+    body = to_canonical_json(*shown.payload).encode("utf-8", "surrogatepass")
+    name = f'inline; filename="{shown.document["hash"][:12]}.json"'
+    headers = {"Content-Disposition": name}
+    return HttpResponse(body, content_type="application/json", headers=headers)
 
 
 @require_safe
@@ -299,7 +270,9 @@ def call_context(request: PageRequest, turn_id: int, number: int) -> HttpRespons
         "call": sent.call,
         "earlier": context_diff.find_call_before(sent.mysis_id, sent),
         "later": context_diff.find_call_after(sent),
-        **_tried(form, tried, shown),
+        "form": form,
+        "tried": tried,
+        "shown": shown,
         "likeness": likeness,
         **_view(request, view, sent.mysis, shown, sent),
     }

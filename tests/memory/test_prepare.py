@@ -40,7 +40,7 @@ def test_the_tail_starts_with_a_whole_unit():
     make_memory(mysis, content="begin")
     for _ in range(TAIL_ROWS):
         called(mysis, 2)
-    prepared = prepare_request(context_inputs.build_subject(mysis, strategy="window"))
+    prepared = context_inputs.preview_context(mysis, strategy="window")
     assert prepared.request.messages[1].role == "assistant"
     assert "orphan" not in {line.disposition for line in prepared.assembly.ledger}
 
@@ -58,14 +58,16 @@ def test_the_newest_order_is_loaded_however_far_back():
     order = make_memory(mysis, content="never sell titanium")
     for _ in range(TAIL_ROWS):
         make_memory(mysis, role="assistant", content="aye")
-    prepared = prepare_request(context_inputs.build_subject(mysis, strategy="window"))
+    prepared = context_inputs.preview_context(mysis, strategy="window")
     assert prepared.request.messages[0].id == order.pk
     assert "never sell titanium" in str(prepared.assembly.messages)
 
 
 def test_the_cost_does_not_grow_with_the_history():
     mysis = make_mysis()
-    subject = context_inputs.build_subject(mysis, strategy="window")
+    subject = context_inputs.vary_subject(
+        context_inputs.build_subject(mysis), strategy="window"
+    )
     make_memory(mysis)
     for _ in range(TAIL_ROWS):
         make_memory(mysis, role="assistant", content="aye")
