@@ -11,9 +11,8 @@ from django.http import HttpRequest, HttpResponse
 
 from agents.llm.provider_check import try_provider
 from agents.models import Account, Provider
-from agents.models.llm import AskedWindow
 from agents.provider_forms import PROVIDER_ERRORS, KeyedForm, secret_field
-from memory.admin.read_only import NewestValuesFilter, ReadOnlyAdmin
+from memory.admin.read_only import NewestValuesFilter
 
 # The label of the button that saves a provider and checks it.
 CHECK_LABEL = "Save and check"
@@ -106,25 +105,6 @@ class ProviderAdmin(admin.ModelAdmin[Provider]):
         else:
             words = f"Provider {row} does not work: {trial.words}"
             self.message_user(request, words, messages.WARNING)
-
-
-@admin.register(AskedWindow)
-class WindowAdmin(ReadOnlyAdmin[AskedWindow]):
-    """The context windows that endpoints named, by themselves or in a refusal."""
-
-    list_display = (
-        "model",
-        "kind",
-        "base_url",
-        "tokens",
-        "source",
-        "asked_at",
-        "limit",
-        "limited_at",
-    )
-    list_filter = ("kind",)
-    search_fields = ("model", "base_url")
-    ordering = ("kind", "base_url", "model")
 
 
 class AccountForm(forms.ModelForm[Account]):

@@ -20,7 +20,6 @@ from agents.admin.drafts import DraftAdmin, DraftForm, try_prompt
 from agents.admin.myses import summarise_deletion
 from agents.dashboard import context_diff
 from agents.models import Prompt, PromptVersion
-from memory.admin.read_only import ReadOnlyAdmin
 
 SUMMARY_HELP = (
     "What a summary of a history is to hold. The rules of the answer are added when "
@@ -183,13 +182,3 @@ class PromptAdmin(DraftAdmin[Prompt]):
             messages.SUCCESS,
         )
         return redirect("admin:agents_prompt_change", pk)
-
-
-@admin.register(PromptVersion)
-class VersionAdmin(ReadOnlyAdmin[PromptVersion]):
-    """Every edit of every prompt."""
-
-    list_display = ("prompt", "number", "author", "note", "created_at")
-    list_filter = ("prompt",)
-    list_select_related = ("prompt",)
-    search_fields = ("text", "note")

@@ -5,6 +5,7 @@ Summaries are taken back, and budgets are saved, through the same actions as els
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from django.contrib import admin, messages
@@ -26,12 +27,14 @@ from agents.models import (
     ModelCall,
     Mysis,
     Pin,
+    PromptVersion,
     ToolCatalogue,
     Turn,
     UnknownOutcome,
     Usage,
     WorkerLock,
 )
+from agents.models.llm import AskedWindow
 from memory.admin.read_only import (
     MysisFilter,
     MysisOfTurnFilter,
@@ -45,20 +48,84 @@ SEARCHED_EVENTS = 20_000
 SPENT = ("input_tokens", "output_tokens", "cached_tokens", "cost", "latency_ms")
 M = TypeVar("M", bound=Model)
 
-
-@admin.register(Turn)
-class TurnAdmin(ReadOnlyAdmin[Turn]):
-    """Each turn with its cost and outcome."""
-
-    list_display = (
-        *("id", "mysis", "number", "trigger", "outcome", "iterations"),
-        *SPENT,
-        "started_at",
-    )
-    list_filter = (MysisFilter, "outcome", ("trigger", NewestValuesFilter))
-    list_select_related = ("mysis",)
-    search_fields = ("mysis__name", "error")
-    ordering = ("-id",)
+# Rows that need no more than their columns; the models say what they are.
+COLUMNS: Mapping[type[Model], Mapping[str, Any]] = {
+    Turn: {
+        "list_display": (
+            *("id", "mysis", "number", "trigger", "outcome", "iterations"),
+            *SPENT,
+            "started_at",
+        ),
+        "list_filter": (MysisFilter, "outcome", ("trigger", NewestValuesFilter)),
+        "list_select_related": ("mysis",),
+        "search_fields": ("mysis__name", "error"),
+        "ordering": ("-id",),
+    },
+    Delivery: {
+        "list_display": (
+            "memory_id",
+            "mysis",
+            "turn_number",
+            "call_number",
+            "shown",
+            "shown_at",
+            "done_at",
+        ),
+        "list_filter": (MysisFilter, "shown"),
+        "list_select_related": ("mysis",),
+        "search_fields": ("mysis__name", "=memory__id"),
+        "ordering": ("-memory_id",),
+    },
+    Broadcast: {
+        "list_display": ("id", "text", "sender", "created_at"),
+        "search_fields": ("text",),
+        "ordering": ("-id",),
+    },
+    UnknownOutcome: {
+        "list_display": ("mysis", "username", "tool", "tick", "created_at"),
+        "list_filter": (MysisFilter,),
+        "list_select_related": ("mysis",),
+        "search_fields": ("mysis__name", "username", "tool"),
+        "ordering": ("-id",),
+    },
+    GameGate: {"list_display": ("host", "full_at")},
+    WorkerLock: {"list_display": ("number",)},
+    BudgetSpend: {
+        "list_display": ("budget", "subject", "day", "tokens", "cost"),
+        "list_filter": ("budget",),
+        "list_select_related": ("budget",),
+        "ordering": ("budget", "subject"),
+    },
+    PromptVersion: {
+        "list_display": ("prompt", "number", "author", "note", "created_at"),
+        "list_filter": ("prompt",),
+        "list_select_related": ("prompt",),
+        "search_fields": ("text", "note"),
+    },
+    AskedWindow: {
+        "list_display": (
+            "model",
+            "kind",
+            "base_url",
+            "tokens",
+            "source",
+            "asked_at",
+            "limit",
+            "limited_at",
+        ),
+        "list_filter": ("kind",),
+        "search_fields": ("model", "base_url"),
+        "ordering": ("kind", "base_url", "model"),
+    },
+}
+for model, shown in COLUMNS.items():
+    admin.site.register(model, ReadOnlyAdmin, **shown)
+admin.site.register(
+    Pin,
+    list_display=("text", "mysis", "author", "created_at"),
+    list_select_related=("mysis",),
+    search_fields=("text", "mysis__name"),
+)
 
 
 @admin.register(ModelCall)
@@ -124,25 +191,6 @@ class UsageAdmin(NamedMysisAdmin[Usage]):
     ordering = ("-day", "mysis_id")
 
 
-@admin.register(Delivery)
-class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
-    """Which call each message was first shown in, and when it was done."""
-
-    list_display = (
-        "memory_id",
-        "mysis",
-        "turn_number",
-        "call_number",
-        "shown",
-        "shown_at",
-        "done_at",
-    )
-    list_filter = (MysisFilter, "shown")
-    list_select_related = ("mysis",)
-    search_fields = ("mysis__name", "=memory__id")
-    ordering = ("-memory_id",)
-
-
 @admin.register(Event)
 class EventAdmin(NamedMysisAdmin[Event]):
     """The event log."""
@@ -167,15 +215,6 @@ class EventAdmin(NamedMysisAdmin[Event]):
         return texts.filter(text__icontains=wanted), False
 
 
-@admin.register(Broadcast)
-class BroadcastAdmin(ReadOnlyAdmin[Broadcast]):
-    """Messages to the fleet."""
-
-    list_display = ("id", "text", "sender", "created_at")
-    search_fields = ("text",)
-    ordering = ("-id",)
-
-
 @admin.register(ToolCatalogue)
 class ToolsAdmin(ReadOnlyAdmin[ToolCatalogue]):
     """The tools that each game server offered last."""
@@ -185,40 +224,6 @@ class ToolsAdmin(ReadOnlyAdmin[ToolCatalogue]):
     @admin.display(description="tools")
     def count(self, row: ToolCatalogue) -> int:
         return len(row.tools)
-
-
-@admin.register(UnknownOutcome)
-class UnknownAdmin(ReadOnlyAdmin[UnknownOutcome]):
-    """Actions whose reply was lost: it is not known yet whether they happened."""
-
-    list_display = ("mysis", "username", "tool", "tick", "created_at")
-    list_filter = (MysisFilter,)
-    list_select_related = ("mysis",)
-    search_fields = ("mysis__name", "username", "tool")
-    ordering = ("-id",)
-
-
-@admin.register(GameGate)
-class GateAdmin(ReadOnlyAdmin[GameGate]):
-    """The rate limit of each game server's sessions."""
-
-    list_display = ("host", "full_at")
-
-
-@admin.register(WorkerLock)
-class WorkerLockAdmin(ReadOnlyAdmin[WorkerLock]):
-    """The workers whose death the database tells at once."""
-
-    list_display = ("number",)
-
-
-@admin.register(Pin)
-class PinAdmin(admin.ModelAdmin[Pin]):
-    """Standing orders that no strategy may lose."""
-
-    list_display = ("text", "mysis", "author", "created_at")
-    list_select_related = ("mysis",)
-    search_fields = ("text", "mysis__name")
 
 
 @admin.register(HistorySummary)
@@ -314,13 +319,3 @@ class BudgetAdmin(admin.ModelAdmin[Budget]):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Budget]) -> None:
         for budget in queryset:
             actions.delete_budget(budget=budget)
-
-
-@admin.register(BudgetSpend)
-class SpendAdmin(ReadOnlyAdmin[BudgetSpend]):
-    """The counters: one for a budget, and one for each Mysis of a budget of each."""
-
-    list_display = ("budget", "subject", "day", "tokens", "cost")
-    list_filter = ("budget",)
-    list_select_related = ("budget",)
-    ordering = ("budget", "subject")

@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 
+from agents.dashboard.shared_results import Keyed
 from agents.events import Item, Kind, find_mysis_number
 from agents.hub import ViewerOverflowError, hub, sockets, stream_after
 from memory.handles import parse_id
@@ -78,25 +79,14 @@ def _kinds(text: str) -> frozenset[str]:
     return kinds
 
 
-class EventTexts:
-    """Events as JSON, made once for all the clients of a process."""
-
-    def __init__(self, kept: int = KEPT_TEXTS) -> None:
-        self._kept = kept
-        self._texts: OrderedDict[tuple[int, str], str] = OrderedDict()
-
-    def get_text(self, item: Item) -> str:
-        key = (item["id"], item["at"])
-        found = self._texts.get(key)
-        if found is None:
-            found = json.dumps(item, ensure_ascii=False, separators=(",", ":"))
-            self._texts[key] = found
-            if len(self._texts) > self._kept:
-                self._texts.popitem(last=False)
-        return found
+def write_text(item: Item) -> str:
+    """An event as JSON, made once for all the clients of a process."""
+    return _write_text(Keyed((item["id"], item["at"]), item))
 
 
-texts = EventTexts()
+@lru_cache(maxsize=KEPT_TEXTS)
+def _write_text(item: Keyed[Item]) -> str:
+    return json.dumps(item.value, ensure_ascii=False, separators=(",", ":"))
 
 
 class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
@@ -154,7 +144,7 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
             )
             try:
                 async for item in stream:
-                    await self._give(texts.get_text(item))
+                    await self._give(write_text(item))
                     self.after = item["id"]
             except ViewerOverflowError:
                 # It reads, only slower than the fleet writes: on from the log.
@@ -174,7 +164,7 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
         going: list[str] = []
         size = 0
         for item in items:
-            going.append(texts.get_text(item))
+            going.append(write_text(item))
             size += len(going[-1])
             if size >= MOST_AT_ONCE:
                 break

@@ -6,14 +6,12 @@ ones told; a map that anybody asked for names the systems to all.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
 from django.db.models import Case, QuerySet, TextField, Value, When
 from django.db.models.functions import Length
 from django.utils import timezone
@@ -34,7 +32,7 @@ from memory.gamestate.confidence import (
 from memory.gamestate.facts import Names, collect_names
 from memory.gamestate.types import Snapshot
 from memory.gamestate.values import find_first, format_title, unwrap_content
-from memory.models import AccountClock, GameSnapshot
+from memory.models import AccountClock, GameSnapshot, fetch_rows
 from memory.snapshots.reads import find_moment, read_names
 
 # Where answers name the system, the point of interest and the base of a ship.
@@ -67,6 +65,10 @@ SNAPSHOTS_KEPT = 8_000
 # An account and an id; before them what makes the answer of ten seconds ago old.
 Key = tuple[int, str, str]
 _names = SharedResults(NAMES_KEPT)
+# The number of a snapshot, and how often it was written.
+Version = tuple[int, int]
+VERSIONED = ("pk", "username", "version")
+_snapshots = SharedResults(SNAPSHOTS_KEPT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +164,7 @@ def load_place_names(wanted: Mapping[str, Iterable[str]]) -> dict[str, dict[str,
 def _look_up_names(keys: Sequence[Key]) -> dict[Key, str]:
     """The names; empty for what nobody knows, which is not looked up again either."""
     columns = [[who for _, who, _ in keys], [one for *_, one in keys]]
-    with connection.cursor() as cursor:
-        cursor.execute(LOOK_UP, columns)
-        known = {(who, one): name for who, one, name in cursor.fetchall()}
+    known = {(who, one): name for who, one, name in fetch_rows(LOOK_UP, columns)}
     # Some systems only the newest map names.
     chart = map.load_chart() if len(known) < len(keys) else None
     charted = {star.id: star.name for star in chart.stars.values()} if chart else {}
@@ -183,27 +183,18 @@ def load_snapshots(
     """
     rows = GameSnapshot.objects.filter(username__in=usernames, logged_out_at=None)
     rows = rows.filter(tool_name=tool) if tool else rows
-    known = list(rows.values_list("pk", "username", "version"))
-    fresh = _read_and_keep(
-        [pk for pk, _, version in known if (pk, version) not in _READ]
-    )
+    owners = {(pk, version): who for pk, who, version in rows.values_list(*VERSIONED)}
     found: defaultdict[str, list[HeldSnapshot]] = defaultdict(list)
-    for pk, username, version in known:
-        one = fresh.get(pk) or _READ.get((pk, version))
+    for key, one in _snapshots.get_many(list(owners), _read_snapshots).items():
         if one is not None:
-            found[username].append(one)
+            found[owners[key]].append(one)
     return found
 
 
-_READ: OrderedDict[tuple[int, int], HeldSnapshot] = OrderedDict()
-_LOCK = threading.Lock()
-
-
-def _read_and_keep(ids: Sequence[int]) -> dict[int, HeldSnapshot]:
-    if not ids:
-        return {}
+def _read_snapshots(keys: Sequence[Version]) -> dict[Version, HeldSnapshot | None]:
+    """As they are now, which may be newer; None for those that are gone."""
     rows = (
-        GameSnapshot.objects.filter(pk__in=ids)
+        GameSnapshot.objects.filter(pk__in=[pk for pk, _ in keys])
         .annotate(size=Length("content"))
         .annotate(body=_select_readable("content"), changed=_select_readable("merged"))
         .defer("content", "merged")
@@ -216,11 +207,7 @@ def _read_and_keep(ids: Sequence[int]) -> dict[int, HeldSnapshot]:
         named = collect_names([read]) if read.tool in NAMING else {}
         told = read_places(read), named, read_credits(read)
         found[row.pk] = HeldSnapshot(read, row.size, version, *told)
-        with _LOCK:
-            _READ[row.pk, row.version] = found[row.pk]
-            while len(_READ) > SNAPSHOTS_KEPT:
-                _READ.popitem(last=False)
-    return found
+    return {key: found.get(key[0]) for key in keys}
 
 
 def _select_readable(column: str) -> Case:

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
-from django.db import connection
 from django.db.models import Count, F, Max, Q, Sum
 
 from agents.dashboard.charts import HOUR, find_first_turn_since
 from agents.models import ModelCall, Provider, Turn
+from memory.models import fetch_rows
 
 SEEN = timedelta(seconds=60)
 CLASSES = 8
@@ -118,29 +117,23 @@ def read_machine(now: datetime) -> Machine:
 
 def read_storage() -> Storage:
     """Read what changes slowly; sizing tables asks the file system for each."""
-    [(size,)] = _read(WHOLE)
+    [(size,)] = fetch_rows(WHOLE)
     return Storage(
         providers=list(Provider.objects.order_by("name")),
         size=size,
-        tables=[Table(*row) for row in _read(SIZES, [TABLES])],
+        tables=[Table(*row) for row in fetch_rows(SIZES, [TABLES])],
     )
-
-
-def _read(statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        return list(cursor.fetchall())
 
 
 def count_jobs() -> tuple[int, int, int]:
     """The jobs that should run now, that run later, and that run."""
-    [(due, later, doing)] = _read(QUEUE)
+    [(due, later, doing)] = fetch_rows(QUEUE)
     return due, later, doing
 
 
 def count_workers(now: datetime) -> tuple[int, datetime | None]:
     """How many workers are alive, and when the last one showed itself."""
-    beats: list[datetime] = [beat for (beat,) in _read(WORKERS)]
+    beats: list[datetime] = [beat for (beat,) in fetch_rows(WORKERS)]
     alive = [beat for beat in beats if now - beat < SEEN]
     return len(alive), beats[0] if beats else None
 

@@ -136,21 +136,9 @@ def words(value: str) -> str:
 
 
 @register.filter
-def side(place: int) -> str:
-    """The letter of the first, second, ... of things laid side by side."""
-    return chr(ord("A") + place - 1)
-
-
-@register.filter
-def num(value: float) -> str:
-    """A coordinate as SVG wants it, whatever the language of the page."""
-    return f"{value:g}"
-
-
-@register.filter
-def add_num(value: float, other: float) -> str:
-    """A coordinate moved by another."""
-    return f"{value + other:g}"
+def num(value: float, move: float = 0) -> str:
+    """A coordinate, moved if asked, as SVG wants it in pages of any language."""
+    return f"{value + move:g}"
 
 
 @register.filter
