@@ -306,6 +306,5 @@ def _shown(
 def _page(
     request: PageRequest, mysis: Mysis, values: dict[str, Any], status: int
 ) -> HttpResponse:
-    place = {"mysis": mysis, "key": mysis.page_key, "tab": "context"}
-    values = {**place, "categories": charts.CATEGORIES, **values}
+    values |= {"mysis": mysis, "tab": "context", "categories": charts.CATEGORIES}
     return render(request, "memory/context.html", values, status=status)

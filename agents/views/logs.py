@@ -76,11 +76,7 @@ def prompts_page(request: PageRequest) -> HttpResponse:
     newest = PromptVersion.objects.order_by("prompt", "-number").distinct("prompt")
     current = {version.prompt_id: version for version in newest}
     prompts = [
-        {
-            "prompt": prompt,
-            "current": current.get(prompt.pk),
-            "myses": [(m.page_key, m.name) for m in prompt.myses.all()],
-        }
+        {"prompt": prompt, "current": current.get(prompt.pk)}
         for prompt in Prompt.objects.prefetch_related("myses").order_by("name")
     ]
     return render(request, "agents/prompts.html", {"prompts": prompts})
@@ -100,7 +96,7 @@ def prompt_page(request: PageRequest, prompt_id: int) -> HttpResponse:
         "before": before,
         "versions": versions[:VERSIONS],
         "older": versions[VERSIONS - 1].number if len(versions) > VERSIONS else None,
-        "myses": [(m.page_key, m.name) for m in prompt.myses.order_by("name")],
+        "myses": prompt.myses.order_by("name"),
     }
     return render(request, "agents/prompt.html", context)
 
@@ -179,7 +175,7 @@ def _compared(form: PoliciesForm) -> dict[str, object]:
         form.add_error(None, error.detail)
         return {}
     comparison = context_diff.compare_strategies(first, second)
-    return {"comparison": comparison, "mysis": mysis, "key": mysis.page_key}
+    return {"comparison": comparison, "mysis": mysis}
 
 
 def _prepared(mysis: Mysis, policy: ContextPolicy) -> PreparedRequest:

@@ -45,7 +45,6 @@ def mysis_page(request: PageRequest, key: str) -> HttpResponse:
     live = urlencode({"page": "mysis", "mysis": str(mysis.pk)})
     context = {
         "mysis": mysis,
-        "key": mysis.page_key,
         "head": found,
         "row": found.row,
         "parts": {part.id: part for part in parts},
@@ -75,7 +74,6 @@ def older_lines(request: PageRequest, key: str) -> HttpResponse:
     shown = conversation.load_lines_before(mysis, before)
     context = {
         "mysis": mysis,
-        "key": mysis.page_key,
         "lines": shown,
         "older": _find_older_id(mysis, shown),
     }
@@ -106,7 +104,6 @@ def inspect_message(request: PageRequest, key: str, memory_id: int) -> HttpRespo
     ledger = preview_context(mysis).assembly.ledger
     context = {
         "mysis": mysis,
-        "key": mysis.page_key,
         "line": found[0],
         "turn": Turn.objects.filter(pk=found[0].turn_id or 0).first(),
         "entry": next((e for e in ledger if e.id == memory_id), None),
@@ -142,7 +139,6 @@ def turns_page(request: PageRequest, key: str) -> HttpResponse:
     found = list(rows[: PAGE + 1])
     context = {
         "mysis": mysis,
-        "key": mysis.page_key,
         "tab": "turns",
         "turns": found[:PAGE],
         "before": before,
@@ -178,7 +174,6 @@ def turn_page(request: PageRequest, turn_id: int) -> HttpResponse:
     context = {
         "turn": turn,
         "mysis": turn.mysis,
-        "key": turn.mysis.page_key,
         "parts": {part.id: part for part in parts},
         "calls_before": before,
         "lines": shown,

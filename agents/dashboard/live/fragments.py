@@ -26,6 +26,7 @@ from agents.dashboard.conversation import Line
 from agents.dashboard.fleet import COLUMNS, FleetRow, FleetRows
 from agents.dashboard.health import find_fix, load_provider_ids
 from agents.dashboard.shared_results import Keyed
+from agents.models import Mysis
 
 CACHED_ROWS = 1024
 
@@ -151,7 +152,7 @@ def draw_mysis(
         draw_fragment("mysis/context", row=found.row),
         draw_fragment("mysis/state", panel=panel),
         draw_fragment("mysis/purse", trend=trend),
-        draw_fragment("mysis/turns", turns=turns, key=found.mysis.page_key),
+        draw_fragment("mysis/turns", turns=turns, mysis=found.mysis),
     ]
 
 
@@ -160,15 +161,17 @@ def draw_clock(now: datetime) -> Fragment:
     return Fragment("as-of", draw_template("shared/as_of", now=now))
 
 
-def draw_log_lines(lines: Sequence[Line], key: str, swap: bool = False) -> SafeString:
-    return draw_template("conversation/lines", lines=lines, key=key, swap=swap)
+def draw_log_lines(
+    lines: Sequence[Line], mysis: Mysis, swap: bool = False
+) -> SafeString:
+    return draw_template("conversation/lines", lines=lines, mysis=mysis, swap=swap)
 
 
-def draw_log(lines: Sequence[Line], key: str, *, whole: bool = False) -> Fragment:
+def draw_log(lines: Sequence[Line], mysis: Mysis, *, whole: bool = False) -> Fragment:
     """A conversation from its newest page on, with a way to what is older."""
     older = lines[0].id if lines and not whole else None
     return Fragment(
-        "log", draw_template("conversation/log", lines=lines, key=key, older=older)
+        "log", draw_template("conversation/log", lines=lines, mysis=mysis, older=older)
     )
 
 

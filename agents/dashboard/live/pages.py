@@ -55,7 +55,7 @@ class ConversationFeed:
         """Answers that have come, and the lines since the newest."""
         if self.after is None:
             return []
-        mysis, turn_id, key = self.mysis, self.turn_id, self.mysis.page_key
+        mysis, turn_id = self.mysis, self.turn_id
         fresh = conversation.load_lines_after(
             mysis, self.after, LOG_GAP + 1, turn_id=turn_id
         )
@@ -63,13 +63,13 @@ class ConversationFeed:
             newest = conversation.load_newest_lines(mysis, turn_id=turn_id)
             self._note(newest)
             # What is older in the log belongs to other turns.
-            log = fragments.draw_log(newest, key, whole=turn_id is not None)
+            log = fragments.draw_log(newest, mysis, whole=turn_id is not None)
             return [fragments.swap_fragment(log)]
         known = self._draw_answered() if self.open else []
         self._note(fresh)
         if not fresh:
             return known
-        added = fragments.draw_log_lines(fresh, key)
+        added = fragments.draw_log_lines(fresh, mysis)
         return [*known, fragments.append_items("log", "beforeend", added)]
 
     def _draw_answered(self) -> list[SafeString]:
@@ -78,7 +78,7 @@ class ConversationFeed:
         self._note(changed)
         if not changed:
             return []
-        return [fragments.draw_log_lines(changed, self.mysis.page_key, swap=True)]
+        return [fragments.draw_log_lines(changed, self.mysis, swap=True)]
 
     def _note(self, seen: Sequence[Line]) -> None:
         for line in seen:

@@ -150,7 +150,7 @@ def test_the_file_is_what_its_hash_says_next_and_past(admin: Client):
     sent = call(mysis)
     past = f"/turns/{sent.call.turn_id}/calls/1/context/"
     for page in (address, past):
-        digest = admin.get(page).context["shown"].digest
+        digest = admin.get(page).context["shown"].document["hash"]
         file = admin.get(page, {"format": "json"}).content
         assert hashlib.sha256(file).hexdigest() == digest
         assert digest in admin.get(page, {"view": "raw"}).content.decode()

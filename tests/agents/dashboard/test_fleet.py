@@ -210,7 +210,7 @@ def test_what_cannot_be_read_is_no_crash(db: None):
     assert [len(one.calls) for one in found] == [1, 1, 0, 0]
     assert found[1].calls[0].args == '{"a": '
     assert found[2].clipped
-    fragments.draw_log_lines(found, "x")
+    fragments.draw_log_lines(found, mysis)
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_what_ifs_change_the_context_and_nothing_else(admin: Client):
     assert len(narrow.blocks) < len(wide.blocks)
     assert dict(narrow.counts)["out_of_window"] > 0
     small = admin.get("/myses/Ada/context/?budget=50").context["shown"]
-    assert small.stats["status"] == "budget_impossible"
+    assert small.document["stats"]["status"] == "budget_impossible"
     assert (Event.objects.count(), Memory.objects.count()) == before
 
 
