@@ -63,9 +63,7 @@ class AccountStatus:
 class AccountRow:
     """One account as the page shows it; never its password."""
 
-    username: str
-    pk: int
-    empire: str
+    account: Account
     owner: Mysis | None
     flies: bool
     standing: AccountStatus
@@ -204,9 +202,7 @@ def load_accounts(now: datetime, names: str = "", after: str = "") -> list[Accou
         active, name = getattr(account, "active_mysis", None), account.username
         held = cached.get(name, ())
         row = AccountRow(
-            username=name,
-            pk=account.pk,
-            empire=account.empire,
+            account=account,
             owner=active or account.assigned_to,
             flies=active is not None,
             standing=stand[name],

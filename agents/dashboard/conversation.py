@@ -221,20 +221,18 @@ def _first_words(text: str) -> str:
 
 
 def load_newest_lines(
-    mysis: Mysis, limit: int = PAGE, *, turn_id: int | None = None
+    mysis: Mysis,
+    limit: int = PAGE,
+    *,
+    before: int | None = None,
+    turn_id: int | None = None,
 ) -> list[Line]:
-    """The newest lines, oldest first; of one turn if named."""
+    """The newest lines, or those just before a memory, oldest first; of one turn if named.
+
+    By index, at any depth.
+    """
     found = _select_memories(mysis, turn_id).order_by("-id")
-    return _make_lines(found[:limit], mysis)[::-1]
-
-
-def load_lines_before(
-    mysis: Mysis, memory_id: int | None, limit: int = PAGE
-) -> list[Line]:
-    """The lines just before a memory, oldest first; by index, at any depth."""
-    if memory_id is None:
-        return load_newest_lines(mysis, limit)
-    found = _select_memories(mysis).filter(id__lt=memory_id).order_by("-id")
+    found = found if before is None else found.filter(id__lt=before)
     return _make_lines(found[:limit], mysis)[::-1]
 
 
@@ -242,7 +240,7 @@ def load_lines_around(mysis: Mysis, memory_id: int) -> list[Line]:
     """The lines up to a memory, and some after it, for links to the place."""
     half = PAGE // 2
     later = load_lines_after(mysis, memory_id, half)
-    return [*load_lines_before(mysis, memory_id + 1, half), *later]
+    return [*load_newest_lines(mysis, half, before=memory_id + 1), *later]
 
 
 def load_lines_after(

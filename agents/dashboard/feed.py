@@ -78,19 +78,14 @@ class FeedLine:
         return " ".join(f"group-{name}" for name in sorted(found))
 
 
-def load_names(ids: Iterable[int]) -> dict[int, Mysis]:
+def load_names(ids: Iterable[int | None]) -> dict[int, Mysis]:
     """Those of these Myses that still exist, with no more than links need."""
-    return Mysis.objects.only("name").in_bulk(set(ids))
+    return Mysis.objects.only("name").in_bulk(set(filter(None, ids)))
 
 
 def make_event_lines(found: Iterable[Event]) -> list[FeedLine]:
     """Event rows as lines, in their order."""
-    kept = list(found)
-    known = load_names(e.mysis_id for e in kept if e.mysis_id is not None)
-    return _join_effects(
-        make_feed_line(e.pk, e.kind, e.created_at, e.data, known.get(e.mysis_id or 0))
-        for e in kept
-    )
+    return _make_lines((e.mysis_id, e.pk, e.kind, e.created_at, e.data) for e in found)
 
 
 def is_news(kind: str, data: Data) -> bool:
@@ -114,16 +109,20 @@ def make_news_lines(items: Iterable[Item]) -> list[FeedLine]:
 
 def make_item_lines(kept: Sequence[Item]) -> list[FeedLine]:
     """Items as lines, newest first; they come in stream order."""
-    known = load_names(item["mysis"] for item in kept if item["mysis"] is not None)
+    return _make_lines(
+        (i["mysis"], i["id"], i["kind"], datetime.fromisoformat(i["at"]), i["data"])
+        for i in reversed(kept)
+    )
+
+
+def _make_lines(
+    found: Iterable[tuple[int | None, int, str, datetime, Data]],
+) -> list[FeedLine]:
+    kept = list(found)
+    known = load_names(owner for owner, *_ in kept)
     return _join_effects(
-        make_feed_line(
-            item["id"],
-            item["kind"],
-            datetime.fromisoformat(item["at"]),
-            item["data"],
-            known.get(item["mysis"] or 0),
-        )
-        for item in reversed(kept)
+        make_feed_line(number, kind, at, data, known.get(owner or 0))
+        for owner, number, kind, at, data in kept
     )
 
 

@@ -5,11 +5,11 @@ Errors lead to a form or a page by the code that is stored beside their text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from itertools import chain
+from operator import itemgetter
 
 from django.db.models import Count, Max, Q, Sum
 from django.urls import reverse
@@ -157,67 +157,49 @@ def read_fleet_money() -> FleetMoney:
 
 def find_troubles(now: datetime) -> list[Trouble]:
     """Who needs somebody, the worst first; a Mysis stands in the list once."""
-    running, long_ago = Mysis.State.RUNNING, now - SILENT
+    long_ago = now - SILENT
     troubled = ~Q(stuck="") | ~Q(last_error="") | Q(last_memory_at__lt=long_ago)
-    wrong = Q(state=Mysis.State.ERRORED) | ~Q(hold="") | Q(state=running) & troubled
+    running = Q(state=Mysis.State.RUNNING)
+    wrong = Q(state=Mysis.State.ERRORED) | ~Q(hold="") | running & troubled
     rows = list(Mysis.objects.filter(wrong).order_by("name"))
     known = load_provider_ids() if rows else {}
-    running_rows = [row for row in rows if row.state == running]
-    kinds = (
-        _errored(rows, known),
-        _silent(running_rows, long_ago),
-        _retrying(running_rows, known),
-        _held(rows),
-        _stuck(running_rows),
-    )
-    found: dict[int, Trouble] = {}
-    for one in chain(*kinds):
-        text = clip_text(one.text, TEXT)
-        first = found.get(one.mysis.pk)
-        found[one.mysis.pk] = (
-            replace(first, text=f"{first.text} {text}")
-            if first
-            else replace(one, text=text)
-        )
-    return list(found.values())
+    found: list[tuple[int, Trouble]] = []
+    for mysis in rows:
+        if ranked := list(_list_troubles(mysis, known, long_ago)):
+            rank, worst = ranked[0]
+            text = " ".join(clip_text(one.text, TEXT) for _, one in ranked)
+            found.append((rank, replace(worst, text=text)))
+    return [one for _, one in sorted(found, key=itemgetter(0))]
 
 
-def _errored(rows: Iterable[Mysis], known: Mapping[str, int]) -> Iterable[Trouble]:
-    for mysis in (row for row in rows if row.state == Mysis.State.ERRORED):
+def _list_troubles(
+    mysis: Mysis, known: Mapping[str, int], long_ago: datetime
+) -> Iterator[tuple[int, Trouble]]:
+    """What is wrong with one Mysis, the worst first, each with its rank among all."""
+    running = mysis.state == Mysis.State.RUNNING
+    if mysis.state == Mysis.State.ERRORED:
         text = mysis.last_error or "It stopped with an error that left no text."
         remedy = "Mend the cause, then start it again."
-        yield Trouble(mysis, text, remedy, find_fix(mysis, known))
-
-
-def _retrying(running: Iterable[Mysis], known: Mapping[str, int]) -> Iterable[Trouble]:
-    """Running after a failed turn: the error stays until a turn goes well."""
-    for mysis in (row for row in running if row.last_error):
+        yield 0, Trouble(mysis, text, remedy, find_fix(mysis, known))
+    # Running for long without a line, though nothing is being waited for.
+    wakes = mysis.wake_at is not None and mysis.wake_at > long_ago
+    last = mysis.last_memory_at
+    if running and last and last < long_ago and not wakes:
+        text = "It runs, but has written nothing for more than five minutes."
+        remedy = "See that workers run and keep up."
+        yield 1, Trouble(mysis, text, remedy, Fix("Health", reverse("health"), ALL))
+    # After a failed turn: the error stays until a turn goes well.
+    if running and mysis.last_error:
         remedy = "It tries again by itself."
-        yield Trouble(mysis, mysis.last_error, remedy, find_fix(mysis, known))
-
-
-def _silent(running: Iterable[Mysis], long_ago: datetime) -> Iterable[Trouble]:
-    """Running for long without a line, though nothing is being waited for."""
-    fix = Fix("Health", reverse("health"), ALL)
-    for mysis in running:
-        wakes = mysis.wake_at is not None and mysis.wake_at > long_ago
-        if mysis.last_memory_at and mysis.last_memory_at < long_ago and not wakes:
-            text = "It runs, but has written nothing for more than five minutes."
-            yield Trouble(mysis, text, "See that workers run and keep up.", fix)
-
-
-def _held(rows: Iterable[Mysis]) -> Iterable[Trouble]:
-    fix = Fix("Budgets", reverse("admin:agents_budget_changelist"))
-    for mysis in (row for row in rows if row.hold):
+        yield 2, Trouble(mysis, mysis.last_error, remedy, find_fix(mysis, known))
+    if mysis.hold:
         remedy = "Raise the budget, or wait until its period ends."
-        yield Trouble(mysis, mysis.hold, remedy, fix)
-
-
-def _stuck(running: Iterable[Mysis]) -> Iterable[Trouble]:
-    for mysis in (row for row in running if row.stuck):
+        fix = Fix("Budgets", reverse("admin:agents_budget_changelist"))
+        yield 3, Trouble(mysis, mysis.hold, remedy, fix)
+    if running and mysis.stuck:
         remedy = "Read its last turns and tell it what to do."
         fix = Fix("Message it", f"{mysis.get_absolute_url()}#composer", "operator-only")
-        yield Trouble(mysis, mysis.stuck, remedy, fix)
+        yield 4, Trouble(mysis, mysis.stuck, remedy, fix)
 
 
 # --- Where an error is mended

@@ -85,11 +85,11 @@ def prompts_page(request: PageRequest) -> HttpResponse:
 @require_safe
 def prompt_page(request: PageRequest, prompt_id: int) -> HttpResponse:
     """One prompt with all its versions, newest first."""
-    prompt = get_object_or_404(Prompt, pk=min(prompt_id, 2**63 - 1))
+    prompt = get_object_or_404(Prompt, pk=prompt_id)
     before = parse_id(request.GET.get("before", ""))
     rows = prompt.versions.all()
     if before is not None:
-        rows = rows.filter(number__lt=min(before, 2**31 - 1))
+        rows = rows.filter(number__lt=before)
     versions = list(rows[: VERSIONS + 1])
     context = {
         "prompt": prompt,

@@ -71,7 +71,7 @@ def older_lines(request: PageRequest, key: str) -> HttpResponse:
     """A page of the conversation before ``?before=<memory id>``."""
     mysis = find_mysis(key)
     before = parse_id(request.GET.get("before", ""))
-    shown = conversation.load_lines_before(mysis, before)
+    shown = conversation.load_newest_lines(mysis, before=before)
     context = {
         "mysis": mysis,
         "lines": shown,
@@ -85,7 +85,7 @@ def older_lines(request: PageRequest, key: str) -> HttpResponse:
 def whole_message(request: PageRequest, key: str, memory_id: int) -> HttpResponse:
     """One stored message in full, as plain text."""
     mysis = find_mysis(key)
-    row = Memory.objects.filter(mysis=mysis, pk=min(memory_id, 2**63 - 1))
+    row = Memory.objects.filter(mysis=mysis, pk=memory_id)
     found = row.values_list("content", "reasoning").first()
     if found is None:
         raise Http404("No such message.")
@@ -135,7 +135,7 @@ def turns_page(request: PageRequest, key: str) -> HttpResponse:
     before = parse_id(request.GET.get("before", ""))
     rows = Turn.objects.filter(mysis=mysis).order_by("-id")
     if before is not None:
-        rows = rows.filter(number__lt=min(before, 2**31 - 1))
+        rows = rows.filter(number__lt=before)
     found = list(rows[: PAGE + 1])
     context = {
         "mysis": mysis,
@@ -160,9 +160,7 @@ def turn_page(request: PageRequest, turn_id: int) -> HttpResponse:
     limit = WHOLE if whole else live_turn_page.LINES
     before = parse_id(request.GET.get("before", ""))
     # The calls first: what is missed of them then, the socket brings.
-    calls = live_turn_page.load_call_page(
-        turn, None if before is None else min(before, 2**63 - 1)
-    )
+    calls = live_turn_page.load_call_page(turn, before)
     shown = conversation.load_newest_lines(turn.mysis, limit, turn_id=turn.pk)
     parts = [
         *live_turn_page.draw_head(turn),

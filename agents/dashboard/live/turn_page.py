@@ -150,7 +150,7 @@ class CallList:
 
 def find_turn(turn_id: int) -> Turn | None:
     rows = Turn.objects.select_related("mysis", "mysis__account")
-    return rows.filter(pk=min(turn_id, 2**63 - 1)).first()
+    return rows.filter(pk=turn_id).first()
 
 
 def draw_head(turn: Turn) -> list[Fragment]:

@@ -105,8 +105,8 @@ def test_long_lists_go_on_behind_their_first_page(
     older = viewer.get("/myses/Ada/turns/?before=2").context["turns"]
     assert [turn.number for turn in older] == [1]
     page = viewer.get("/accounts/")
-    assert [one.username for one in page.context["pilots"]] == ["P0", "P1"]
+    assert [one.account.username for one in page.context["pilots"]] == ["P0", "P1"]
     rest = viewer.get("/accounts/?after=P1").context["pilots"]
-    assert [one.username for one in rest] == ["P2"]
+    assert [one.account.username for one in rest] == ["P2"]
     versions = viewer.get(f"/prompts/{prompt.pk}/?before=3").context
     assert [one.number for one in versions["versions"]] == [2, 1]
