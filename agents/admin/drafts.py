@@ -6,7 +6,7 @@ assembled by the function that will make the call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from django import forms
@@ -130,47 +130,6 @@ class DraftForm(forms.Form):
             del self.fields["name"]
 
 
-@dataclass(frozen=True, slots=True)
-class PromptEffect:
-    """One Mysis's next call with the prompt as it is, and as it would be."""
-
-    mysis: Mysis
-    uses: bool
-    comparison: context_diff.Comparison
-    kept: int
-    system: str
-    lines: tuple[context_diff.DiffLine, ...]
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens more each call would have; negative for fewer."""
-        before, after = self.comparison.a, self.comparison.b
-        return _count_system_tokens(after) - _count_system_tokens(before)
-
-    @property
-    def words(self) -> str:
-        """The same in words."""
-        count = f"{abs(self.tokens):,} tokens"
-        return f"{count} {'fewer' if self.tokens < 0 else 'more'}"
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryDraft:
-    """The request for a summary that a Mysis would make if it were time now.
-
-    ``asked`` is the last message of it; ``reason`` tells why its history is none to
-    be summarised yet, ``first`` and ``last`` the span otherwise.
-    """
-
-    mysis: Mysis
-    asked: str
-    lines: tuple[context_diff.DiffLine, ...]
-    messages: int
-    first: int | None
-    last: int | None
-    reason: str
-
-
 def try_prompt(form: DraftForm) -> dict[str, Any]:
     """The difference of the texts, and of what the Mysis would be sent."""
     prompt, mysis = form.instance, form.cleaned_data["mysis"]
@@ -187,37 +146,48 @@ def try_prompt(form: DraftForm) -> dict[str, Any]:
     return {**found, "effect": _measure_prompt(prompt, mysis, text)}
 
 
-def _measure_prompt(prompt: Prompt, mysis: Mysis, text: str) -> PromptEffect:
+def _measure_prompt(prompt: Prompt, mysis: Mysis, text: str) -> dict[str, Any]:
+    """A Mysis's next call with the prompt as it is, and as it would be.
+
+    ``words`` say how many tokens more or fewer each call would have.
+    """
     subject = context_inputs.build_subject(mysis)
     broadcast = context_inputs.read_inputs(mysis).broadcast
     system = context_inputs.fill_prompt(text, mysis, subject.username, broadcast)
     before = prepare_request(subject)
     after = prepare_request(replace(subject, system=system))
-    return PromptEffect(
-        mysis=mysis,
-        uses=prompt.pk is not None and mysis.prompt_id == prompt.pk,
-        comparison=context_diff.compare_strategies(before, after),
-        kept=_measure_kept(before, after),
-        system=system,
-        lines=context_diff.compare_texts(subject.system or "", system),
-    )
+    comparison = context_diff.compare_strategies(before, after)
+    more = _count_system_tokens(comparison.b) - _count_system_tokens(comparison.a)
+    return {
+        "mysis": mysis,
+        "uses": prompt.pk is not None and mysis.prompt_id == prompt.pk,
+        "comparison": comparison,
+        "words": f"{abs(more):,} tokens {'fewer' if more < 0 else 'more'}",
+        "kept": _measure_kept(before, after),
+        "system": system,
+        "lines": context_diff.compare_texts(subject.system or "", system),
+    }
 
 
-def _draft_summary(mysis: Mysis, before: str, text: str) -> SummaryDraft:
-    """As the runtime would ask, but without waiting for the history to be long."""
+def _draft_summary(mysis: Mysis, before: str, text: str) -> dict[str, Any]:
+    """The request for a summary that a Mysis would make if it were time now.
+
+    ``asked`` is the last message of it; ``reason`` tells why its history is none to
+    be summarised yet, ``first`` and ``last`` the span otherwise.
+    """
     assembly = _assemble_summary(context_inputs.build_subject(mysis), text).assembly
     wanted = assembly.summary_wanted
     limit = wanted.limit if wanted else LIMIT
     asked = build_summary_prompt(text, limit)
-    return SummaryDraft(
-        mysis=mysis,
-        asked=asked,
-        lines=context_diff.compare_texts(build_summary_prompt(before, limit), asked),
-        messages=len(wanted.request) if wanted else 0,
-        first=wanted.first_id if wanted else None,
-        last=wanted.last_id if wanted else None,
-        reason="" if wanted else assembly.reason or "There is nothing to fold yet.",
-    )
+    return {
+        "mysis": mysis,
+        "asked": asked,
+        "lines": context_diff.compare_texts(build_summary_prompt(before, limit), asked),
+        "messages": len(wanted.request) if wanted else 0,
+        "first": wanted.first_id if wanted else None,
+        "last": wanted.last_id if wanted else None,
+        "reason": assembly.reason or "There is nothing to fold yet.",
+    }
 
 
 def _assemble_summary(subject: Subject, text: str) -> PreparedRequest:
@@ -248,22 +218,6 @@ class PolicyDraftForm(PolicyForm):
     mysis = TRY_ON
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyEffect:
-    """One Mysis's next call as it is, and under the policy as it would be.
-
-    ``kept`` is how much of it, in per cent, a provider's cache would still know;
-    ``rest`` counts the differing messages beyond those in ``rows``.
-    """
-
-    mysis: Mysis
-    uses: bool
-    comparison: context_diff.Comparison
-    kept: int
-    rows: tuple[context_diff.ComparedMessage, ...]
-    rest: int
-
-
 @admin.register(ContextPolicy)
 class PolicyDraftAdmin(DraftAdmin[ContextPolicy], PolicyAdmin):
     """Strategy, options and budget under a name."""
@@ -281,18 +235,22 @@ class PolicyDraftAdmin(DraftAdmin[ContextPolicy], PolicyAdmin):
             return {"problem": error.detail}
 
 
-def _measure_policy(mysis: Mysis, policy: ContextPolicy) -> PolicyEffect:
+def _measure_policy(mysis: Mysis, policy: ContextPolicy) -> dict[str, Any]:
+    """A Mysis's next call as it is, and under the policy as it would be.
+
+    ``rest`` counts the differing messages beyond those in ``rows``.
+    """
     uses = policy.pk is not None and mysis.policy_id == policy.pk
     before = context_inputs.preview_context(mysis)
     mysis.policy = policy
     after = context_inputs.preview_context(mysis)
     comparison = context_diff.compare_strategies(before, after)
     found = [row for run in comparison.runs if not run.same for row in run.rows]
-    return PolicyEffect(
-        mysis=mysis,
-        uses=uses,
-        comparison=comparison,
-        kept=_measure_kept(before, after),
-        rows=tuple(found[-ROWS:]),
-        rest=max(0, len(found) - ROWS),
-    )
+    return {
+        "mysis": mysis,
+        "uses": uses,
+        "comparison": comparison,
+        "kept": _measure_kept(before, after),
+        "rows": found[-ROWS:],
+        "rest": max(0, len(found) - ROWS),
+    }

@@ -24,6 +24,7 @@ from memory.assembly.prepare import PreparedRequest
 from memory.assembly.sent_view import render_sent
 from memory.context.documents import build_result_document
 from memory.context.tokens import choose_counter
+from memory.context.types import LedgerLine
 from memory.models import HistorySummary, SentContext
 
 Document = dict[str, Any]
@@ -39,22 +40,15 @@ SUMMARIES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerEntry:
-    """What became of one stored message, and why; ``place`` is where it is sent."""
+class LedgerEntry(LedgerLine):
+    """A line of the ledger; ``place`` is where its message is sent."""
 
-    id: int
-    disposition: str
-    by: str
-    reason: str
-    tokens_in: int
-    tokens_out: int
-    handle: str
-    place: int | None = None
+    place: int | None
 
     @property
     def newer(self) -> bool:
         """Whether it is another stored message that stands for it."""
-        return self.by.isdecimal()
+        return isinstance(self.by, int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,24 +88,11 @@ class Block:
         return self.content[:SHOWN]
 
     @property
-    def clipped(self) -> bool:
-        return len(self.content) > SHOWN
-
-    @property
-    def size(self) -> int:
-        return len(self.content)
-
-    @property
     def excerpt(self) -> str:
         """The first words, in one line."""
         if not self.content and self.calls:
             return ", ".join(f"{call.name}({call.args})" for call in self.calls)
         return " ".join(self.content[:EXCERPT].split())
-
-    @property
-    def number(self) -> int:
-        """Its place as people count; 0 stands beside the messages."""
-        return self.position + 1
 
     @property
     def source(self) -> str:
@@ -181,7 +162,10 @@ def _show(document: Document, dialect: str, gauge: charts.Gauge | None) -> Shown
     messages, system = document["messages"], document.get("system")
     sources = [one if isinstance(one, list) else [one] for one in document["sources"]]
     places = {number: place for place, ids in enumerate(sources) for number in ids}
-    ledger = {line["id"]: _entry(line, places) for line in document["ledger"]}
+    ledger = {
+        line["id"]: LedgerEntry(**line, place=places.get(line["id"]))
+        for line in document["ledger"]
+    }
     kinds = {one["position"]: one["kind"] for one in document["synthetic"]}
     blocks = [
         _block(place, message, sources[place], kinds.get(place, ""), ledger)
@@ -194,15 +178,9 @@ def _show(document: Document, dialect: str, gauge: charts.Gauge | None) -> Shown
     if blocks and blocks[0].role == "system":
         tokens = document["stats"].get("tokens_by_category", {}).get("system")
         blocks[0] = replace(blocks[0], tokens=tokens)
-    counts = Counter(entry.disposition for entry in ledger.values())
+    counts = Counter(str(entry.disposition) for entry in ledger.values())
     shown = tuple(blocks), tuple(ledger.values()), dict(counts)
     return ShownContext(document, dialect, gauge, *shown)
-
-
-def _entry(line: Mapping[str, Any], places: Mapping[int, int]) -> LedgerEntry:
-    by = "" if line["by"] is None else str(line["by"])
-    known = {**line, "by": by, "handle": line["handle"] or ""}
-    return LedgerEntry(**known, place=places.get(line["id"]))
 
 
 def _block(

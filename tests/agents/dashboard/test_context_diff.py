@@ -120,7 +120,7 @@ def test_the_ledger_leads_to_the_payload_and_to_what_supersedes(admin: Client):
     shown = answer.context["shown"]
     ledger = {entry.id: entry for entry in shown.ledger}
     old, new = (ledger[row.pk] for row in results)
-    assert (old.newer, old.by, old.place) == (True, str(new.id), None)
+    assert (old.newer, old.by, old.place) == (True, new.id, None)
     assert f'by <a class="num" href="/myses/Ada/?at={new.id}#line-{new.id}">' in page
     assert new.id in shown.blocks[new.place].ids
     assert f'href="#block-{new.place}"' in page
