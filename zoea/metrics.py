@@ -17,10 +17,10 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
 from agents import usage
-from agents.api.fleet import count_by_confidence, count_by_state
+from agents.api.fleet import count_by_confidence
 from agents.dashboard.system_status import count_jobs
 from agents.hub import hub, sockets
-from agents.models import Usage
+from agents.models import Mysis, Usage
 from memory.problems import Problem
 from memory.snapshots.writes import read_newest_tick
 from zoea.api.gate import answer_problem
@@ -86,7 +86,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _fleet_metrics() -> Iterator[Metric]:
-    yield Metric("myses", "gauge", "Myses by state.", count_by_state(), "state")
+    states = Mysis.count_by_state()
+    yield Metric("myses", "gauge", "Myses by state.", states, "state")
     # From the usage by day: that of a deleted Mysis stays counted.
     spent = usage.add_up(Usage.objects.all())
     tokens = {kind: spent[f"{kind}_tokens"] for kind in ("input", "output")}

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from django.db.models import Count, Min, Sum
+from django.db.models import Min
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Query, Router, Schema, Status
@@ -18,8 +18,8 @@ from agents.api.spending import BudgetOut, UsageOut, select_budgets
 from agents.api.turns import Tokens, caller_name, get_mysis
 from agents.budgets import read_budget_statuses
 from agents.dashboard import game_state
-from agents.dashboard.charts import HOUR, find_first_turn_since
-from agents.models import Broadcast, Mysis, Turn, Usage
+from agents.dashboard.charts import HOUR, find_first_turn_since, load_fleet_hour
+from agents.models import Broadcast, Mysis, Usage
 from memory.api.log import HitOut, Question, build_hit_page, parse_query
 from memory.api.parameters import (
     Body,
@@ -102,14 +102,16 @@ class FleetOut(Schema):
 def read_fleet(request: HttpRequest) -> dict[str, Any]:
     """The fleet now."""
     now = timezone.now()
-    counts = count_by_state()
+    counts = Mysis.count_by_state()
     turn = find_first_turn_since(now - HOUR)
-    reads = _count_redundant_reads(turn)
+    hour, reads = load_fleet_hour(turn), _count_redundant_reads(turn)
     return {
         "counts": counts,
         "total": sum(counts.values()),
         "tick": writes.read_newest_tick(),
-        **_sum_since(turn),
+        "tokens": hour,
+        "cost": hour.cost,
+        "turns": hour.turns,
         "stuck": Mysis.objects.exclude(stuck="").count(),
         "held": Mysis.objects.exclude(hold="").count(),
         "budgets": read_budget_statuses(list(select_budgets())),
@@ -118,21 +120,6 @@ def read_fleet(request: HttpRequest) -> dict[str, Any]:
         "redundant_gets": reads,
         "redundant_get_rate": reads["rate"],
     }
-
-
-def count_by_state() -> dict[str, int]:
-    """The number of Myses in each state."""
-    found = Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
-    return dict.fromkeys(map(str, Mysis.State), 0) | dict(found)
-
-
-def _sum_since(turn: int | None) -> dict[str, Any]:
-    """Turns, tokens and cost from this turn on; zeros for no turn."""
-    rows = Turn.objects.none() if turn is None else Turn.objects.filter(id__gte=turn)
-    columns = ("input_tokens", "output_tokens", "cached_tokens", "cost")
-    sums = rows.aggregate(turns=Count("id"), **{name: Sum(name) for name in columns})
-    found = {name: value or 0 for name, value in sums.items()}
-    return found | {"tokens": found}
 
 
 def count_by_confidence(now: datetime) -> dict[str, int]:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
+from typing import Any
 
-from django.db.models import Count, F, Sum
+from django.db.models import Count, Sum
 
 from agents.models import Turn
 from memory.context import registry
@@ -204,8 +205,14 @@ class FleetHour:
     """The whole fleet's last hour."""
 
     turns: int = 0
-    tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
     cost: Decimal = Decimal(0)
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
 
     @property
     def per_turn(self) -> Decimal:
@@ -213,14 +220,12 @@ class FleetHour:
         return self.cost / self.turns if self.turns else Decimal(0)
 
 
-def load_fleet_hour(now: datetime) -> FleetHour:
-    """Turns, tokens and cost of all Myses since an hour ago."""
-    floor = find_first_turn_since(now - HOUR)
+def load_fleet_hour(floor: int | None) -> FleetHour:
+    """Turns, tokens and cost of all Myses; ``floor`` is the hour's first turn."""
     if floor is None:
         return FleetHour()
-    sums = Turn.objects.filter(id__gte=floor).aggregate(
-        turns=Count("id"),
-        tokens=Sum(F("input_tokens") + F("output_tokens")),
-        cost=Sum("cost"),
+    columns = ("input_tokens", "output_tokens", "cached_tokens", "cost")
+    sums: dict[str, Any] = Turn.objects.filter(id__gte=floor).aggregate(
+        turns=Count("id"), **{name: Sum(name) for name in columns}
     )
-    return FleetHour(sums["turns"], sums["tokens"] or 0, sums["cost"] or Decimal(0))
+    return FleetHour(**{name: value for name, value in sums.items() if value})

@@ -17,6 +17,7 @@ from agents.dashboard.conversation import read_calls
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.replay import MessagePair, Side, compare_views
 from memory.assembly.sent_view import render_messages
+from memory.context.types import LedgerLine
 from memory.models import SentContext
 
 Wire = Mapping[str, Any]
@@ -104,9 +105,7 @@ class StrategyColumn:
 class ComparedSide:
     """What one strategy does with a message; ``place`` None where none is sent."""
 
-    disposition: str
-    reason: str
-    tokens: int | None
+    line: LedgerLine | None
     place: int | None
     excerpt: str
 
@@ -350,10 +349,5 @@ def _compare_pair(pair: MessagePair) -> ComparedMessage:
 def _make_side(side: Side) -> ComparedSide | None:
     if side.line is None and side.message is None:
         return None
-    return ComparedSide(
-        disposition=_fate(side),
-        reason=side.line.reason if side.line else "",
-        tokens=side.line.tokens_out if side.line else None,
-        place=side.position,
-        excerpt=_excerpt(side.message or {}, COMPARED_EXCERPT),
-    )
+    excerpt = _excerpt(side.message or {}, COMPARED_EXCERPT)
+    return ComparedSide(side.line, side.position, excerpt)

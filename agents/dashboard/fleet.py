@@ -14,7 +14,6 @@ from django.db.models import (
     Count,
     Exists,
     F,
-    IntegerField,
     OuterRef,
     Q,
     QuerySet,
@@ -172,6 +171,20 @@ class FleetRows:
         return self.view.write_query(min(MOST, self.view.show + FIRST))
 
 
+# Orders that the database knows, before that by name.
+ORDERS: Mapping[str, tuple[Any, ...]] = {
+    "attention": (
+        Case(
+            When(state="errored", then=0),
+            When(~Q(hold="") | ~Q(stuck="") | ~Q(last_error=""), then=1),
+            When(state="stopped", then=2),
+            When(state="idle", then=3),
+            When(state="running", then=4),
+        ),
+    ),
+    "newest": (F("last_memory_at").desc(nulls_last=True),),
+    "cost": ("-cost",),
+}
 # Orders by what only a loaded row knows.
 ROW_ORDERS: Mapping[str, Callable[[FleetRow], float]] = {
     "credits": lambda row: -(row.standing.credits or -1),
@@ -198,7 +211,8 @@ def find_matching_ids(view: FleetView) -> list[int]:
         found = found.filter(_make_flag_conditions()[view.state])
     if view.query:
         found = found.filter(name__icontains=view.query)
-    return list(_order(found, view.sort).values_list("id", flat=True))
+    found = found.order_by(*ORDERS.get(view.sort, ()), "name")
+    return list(found.values_list("id", flat=True))
 
 
 def _make_flag_conditions() -> Mapping[str, Q]:
@@ -214,25 +228,6 @@ def count_flags() -> Mapping[str, int]:
     return Mysis.objects.aggregate(
         **{flag: Count("pk", filter=what) for flag, what in conditions.items()}
     )
-
-
-def _order(found: QuerySet[Mysis], sort: str) -> QuerySet[Mysis]:
-    if sort == "attention":
-        troubled = ~Q(hold="") | ~Q(stuck="") | ~Q(last_error="")
-        rank = Case(
-            When(state="errored", then=0),
-            When(troubled, then=1),
-            When(state="stopped", then=2),
-            When(state="idle", then=3),
-            When(state="running", then=4),
-            output_field=IntegerField(),
-        )
-        return found.annotate(rank=rank).order_by("rank", "name")
-    if sort == "newest":
-        return found.order_by(F("last_memory_at").desc(nulls_last=True), "name")
-    if sort == "cost":
-        return found.order_by("-cost", "name")
-    return found.order_by("name")
 
 
 def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:

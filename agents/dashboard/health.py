@@ -16,7 +16,12 @@ from django.urls import reverse
 
 from agents.dashboard import budget_bars, fleet, game_state, system_status
 from agents.dashboard.budget_bars import Limit
-from agents.dashboard.charts import FleetHour, load_fleet_hour
+from agents.dashboard.charts import (
+    HOUR,
+    FleetHour,
+    find_first_turn_since,
+    load_fleet_hour,
+)
 from agents.dashboard.conversation import clip_text
 from agents.llm.endpoints import list_provider_candidates
 from agents.models import Account, ErrorCode, Mysis, Provider, Usage
@@ -126,7 +131,7 @@ def read_health(
 def add_up_fleet(now: datetime) -> FleetSums:
     """Add up what the fleet has and spends."""
     return FleetSums(
-        load_fleet_hour(now),
+        load_fleet_hour(find_first_turn_since(now - HOUR)),
         read_fleet_money(),
         budget_bars.load_fleet_limits(),
         fleet.count_flags(),

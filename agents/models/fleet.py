@@ -207,6 +207,12 @@ class Mysis(models.Model):
         """The address of its page."""
         return reverse("mysis", args=[self.page_key])
 
+    @classmethod
+    def count_by_state(cls) -> dict[str, int]:
+        """The number of Myses in each state."""
+        found = cls.objects.values_list("state").annotate(n=models.Count("pk"))
+        return dict.fromkeys(map(str, cls.State), 0) | dict(found.order_by())
+
     @property
     def page_key(self) -> str:
         """What names it in the addresses of its pages: its name, else its number."""

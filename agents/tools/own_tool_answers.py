@@ -13,8 +13,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal, cast
 
-from django.db.models import Count
-
 from agents.actions.base import ActionError
 from agents.actions.messages import count_recipients, send_broadcast, send_message
 from agents.broadcast_search import search_broadcasts
@@ -307,8 +305,7 @@ def _list_matches(found: Iterable[dict[str, Any]]) -> Answer:
 
 def answer_swarm_status(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """How many Myses are in which state, and the newest game tick."""
-    found = Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
-    counts = dict.fromkeys(map(str, Mysis.State), 0) | dict(found)
+    counts = Mysis.count_by_state()
     total = sum(counts.values())
     return make_answer({"total": total, "counts": counts, "tick": read_newest_tick()})
 

@@ -13,6 +13,7 @@ from typing import Concatenate, Literal, ParamSpec
 
 from django.contrib import messages
 from django.contrib.auth.models import User
+from django.contrib.messages.constants import DEFAULT_LEVELS
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -24,9 +25,6 @@ from agents.models import Mysis
 from memory.handles import parse_id
 
 P = ParamSpec("P")
-LEVELS = {
-    "success": messages.SUCCESS, "warning": messages.WARNING, "error": messages.ERROR
-}  # fmt: skip
 
 
 class PageRequest(HttpRequest):
@@ -110,7 +108,7 @@ def _notify(request: PageRequest, words: str, level: str, status: int) -> HttpRe
     if request.htmx:
         context = {"words": words, "level": level}
         return render(request, "agents/shared/notice.html", context, status=status)
-    messages.add_message(request, LEVELS[level], words)
+    messages.add_message(request, DEFAULT_LEVELS[level.upper()], words)
     wanted = request.POST.get("next") or request.headers.get("Referer", "")
     safe = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
