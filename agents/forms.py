@@ -151,7 +151,8 @@ class FirstMysisForm(forms.Form):
     start = forms.BooleanField(required=False, initial=True, label="Start it at once")
 
 
-def _list_choices(nothing: str = "nothing") -> list[tuple[str, str]]:
+def list_strategies(nothing: str = "nothing") -> list[tuple[str, str]]:
+    """All strategies as choices; ``nothing`` is what none of them is called."""
     return [("", nothing), *((name, name) for name in registry.list_names())]
 
 
@@ -165,7 +166,7 @@ class WhatIfForm(forms.Form):
     window = _count_field(10_000, "Window, messages")
     budget = _count_field(10_000_000, "Budget, tokens")
     against = forms.ChoiceField(
-        required=False, choices=_list_choices, label="Beside it"
+        required=False, choices=list_strategies, label="Beside it"
     )
     beside = _count_field(10_000, "Its window")
 
@@ -174,7 +175,7 @@ class WhatIfForm(forms.Form):
         super().__init__(*args, **kwargs)
         strategy = self.fields["strategy"]
         assert isinstance(strategy, forms.ChoiceField)  # noqa: S101 (for types)
-        strategy.choices = _list_choices(own)
+        strategy.choices = list_strategies(own)
 
     def has_values(self) -> bool:
         return self.is_valid() and any(
@@ -239,7 +240,9 @@ class SearchForm(forms.Form):
         max_length=500,
         widget=forms.SearchInput(attrs={"dir": "auto", "autofocus": True}),
     )
-    where = forms.ChoiceField(choices=WHERE, required=False, label="In")
+    where = forms.TypedChoiceField(
+        choices=WHERE, required=False, label="In", empty_value="messages"
+    )
     mysis = forms.ModelChoiceField(
         queryset=Mysis.objects.order_by("name"),
         required=False,
@@ -255,6 +258,3 @@ class SearchForm(forms.Form):
     before = forms.IntegerField(
         required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput
     )
-
-    def clean_where(self) -> str:
-        return self.cleaned_data["where"] or "messages"

@@ -115,17 +115,18 @@ def _make_server(guest: Guest) -> Server[Any]:
                 _call_tool, params.name, params.arguments or {}, guest
             )
         except (ArgumentsError, LocalRefusedError) as error:
-            return _result((f"Error: {error}",), is_error=True)
+            words = str(error)
         except Exception as error:
             problem = find_busy(error)
-            if problem is not None:
-                return _result((f"Error: {problem.detail}",), is_error=True)
             # The SDK would send the exception's text to the caller.
-            logger.exception("A tool call over MCP failed")
-            return _result(
-                ("Error: the server failed; its log says why.",), is_error=True
+            words = (
+                problem.detail if problem else "the server failed; its log says why."
             )
-        return _result(found.blocks, value=found.value)
+            if problem is None:
+                logger.exception("A tool call over MCP failed")
+        else:
+            return _result(found.blocks, value=found.value)
+        return _result((f"Error: {words}",), is_error=True)
 
     return Server(
         "zoea",

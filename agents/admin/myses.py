@@ -24,9 +24,9 @@ from agents import actions, context_inputs
 from agents.actions.base import ActionError, act_on_each, name_operator
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.dashboard import context
+from agents.forms import list_strategies
 from agents.models import Mysis, Pin, Prompt
 from memory.admin.read_only import NewestValuesFilter
-from memory.context import registry
 from memory.context.types import Budget
 
 SMALLEST_BUDGET = 100
@@ -39,15 +39,12 @@ class OptionsField(forms.JSONField):
         return "" if value in (None, "") else super().prepare_value(value)
 
 
-def _list_strategies() -> list[tuple[str, str]]:
-    names = [(name, name) for name in registry.list_names()]
-    return [("", "as the policy says"), *names]
-
-
 class PreviewForm(forms.Form):
     """What to try instead of the Mysis's own policy."""
 
-    strategy = forms.ChoiceField(required=False, choices=_list_strategies)
+    strategy = forms.ChoiceField(
+        required=False, choices=partial(list_strategies, "as the policy says")
+    )
     options = OptionsField(
         required=False,
         widget=forms.TextInput,
@@ -76,7 +73,6 @@ class PreviewForm(forms.Form):
 
 
 def _try_variant(mysis: Mysis, form: PreviewForm) -> dict[str, Any]:
-    """What the page shows of a valid form."""
     wanted = form.cleaned_data
     try:
         prepared = context_inputs.preview_context(
@@ -123,9 +119,11 @@ SHOWN = ("activity", "hold", "stuck", "last_error", "nudges")
 AFTERWARDS = ("model_settings", "messaging", "group")
 
 
-def summarise_deletion(
-    objs: Any, also: str
-) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+# What Django asks of a deletion: rows, their counts, missing permissions, protected rows.
+Deletion = tuple[list[Any], dict[str, int], set[str], list[Any]]
+
+
+def summarise_deletion(objs: Any, also: str) -> Deletion:
     """What Django's confirmation page of a deletion shows, without reading every row."""
     rows = list(objs)
     name = rows[0]._meta.verbose_name_plural if rows else "rows"
@@ -227,9 +225,7 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         if any(more.values()):
             actions.update_mysis(mysis=made, by=by, **more)
 
-    def get_deleted_objects(
-        self, objs: Any, request: HttpRequest
-    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Deletion:
         """What is deleted with it; a long history is not listed row by row."""
         return summarise_deletion(objs, "its turns, messages and contexts")
 

@@ -17,7 +17,7 @@ from agents import actions
 from agents.actions.base import ActionError, name_operator
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.admin.drafts import DraftAdmin, DraftForm, try_prompt
-from agents.admin.myses import summarise_deletion
+from agents.admin.myses import Deletion, summarise_deletion
 from agents.dashboard import context_diff
 from agents.models import Prompt, PromptVersion
 
@@ -73,6 +73,7 @@ class PromptAdmin(DraftAdmin[Prompt]):
     form = PromptForm
     used_as = "prompt"
     draft_form = DraftForm
+    try_draft = staticmethod(try_prompt)
     list_display = ("name", "version", "users", "created_at")
     search_fields = ("name", "versions__text")
 
@@ -114,9 +115,6 @@ class PromptAdmin(DraftAdmin[Prompt]):
         ]
         return [*own, *super().get_urls()]
 
-    def try_draft(self, form: DraftForm) -> dict[str, Any]:
-        return try_prompt(form)
-
     def save_model(
         self, request: HttpRequest, obj: Prompt, form: Any, change: bool
     ) -> None:
@@ -132,9 +130,7 @@ class PromptAdmin(DraftAdmin[Prompt]):
                 note=form.cleaned_data["note"],
             )
 
-    def get_deleted_objects(
-        self, objs: Any, request: HttpRequest
-    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Deletion:
         """What is deleted with it; a prompt that a Mysis uses is protected."""
         listed, counts, lacking, _ = summarise_deletion(objs, "all its versions")
         used = [f"{m.name} uses it" for p in objs for m in p.myses.all()[:20]]

@@ -168,7 +168,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def _send(self, make: Callable[[], list[SafeString]]) -> None:
         def frame() -> str:
             clock = fragments.swap_fragment(fragments.draw_clock(timezone.now()))
-            return fragments.join_swaps([*make(), clock])
+            return "\n".join([*make(), clock])
 
         await self.send(text_data=await database_sync_to_async(frame)())
 

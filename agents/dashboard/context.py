@@ -204,31 +204,17 @@ def _block(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PastCall:
-    """What one call was sent, and how full its context was."""
-
-    sent: SentContext
-    gauge: charts.Gauge | None
-
-    @property
-    def kept(self) -> int | None:
-        """Per cent of its input that the provider read from its cache."""
-        call = self.sent.call
-        if not call.input_tokens:
-            return None
-        return round(100 * call.cached_tokens / call.input_tokens)
-
-
-def load_recent_calls(mysis_id: int) -> list[PastCall]:
-    """The newest calls, newest first, without their payloads."""
+def load_recent_calls(
+    mysis_id: int,
+) -> list[tuple[SentContext, charts.Gauge | None]]:
+    """What the newest calls were sent, without the payloads, and how full it was."""
     rows = (
         SentContext.objects.filter(mysis_id=mysis_id)
         .select_related("call__turn")
         .defer("ledger", "view", "facts")
         .order_by("-id")[:CALLS]
     )
-    return [PastCall(row, charts.make_gauge(row.stats)) for row in rows]
+    return [(row, charts.make_gauge(row.stats)) for row in rows]
 
 
 def load_summaries(

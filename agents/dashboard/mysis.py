@@ -15,7 +15,7 @@ from django.db.models.functions import Left
 
 from agents.dashboard import fleet, game_state
 from agents.dashboard.budget_bars import Limit, load_limits
-from agents.models import Mysis, Turn
+from agents.models import Mysis
 from memory.models import Memory, Role, SentContext
 
 # Bounded, by index: a long history opens as fast as a short one.
@@ -23,7 +23,6 @@ CALLS = 300
 ANSWERS = 200
 HEAD = 3_000
 POINTS = 120
-TURNS = 12
 WIDTH, HEIGHT = 240.0, 44.0
 FACTS = ("get_status/Credits", "get_ship/Credits")
 CREDITS = re.compile(r'"credits"\s*:\s*(\d{1,15})')
@@ -85,10 +84,6 @@ def _beliefs(mysis_id: int, username: str) -> dict[str, str]:
     newest = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
     row = newest.values_list("username", "facts").first()
     return dict(row[1]) if row and row[0] == username else {}
-
-
-def load_turns(mysis_id: int) -> list[Turn]:
-    return list(Turn.objects.filter(mysis_id=mysis_id).order_by("-id")[:TURNS])
 
 
 def load_credits_trend(mysis_id: int) -> Trend | None:

@@ -59,11 +59,6 @@ class ModelUse:
     took: int
 
     @property
-    def kept(self) -> int:
-        """Per cent of its input that came from a cache."""
-        return round(100 * self.cached / self.input) if self.input else 0
-
-    @property
     def latency_ms(self) -> int:
         return round(self.took / self.calls)
 

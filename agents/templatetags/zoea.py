@@ -41,15 +41,9 @@ def live(
 @register.simple_tag
 def icon(name: str, label: str = "") -> SafeString:
     """An icon of the sprite; without a label it is decoration."""
-    if label:
-        return format_html(
-            '<svg class="icon" role="img" aria-label="{}"><use href="#i-{}"/></svg>',
-            label,
-            name,
-        )
-    return format_html(
-        '<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name
-    )
+    as_what = 'role="img" aria-label="{0}"' if label else 'aria-hidden="true"'
+    drawn = f'<svg class="icon" {as_what}><use href="#i-{{1}}"/></svg>'
+    return format_html(drawn, label, name)
 
 
 @register.simple_tag

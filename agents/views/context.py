@@ -46,8 +46,6 @@ DRAWN = 200
 # Characters of the payload that are shown; the file has all.
 RAW = 200_000
 
-Make = Callable[..., PreparedRequest]
-
 
 @dataclass(frozen=True, slots=True)
 class ContextTrial:
@@ -85,15 +83,12 @@ class Basis:
 
     subject: Subject
     own: Callable[[], PreparedRequest]
-    make: Make
+    make: Callable[..., PreparedRequest]
     name: str = ""
 
 
 def assemble_again(then: PastCall, **settings: Any) -> PreparedRequest:
-    """What a past call would have been sent; without other settings, what it was.
-
-    ``settings`` are those of `vary_subject`, which says what is raised.
-    """
+    """What a past call was sent, or would have been under ``settings``: `vary_subject`."""
     subject = context_inputs.vary_subject(then.subject, **settings)
     return prepare_request(subject, before=then.before)
 

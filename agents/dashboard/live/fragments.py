@@ -29,6 +29,8 @@ from agents.dashboard.shared_results import Keyed
 from agents.models import Mysis
 
 CACHED_ROWS = 1024
+# Turns that the page of a Mysis lists.
+TURNS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ def draw_mysis(
     """The live parts of a Mysis's page, but for the conversation."""
     fix = find_fix(found.mysis, load_provider_ids())
     trend = dashboard_mysis.load_credits_trend(found.mysis.pk)
-    turns = dashboard_mysis.load_turns(found.mysis.pk)
+    turns = found.mysis.turns.order_by("-id")[:TURNS]
     return [
         draw_fragment("mysis/head", head=found, row=found.row),
         draw_fragment("mysis/acts", row=found.row),
@@ -190,10 +192,6 @@ def append_items(target: str, where: str, html: SafeString) -> SafeString:
 def prepend_feed_lines(lines: Iterable[feed.FeedLine]) -> SafeString:
     """Lines to stand above those that the feed has."""
     return append_items("feed", "afterbegin", draw_feed_lines(lines))
-
-
-def join_swaps(parts: Iterable[SafeString]) -> str:
-    return format_html_join("\n", "{}", ((part,) for part in parts))
 
 
 class SentVersions:
