@@ -46,8 +46,7 @@ class MessageForm(forms.Form):
         return found
 
     def _find_one(self, to: str) -> Mysis:
-        number = parse_id(to)
-        found = Mysis.objects.filter(pk=number).first() if number else None
+        found = Mysis.objects.filter(pk=parse_id(to) or 0).first()
         if found is None:
             raise forms.ValidationError(self.GONE)
         return found

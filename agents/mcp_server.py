@@ -98,8 +98,6 @@ async def answer_request(
 
 
 def _make_server(guest: Guest) -> Server[Any]:
-    """The server as one caller sees it."""
-
     async def list_tools(
         ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:

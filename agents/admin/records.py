@@ -1,7 +1,4 @@
-"""What the fleet did, in the admin: rows to read. Also pins, summaries and budgets.
-
-Summaries are taken back, and budgets are saved, through the same actions as elsewhere.
-"""
+"""What the fleet did, in the admin: rows to read. Also pins, summaries and budgets."""
 
 from __future__ import annotations
 

@@ -124,11 +124,10 @@ def _parse_json(field: str, text: str) -> Any:
 @context_router.get("/turns/{turn_id}/calls/{number}/context", response=SentContext)
 def past_context(request: HttpRequest, turn_id: TurnId, number: CallNumber) -> Document:
     """Exactly what one call of a turn was sent; calls count from 1."""
-    turn, count = parse_id(turn_id), parse_id(number)
-    call = None
-    if turn is not None and count is not None:
-        calls = ModelCall.objects.select_related("sent").filter(sent__isnull=False)
-        call = calls.filter(turn=turn, number=min(count, 2**31 - 1)).first()
+    calls = ModelCall.objects.select_related("sent").filter(sent__isnull=False)
+    call = calls.filter(
+        turn=parse_id(turn_id) or 0, number=parse_id(number) or 0
+    ).first()
     if call is None:
         raise make_missing(
             f"Turn {turn_id[:30]!r} has no call {number[:30]!r} on record."

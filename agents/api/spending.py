@@ -257,7 +257,6 @@ def read_usage(request: HttpRequest, wanted: Query[Wanted]) -> dict[str, Any]:
 
 
 def _with_keys(groups: list[dict[str, Any]], column: str) -> list[dict[str, Any]]:
-    """Sums as UsageLine takes them."""
     if column != "mysis_id":
         return [group | {"key": str(group[column])} for group in groups]
     ids = [group[column] for group in groups]

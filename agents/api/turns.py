@@ -133,8 +133,7 @@ def list_turns(
 @turns_router.get("/turns/{turn_id}", response=TurnDetail)
 def read_turn(request: HttpRequest, turn_id: TurnId) -> Turn:
     """One turn by its id, with its model calls."""
-    number = parse_id(turn_id)
-    found = Turn.objects.filter(pk=number).first() if number is not None else None
+    found = Turn.objects.filter(pk=parse_id(turn_id) or 0).first()
     if found is None:
         raise make_missing(f"There is no turn {turn_id[:100]!r}.")
     return found

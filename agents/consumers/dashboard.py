@@ -203,8 +203,7 @@ def _context(params: Params) -> LivePage | None:
 
 def _turn(params: Params) -> LivePage | None:
     """``?turn=<id>``, with the newest line that the viewer has."""
-    number = parse_id(params.get("turn", ""))
-    turn = find_turn(number) if number is not None else None
+    turn = find_turn(parse_id(params.get("turn", "")) or 0)
     if turn is None:
         return None
     return TurnPage(turn, parse_id(params.get("after", "")), _waiting(params))
@@ -231,8 +230,7 @@ PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
 
 
 def _owner(params: Params) -> Mysis | None:
-    number = parse_id(params.get("mysis", ""))
-    return Mysis.objects.filter(pk=number).first() if number is not None else None
+    return Mysis.objects.filter(pk=parse_id(params.get("mysis", "")) or 0).first()
 
 
 def _waiting(params: Params) -> list[int]:

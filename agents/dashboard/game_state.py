@@ -174,12 +174,9 @@ def _look_up_names(keys: Sequence[Key]) -> dict[Key, str]:
 def load_snapshots(
     usernames: Sequence[str] | QuerySet[Account, Any], tool: str = ""
 ) -> dict[str, list[HeldSnapshot]]:
-    """The snapshots of several accounts; those of a logged-out one are hidden.
+    """The snapshots of accounts, of one ``tool`` if named; none of a logged-out one.
 
-    Those of one ``tool`` alone, if it is named.
-
-    What this process has read already is not read again: most snapshots of a fleet
-    are as they were when the page was drawn before.
+    What this process has read is not read again: most are as they were before.
     """
     rows = GameSnapshot.objects.filter(username__in=usernames, logged_out_at=None)
     rows = rows.filter(tool_name=tool) if tool else rows

@@ -20,7 +20,7 @@ from django.utils import timezone
 from agents.broadcast_search import BroadcastHit, search_broadcasts
 from agents.dashboard import feed
 from agents.dashboard.conversation import read_sender_name
-from agents.models import Broadcast
+from agents.models import Broadcast, Mysis
 from memory.models import Memory
 from memory.search.results import Hit, search_messages
 
@@ -33,18 +33,17 @@ BROADCASTS = "broadcasts"
 class Result:
     """A hit as the page shows it. ``snippet`` holds escaped text and marks.
 
-    ``memory`` is the message to show in its place, None where nobody has it.
+    ``memory`` is the message to show in its place, None where nobody has it;
+    ``origin`` is empty for a broadcast, which is not one Mysis's.
     """
 
     id: int
     memory: int | None
-    name: str
-    key: str
+    mysis: Mysis | None
     who: str
     snippet: str
     at: datetime
     origin: str = ""
-    owner: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +115,13 @@ def _show_messages(hits: Sequence[Hit]) -> list[Result]:
         Result(
             id=hit.memory_id,
             memory=hit.memory_id,
-            name=mysis.name if mysis else "",
-            key=mysis.page_key if mysis else "",
+            mysis=known.get(hit.mysis),
             who=hit.role if hit.origin == "agent" else hit.origin,
             snippet=hit.snippet,
             at=hit.timestamp,
             origin=hit.origin,
-            owner=hit.mysis,
         )
         for hit in hits
-        for mysis in [known.get(hit.mysis)]
     ]
 
 
@@ -142,7 +138,6 @@ def _show_broadcasts(
     results = []
     for hit in hits:
         memory, owner = places.get(hit.id, (None, 0))
-        key = known[owner].page_key if owner in known else ""
-        who = read_sender_name(hit.sender)
-        results.append(Result(hit.id, memory, "", key, who, hit.snippet, hit.timestamp))
+        mysis, who = known.get(owner), read_sender_name(hit.sender)
+        results.append(Result(hit.id, memory, mysis, who, hit.snippet, hit.timestamp))
     return results

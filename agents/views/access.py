@@ -14,7 +14,7 @@ from typing import Concatenate, Literal, ParamSpec
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.contrib.messages.constants import DEFAULT_LEVELS
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -78,10 +78,7 @@ def find_mysis(key: str) -> Mysis:
     rows = Mysis.objects.select_related("account", "prompt", "policy")
     if not key.isdecimal():
         return get_object_or_404(rows, name__iexact=key.replace("\x00", ""))
-    number = parse_id(key)
-    if number is None:
-        raise Http404("No such Mysis.")
-    return get_object_or_404(rows, pk=number)
+    return get_object_or_404(rows, pk=parse_id(key))
 
 
 def write_query(request: HttpRequest, **values: str) -> str:

@@ -1,7 +1,4 @@
-"""Start, stop, message, broadcast: forms that also work without a script.
-
-A command for several Myses is done to those that take it, and says why others do not.
-"""
+"""Start, stop, message, broadcast: forms that also work without a script."""
 
 from __future__ import annotations
 

@@ -23,8 +23,6 @@ from agents.events import Kind
 from agents.forms import PoliciesForm, SearchForm
 from agents.models import Mysis, Prompt, PromptVersion
 from agents.views.access import PageRequest, write_query
-from memory.assembly.prepare import PreparedRequest
-from memory.context import registry
 from memory.handles import parse_id
 from memory.models import ContextPolicy
 from memory.problems import SlowSearchError
@@ -134,14 +132,14 @@ def _facets(
     """The Myses that most of the matches are of, each with a narrower search."""
     if request.GET.get("mysis"):
         return ()
-    counts = Counter((hit.name, hit.owner) for hit in found if hit.owner)
+    counts = Counter(hit.mysis for hit in found if hit.mysis and hit.origin)
     return [
         {
-            "label": name,
+            "label": mysis.name,
             "count": count,
-            "query": write_query(request, mysis=str(owner), before=""),
+            "query": write_query(request, mysis=str(mysis.pk), before=""),
         }
-        for (name, owner), count in counts.most_common(FACETS)
+        for mysis, count in counts.most_common(FACETS)
     ]
 
 
@@ -169,16 +167,13 @@ def _compared(form: PoliciesForm) -> dict[str, object]:
     mysis: Mysis = form.cleaned_data["mysis"]
     a, b = form.cleaned_data["a"], form.cleaned_data["b"]
     try:
-        first = _prepared(mysis, a) if a else context_inputs.preview_context(mysis)
-        second = _prepared(mysis, b or ContextPolicy(strategy=registry.DEFAULT))
+        # Under a policy, too, the budget is never more than the model reads.
+        mysis.policy = a or mysis.policy
+        first = context_inputs.preview_context(mysis)
+        mysis.policy = b
+        second = context_inputs.preview_context(mysis)
     except ActionError as error:
         form.add_error(None, error.detail)
         return {}
     comparison = context_diff.compare_strategies(first, second)
     return {"comparison": comparison, "mysis": mysis}
-
-
-def _prepared(mysis: Mysis, policy: ContextPolicy) -> PreparedRequest:
-    """The next call under a policy: the budget is never more than the model reads."""
-    mysis.policy = policy
-    return context_inputs.preview_context(mysis)

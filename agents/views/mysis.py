@@ -41,7 +41,7 @@ def mysis_page(request: PageRequest, key: str) -> HttpResponse:
     else:
         shown = conversation.load_lines_around(mysis, place)
     found = dashboard_mysis.load_head(mysis, now)
-    parts = fragments.draw_mysis(found, dashboard_mysis.load_panel(mysis, now))
+    parts = fragments.draw_mysis(found, now)
     live = urlencode({"page": "mysis", "mysis": str(mysis.pk)})
     context = {
         "mysis": mysis,

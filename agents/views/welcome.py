@@ -103,8 +103,7 @@ def _provider_form(request: PageRequest) -> forms.BaseForm:
     """
     newest = Provider.objects.order_by("-pk")
     if request.method == "POST":
-        number = parse_id(request.POST.get("row", NEW))
-        row = newest.filter(pk=number).first() if number else None
+        row = newest.filter(pk=parse_id(request.POST.get("row", NEW)) or 0).first()
     else:
         request.session.pop(TYPED, None)
         row = newest.first()

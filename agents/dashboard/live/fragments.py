@@ -139,10 +139,9 @@ def draw_newest_feed(group: str = "") -> Fragment:
     return Fragment("feed", draw_feed_lines(feed.load_newest_feed(group), group))
 
 
-def draw_mysis(
-    found: dashboard_mysis.Head, panel: dashboard_mysis.GamePanel
-) -> list[Fragment]:
+def draw_mysis(found: dashboard_mysis.Head, now: datetime) -> list[Fragment]:
     """The live parts of a Mysis's page, but for the conversation."""
+    panel = dashboard_mysis.load_panel(found.mysis, now)
     fix = find_fix(found.mysis, load_provider_ids())
     trend = dashboard_mysis.load_credits_trend(found.mysis.pk)
     turns = found.mysis.turns.order_by("-id")[:TURNS]

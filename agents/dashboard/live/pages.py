@@ -236,7 +236,6 @@ Cells = Mapping[tuple[str, int, int], Sequence[Fragment]]
 
 
 def _load_cells(keys: Sequence[tuple[str, int, int]]) -> Cells:
-    """The cells of Myses by number and newest event."""
     rows = fleet.load_rows([number for _, number, _ in keys], timezone.now())
     drawn = {row.id: fragments.draw_cells(row) for row in rows}
     return {key: drawn.get(key[1], ()) for key in keys}
@@ -248,11 +247,7 @@ def _draw_feed(dirty: Dirty) -> list[SafeString]:
 
 
 class MysisPage:
-    """One Mysis: head, state, turns, and the conversation as it grows.
-
-    ``after`` is the newest line that the viewer has, ``pending`` are lines whose
-    answer it still waits for; ``after`` None leaves the conversation alone.
-    """
+    """One Mysis: head, state, turns, and its `ConversationFeed` as it grows."""
 
     def __init__(
         self, mysis: Mysis, after: int | None, pending: Iterable[int] = ()
@@ -282,10 +277,7 @@ class MysisPage:
         mysis = rows.filter(pk=self.mysis_id).first()
         if mysis is None:
             return [Fragment("mysis-error", fragments.draw_template("mysis/gone"))]
-        return fragments.draw_mysis(
-            dashboard_mysis.load_head(mysis, now),
-            dashboard_mysis.load_panel(mysis, now),
-        )
+        return fragments.draw_mysis(dashboard_mysis.load_head(mysis, now), now)
 
 
 def draw_ships(chart: Chart) -> Fragment:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from django.utils.html import format_html_join
@@ -128,26 +128,6 @@ def draw_items(parts: Iterable[Fragment]) -> SafeString:
     )
 
 
-@dataclass(slots=True)
-class CallList:
-    """What a viewer has of the calls: those that came to an end are not read again.
-
-    ``next`` is the first call that may still change, or come.
-    """
-
-    next: int = 0
-    ids: set[str] = field(default_factory=set)
-
-    def add(self, made: Sequence[CallItem], parts: Iterable[Fragment]) -> None:
-        """Calls that were read from ``next`` on."""
-        self.ids |= {part.id for part in parts}
-        still = next((one.call.pk for one in made if one.open), None)
-        if still is not None:
-            self.next = still
-        elif made:
-            self.next = made[-1].call.pk + 1
-
-
 def find_turn(turn_id: int) -> Turn | None:
     rows = Turn.objects.select_related("mysis", "mysis__account")
     return rows.filter(pk=turn_id).first()
@@ -188,7 +168,10 @@ class TurnPage:
         self.turn_id = turn.pk
         self.mysis_id = turn.mysis_id
         self.over = False
-        self.listed = CallList()
+        # What the viewer has of the calls. Those that came to an end are not read again:
+        # only from the first on that may still change, or come.
+        self.listed: set[str] = set()
+        self.next = 0
         self.looked = 0.0
         self.rest = SELDOM
         self.sent = SentVersions()
@@ -225,24 +208,28 @@ class TurnPage:
     def _list(self, turn: Turn) -> list[SafeString]:
         page = load_call_page(turn)
         parts = draw_calls(turn, page.made)
-        self.listed = CallList()
-        self.listed.add(page.made, parts)
-        self.sent.note(parts)
+        self.listed = set()
+        self._note(page.made, parts)
         return self.sent.draw_news([draw_call_list(turn, page, parts)])
 
     def _grown(self, turn: Turn) -> list[SafeString]:
-        if not self.listed.ids:
+        if not self.listed:
             return self._list(turn)
-        rows = ModelCall.objects.filter(turn=turn, pk__gte=self.listed.next)
+        rows = ModelCall.objects.filter(turn=turn, pk__gte=self.next)
         found = _make_items(turn, rows.order_by("pk"))
         parts = draw_calls(turn, found)
-        fresh = [part for part in parts if part.id not in self.listed.ids]
-        swaps = self.sent.draw_news(
-            part for part in parts if part.id in self.listed.ids
-        )
-        self.listed.add(found, fresh)
+        fresh = [part for part in parts if part.id not in self.listed]
+        swaps = self.sent.draw_news(part for part in parts if part.id in self.listed)
+        self._note(found, fresh)
         if fresh:
-            self.sent.note(fresh)
             new = draw_items(fresh)
             swaps.append(fragments.append_items("turn-calls", "beforeend", new))
         return swaps
+
+    def _note(self, made: Sequence[CallItem], fresh: Sequence[Fragment]) -> None:
+        """Keep that the viewer has calls that were read from ``next`` on."""
+        self.sent.note(fresh)
+        self.listed |= {part.id for part in fresh}
+        if made:
+            after = made[-1].call.pk + 1
+            self.next = next((one.call.pk for one in made if one.open), after)
