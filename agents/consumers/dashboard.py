@@ -83,11 +83,6 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
 
-    async def receive(
-        self, text_data: str | None = None, bytes_data: bytes | None = None
-    ) -> None:
-        """The socket is one-way."""
-
     async def _run(self) -> None:
         # Subscribed before the snapshot is read, so nothing falls in between.
         self.viewer = await hub.subscribe()

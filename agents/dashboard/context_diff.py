@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from typing import Any
 
@@ -16,7 +16,6 @@ from agents.dashboard import charts
 from agents.dashboard.conversation import read_calls
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.replay import MessagePair, Side, compare_views
-from memory.assembly.sent_view import render_messages
 from memory.context.types import LedgerLine
 from memory.models import SentContext
 
@@ -66,7 +65,6 @@ class RequestChanges:
     size: int
     total: int
     steps: tuple[ChangedMessage, ...]
-    earlier: SentContext | None = None
 
     @property
     def percent(self) -> int:
@@ -207,16 +205,8 @@ def find_call_after(call: SentContext) -> SentContext | None:
     return rows.order_by("id").first()
 
 
-def compare_with_call(
-    earlier: SentContext, messages: Sequence[Wire], system: str | None
-) -> RequestChanges:
-    """What a request has that the earlier one had not, and the other way round."""
-    found = compare_requests(render_messages(earlier), (messages, system))
-    return replace(found, earlier=earlier)
-
-
 def compare_requests(old: Payload, new: Payload) -> RequestChanges:
-    """Any two requests."""
+    """What a request has that the earlier one had not, and the other way round."""
     first, second = _put_system_first(*old), _put_system_first(*new)
     keys, others = [_key(m) for m in first], [_key(m) for m in second]
     prefix = _shared_length(keys, others)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 from django.db.models import Count, F, Max, Q, Sum
 
@@ -64,40 +65,24 @@ class ModelUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """Turns of the last hour that failed alike; ``turn`` is the newest of them."""
-
-    text: str
-    count: int
-    newest: datetime
-    turn: int
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One table, with its indexes. ``rows`` is the planner's estimate."""
-
-    name: str
-    size: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
 class Machine:
-    """Its work, as it is now."""
+    """Its work, as it is now; ``failures`` as `_load_failures` counts them."""
 
     queue: Queue
     models: Sequence[ModelUse]
-    failures: Sequence[Failure]
+    failures: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """What it has; ``size`` is that of the whole database, in bytes."""
+    """What it has; ``size`` is that of the whole database, in bytes.
+
+    ``tables`` are name, size with indexes, and rows by the planner's estimate.
+    """
 
     providers: Sequence[Provider]
     size: int
-    tables: Sequence[Table]
+    tables: Sequence[tuple[str, int, int]]
 
 
 def read_machine(now: datetime) -> Machine:
@@ -116,7 +101,7 @@ def read_storage() -> Storage:
     return Storage(
         providers=list(Provider.objects.order_by("name")),
         size=size,
-        tables=[Table(*row) for row in fetch_rows(SIZES, [TABLES])],
+        tables=fetch_rows(SIZES, [TABLES]),
     )
 
 
@@ -151,11 +136,12 @@ def _load_models(floor: int) -> list[ModelUse]:
     return [ModelUse(**row) for row in rows]
 
 
-def _load_failures(floor: int) -> list[Failure]:
+def _load_failures(floor: int) -> Sequence[Mapping[str, Any]]:
+    """Turns that failed alike; ``turn`` is the newest of them."""
     rows = (
         Turn.objects.filter(id__gte=floor, outcome=Turn.Outcome.ERRORED)
         .values(text=F("error"))
         .annotate(count=Count("id"), newest=Max("started_at"), turn=Max("id"))
         .order_by("-count")[:CLASSES]
     )
-    return [Failure(**row) for row in rows]
+    return list(rows)

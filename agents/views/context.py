@@ -29,7 +29,7 @@ from agents.views.access import PageRequest, find_mysis, write_query
 from memory.assembly import replay
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.assembly.replay import PastCall, list_guesses, rebuild_as_sent
-from memory.assembly.sent_view import to_canonical_json
+from memory.assembly.sent_view import render_messages, to_canonical_json
 from memory.handles import parse_id
 from memory.models import SentContext
 
@@ -203,11 +203,14 @@ def _view(
         "tools_query": write_query(request, view="tools"),
         "recent": context.load_recent_calls(mysis.pk),
     }
+    if shown or sent:
+        found["earlier"] = context_diff.find_call_before(mysis.pk, sent)
     if shown is None:
         return found
-    earlier, prefix = context_diff.find_call_before(mysis.pk, sent), 0
-    if earlier is not None:
-        since = context_diff.compare_with_call(earlier, *shown.payload)
+    prefix = 0
+    if earlier := found["earlier"]:
+        before = render_messages(earlier)
+        since = context_diff.compare_requests(before, shown.payload)
         found["changes"], prefix = since, since.prefix
     most = None if request.GET.get("whole") else DRAWN
     found["kept"] = _newest(shown.blocks[:prefix], most)
@@ -263,7 +266,6 @@ def call_context(request: PageRequest, turn_id: int, number: int) -> HttpRespons
     values = {
         "sent": sent,
         "call": sent.call,
-        "earlier": context_diff.find_call_before(sent.mysis_id, sent),
         "later": context_diff.find_call_after(sent),
         "form": form,
         "tried": tried,

@@ -34,7 +34,9 @@ def test_what_the_next_call_adds_is_told_apart_from_what_it_keeps(db: None):
     make_memory(mysis, role="assistant", content="I mine on.")
     make_memory(mysis, content="Sell it.", sender="operator:ann")
     assembly = context_inputs.preview_context(mysis).assembly
-    found = context_diff.compare_with_call(earlier, assembly.messages, assembly.system)
+    found = context_diff.compare_requests(
+        render_messages(earlier), (assembly.messages, assembly.system)
+    )
     assert found.prefix >= 3
     assert found.fresh == found.total - found.prefix
     assert 0 < found.shared < found.size
@@ -50,7 +52,7 @@ def test_a_request_like_the_last_one_is_all_prefix(db: None):
     earlier = call(mysis)
     messages = list(earlier.view["messages"])
     old, system = render_messages(earlier)
-    found = context_diff.compare_with_call(earlier, old, system)
+    found = context_diff.compare_requests(render_messages(earlier), (old, system))
     assert (found.percent, found.fresh, found.steps) == (100, 0, ())
     assert found.prefix == len(messages) + (system is not None)
 
@@ -61,7 +63,7 @@ def test_a_changed_message_shows_its_lines(db: None):
     earlier = call(mysis)
     old, system = render_messages(earlier)
     new = [*old[:-1], {**old[-1], "content": "another end"}]
-    [step] = context_diff.compare_with_call(earlier, new, system).steps
+    [step] = context_diff.compare_requests((old, system), (new, system)).steps
     assert step.kind == "changed"
     assert ("added", "another end") in [(x.kind, x.text) for x in step.lines]
 
