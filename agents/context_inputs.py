@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -256,7 +256,7 @@ def remember_tools(specs: Iterable[ToolSpec]) -> None:
     """Store the tools of the game server where they have changed."""
     global _compared
     offered = _select_stored(specs)
-    found = [_describe(spec) for spec in offered]
+    found = [asdict(spec) for spec in offered]
     row = db.fetch_row(db.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
     if row is None or found != json.loads(row[0]):
         kept, _ = ToolCatalogue.objects.update_or_create(
@@ -286,15 +286,5 @@ def _count_schema_tokens(text: str, *, messaging: bool, factor: float) -> int:
 def _tools(text: str, *, messaging: bool) -> tuple[Described, ...]:
     tools = tuple(json.loads(text))
     if tools and messaging:
-        tools += tuple(_describe(FOR_MYSES[name].spec) for name in sorted(SENDING))
+        tools += tuple(asdict(FOR_MYSES[name].spec) for name in sorted(SENDING))
     return tools
-
-
-def _describe(spec: ToolSpec) -> Described:
-    return {
-        "name": spec.name,
-        "description": spec.description,
-        "parameters": spec.parameters,
-        "policy": spec.policy,
-        "read_only": spec.read_only,
-    }

@@ -81,14 +81,6 @@ def find_mysis(key: str) -> Mysis:
     return get_object_or_404(rows, pk=parse_id(key))
 
 
-def write_query(request: HttpRequest, **values: str) -> str:
-    """The parameters of the address, some of them with other values."""
-    query = request.GET.copy()
-    for name, value in values.items():
-        query[name] = value
-    return query.urlencode()
-
-
 def notify_success(
     request: PageRequest, words: str, level: Literal["success", "warning"] = "success"
 ) -> HttpResponse:

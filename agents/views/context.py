@@ -25,7 +25,7 @@ from agents.dashboard.context import load_tools
 from agents.dashboard.live import context_page
 from agents.forms import WhatIfForm
 from agents.models import Mysis
-from agents.views.access import PageRequest, find_mysis, write_query
+from agents.views.access import PageRequest, find_mysis
 from memory.assembly import replay
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.assembly.replay import PastCall, list_guesses, rebuild_as_sent
@@ -196,11 +196,7 @@ def _view(
 ) -> dict[str, Any]:
     found: dict[str, Any] = {
         "view": view,
-        "views": [
-            (n, label, write_query(request, view=n)) for n, label in VIEWS.items()
-        ],
-        "json_query": write_query(request, format="json"),
-        "tools_query": write_query(request, view="tools"),
+        "views": VIEWS,
         "recent": context.load_recent_calls(mysis.pk),
     }
     if shown or sent:
@@ -216,7 +212,6 @@ def _view(
     found["kept"] = _newest(shown.blocks[:prefix], most)
     found["fresh"] = _newest(shown.blocks[prefix:], most)
     found["ledger"] = _newest(shown.ledger, most)
-    found["whole_query"] = write_query(request, whole="1")
     if view == "raw":
         found["raw"] = _readable(shown)
         found["settings_json"] = json.dumps(mysis.model_settings, ensure_ascii=False)

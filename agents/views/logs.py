@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import Count
@@ -18,11 +18,11 @@ from agents.actions import ActionError
 from agents.dashboard import context_diff, feed
 from agents.dashboard.live import events_page as live_page
 from agents.dashboard.live import fragments
-from agents.dashboard.search import Result, SearchPage, search_log
+from agents.dashboard.search import SearchPage, search_log
 from agents.events import Kind
 from agents.forms import PoliciesForm, SearchForm
 from agents.models import Mysis, Prompt, PromptVersion
-from agents.views.access import PageRequest, write_query
+from agents.views.access import PageRequest
 from memory.handles import parse_id
 from memory.models import ContextPolicy
 from memory.problems import SlowSearchError
@@ -115,39 +115,24 @@ def search_page(request: PageRequest) -> HttpResponse:
         context |= {
             "results": found.results[:PAGE],
             "where": form.cleaned_data["where"],
-            "older": _older(request, found),
-            "newest": write_query(request, before="")
-            if request.GET.get("before")
-            else "",
-            "facets": _facets(request, found.results),
+            "older": _find_older(found),
+            "newest": bool(request.GET.get("before")),
+            "facets": _count_by_mysis(found) if not request.GET.get("mysis") else (),
             "counted": len(found.results),
             "full": found.reached is not None,
         }
     return render(request, "memory/search.html", context)
 
 
-def _facets(
-    request: PageRequest, found: Sequence[Result]
-) -> Sequence[Mapping[str, object]]:
-    """The Myses that most of the matches are of, each with a narrower search."""
-    if request.GET.get("mysis"):
-        return ()
-    counts = Counter(hit.mysis for hit in found if hit.mysis and hit.origin)
-    return [
-        {
-            "label": mysis.name,
-            "count": count,
-            "query": write_query(request, mysis=str(mysis.pk), before=""),
-        }
-        for mysis, count in counts.most_common(FACETS)
-    ]
+def _count_by_mysis(found: SearchPage) -> Sequence[tuple[Mysis, int]]:
+    """The Myses that most of the matches are of."""
+    counts = Counter(hit.mysis for hit in found.results if hit.mysis and hit.origin)
+    return counts.most_common(FACETS)
 
 
-def _older(request: PageRequest, found: SearchPage) -> str:
-    """The query of the next page: behind what is shown, or what was looked through."""
-    if len(found.results) > PAGE:
-        return write_query(request, before=str(found.results[PAGE - 1].id))
-    return write_query(request, before=str(found.reached)) if found.reached else ""
+def _find_older(found: SearchPage) -> int | None:
+    """Where the next page begins: behind what is shown, or what was looked through."""
+    return found.results[PAGE - 1].id if len(found.results) > PAGE else found.reached
 
 
 @require_safe

@@ -82,7 +82,8 @@ def test_matches_are_from_somebody_and_of_some_days(
     make_memory(mysis, content="iron", role="assistant")
     assert found(origin="human") == [rows[3].pk, rows[2].pk]
     # The others lie behind what was looked through.
-    behind = viewer.get(f"/search/?{search(viewer, origin='human')['older']}").context
+    older = search(viewer, origin="human")["older"]
+    behind = search(viewer, origin="human", before=older)
     assert [hit.id for hit in behind["results"]] == [rows[1].pk, rows[0].pk]
     assert behind["newest"]
     assert found(origin="agent", since=day(0))[0] > rows[3].pk
