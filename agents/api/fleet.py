@@ -20,7 +20,7 @@ from agents.budgets import read_budget_statuses
 from agents.dashboard import game_state
 from agents.dashboard.charts import HOUR, find_first_turn_since, load_fleet_hour
 from agents.models import Broadcast, Mysis, Usage
-from memory.api.log import HitOut, Question, build_hit_page, parse_query
+from memory.api.log import HitOut, Question, parse_query
 from memory.api.parameters import (
     Body,
     Page,
@@ -29,6 +29,7 @@ from memory.api.parameters import (
     Window,
     build_example,
     build_page,
+    cut_page,
 )
 from memory.gamestate.confidence import Confidence, judge_confidence
 from memory.handles import MAX_ID
@@ -151,14 +152,9 @@ class BroadcastOut(Schema):
     id: int
     text: str = Field(examples=["All to Sol."])
     sender: str = Field(examples=["operator:grace"])
-    mysis: int | None = Field(examples=[None])
+    mysis: int | None = Field(validation_alias="mysis_id", examples=[None])
     recipients: int = Field(examples=[5])
     created_at: datetime
-
-    @staticmethod
-    def resolve_mysis(row: Broadcast) -> int | None:
-        """Null for a human's broadcast."""
-        return row.mysis_id
 
     @staticmethod
     def resolve_recipients(row: Broadcast) -> int:
@@ -238,7 +234,7 @@ def search_broadcasts(request: HttpRequest, asked: Query[BroadcastQuestion]) -> 
         }
         for hit in hits
     ]
-    return build_hit_page(items, asked.limit, [-number for number in ids])
+    return cut_page(items, asked.limit, [-number for number in ids])
 
 
 def _broadcast_before(memory_id: int | None) -> int | None:

@@ -26,6 +26,7 @@ from memory.api.parameters import (
     Window,
     build_example,
     build_page,
+    cut_page,
     find_row,
     get_row,
 )
@@ -246,11 +247,10 @@ def read_usage(request: HttpRequest, wanted: Query[Wanted]) -> dict[str, Any]:
     column = COLUMNS[wanted.by]
     groups = usage.add_up_by(_filter_after(rows, column, wanted.cursor), column)
     found = list(groups[: wanted.limit + 1])
-    shown = found[: wanted.limit]
-    more = len(found) > wanted.limit
+    page = cut_page(found, wanted.limit, [group[column] for group in found])
     return {
-        "items": _with_keys(shown, column),
-        "next": str(shown[-1][column]) if more else None,
+        "items": _with_keys(page["items"], column),
+        "next": page["next"],
         "since": day,
         "total": usage.add_up(rows),
     }

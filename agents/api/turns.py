@@ -24,6 +24,7 @@ from memory.api.parameters import (
     TextOrNull,
     Window,
     build_page,
+    cut_page,
     get_owner,
     make_unknown_mysis,
 )
@@ -182,9 +183,7 @@ def list_events(request: HttpRequest, wanted: Query[EventFilter]) -> Rows:
         kinds=_parse_kinds(wanted.kind),
         limit=wanted.limit + 1,
     )
-    shown = found[: wanted.limit]
-    more = len(found) > wanted.limit
-    return Rows(items=list(shown), next=str(shown[-1]["id"]) if more else None)
+    return cut_page(found, wanted.limit, [one["id"] for one in found])
 
 
 def _parse_kinds(text: str | None) -> frozenset[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -19,12 +18,13 @@ from memory.api.parameters import (
     TextOrNull,
     Window,
     build_page,
+    cut_page,
     get_owner,
 )
 from memory.models import Memory, Origin, Role
 from memory.problems import make_invalid
 from memory.search import results
-from memory.search.results import Hit, hide_row_secrets, read_secret_tools
+from memory.search.results import hide_row_secrets, read_secret_tools
 
 memories_router = Router(tags=["memory"])
 
@@ -139,12 +139,6 @@ def parse_query(asked: Question) -> str:
     return query
 
 
-def build_hit_page(hits: Sequence[Hit], limit: int, ids: Sequence[int]) -> Rows:
-    """A page of ``limit`` hits; ``next``, the ``before`` of the following one, if any."""
-    more = len(hits) > limit
-    return Rows(items=list(hits[:limit]), next=str(ids[limit - 1]) if more else None)
-
-
 def _search(asked: Question, *, reasoning: bool) -> Rows:
     hits = results.search_messages(
         query=parse_query(asked),
@@ -156,4 +150,4 @@ def _search(asked: Question, *, reasoning: bool) -> Rows:
         ignore_case=asked.ignore_case,
         stem=asked.stem,
     )
-    return build_hit_page(hits, asked.limit, [hit.memory_id for hit in hits])
+    return cut_page(hits, asked.limit, [hit.memory_id for hit in hits])

@@ -7,6 +7,7 @@ A page has ascending ids, and its cursor is the last id shown.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Generic, TypedDict, TypeVar
 
 from django.db import models
@@ -102,9 +103,15 @@ def build_page(
     """The page after the cursor, or after ``after`` if that is further on."""
     start = max(window.cursor or 0, after or 0)
     found = list(rows.filter(pk__gt=start).order_by("pk")[: window.limit + 1])
-    more = len(found) > window.limit
-    shown = found[: window.limit]
-    return Rows(items=shown, next=str(shown[-1].pk) if more else None)
+    return cut_page(found, window.limit, [row.pk for row in found])
+
+
+def cut_page(found: Sequence[Any], limit: int, cursors: Sequence[object]) -> Rows:
+    """A page of ``limit`` of these rows; ``next``, the cursor of its last, if more came."""
+    more = len(found) > limit
+    return Rows(
+        items=list(found[:limit]), next=str(cursors[limit - 1]) if more else None
+    )
 
 
 # --- Rows by number or name
