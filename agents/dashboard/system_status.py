@@ -64,45 +64,27 @@ class ModelUse:
         return round(self.took / self.calls)
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """Its work, as it is now; ``failures`` as `_load_failures` counts them."""
-
-    queue: Queue
-    models: Sequence[ModelUse]
-    failures: Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Storage:
-    """What it has; ``size`` is that of the whole database, in bytes.
-
-    ``tables`` are name, size with indexes, and rows by the planner's estimate.
-    """
-
-    providers: Sequence[Provider]
-    size: int
-    tables: Sequence[tuple[str, int, int]]
-
-
-def read_machine(now: datetime) -> Machine:
-    """Read it; a handful of queries, none of which goes through a log."""
+def read_machine(now: datetime) -> dict[str, Any]:
+    """Its work as it is now; a handful of queries, none of which goes through a log."""
     floor = find_first_turn_since(now - HOUR)
-    return Machine(
-        queue=Queue(*count_jobs(), *count_workers(now)),
-        models=_load_models(floor) if floor is not None else (),
-        failures=_load_failures(floor) if floor is not None else (),
-    )
+    return {
+        "queue": Queue(*count_jobs(), *count_workers(now)),
+        "models": _load_models(floor) if floor is not None else (),
+        "failures": _load_failures(floor) if floor is not None else (),
+    }
 
 
-def read_storage() -> Storage:
-    """Read what changes slowly; sizing tables asks the file system for each."""
-    [(size,)] = fetch_rows(WHOLE)
-    return Storage(
-        providers=list(Provider.objects.order_by("name")),
-        size=size,
-        tables=fetch_rows(SIZES, [TABLES]),
-    )
+def read_storage() -> dict[str, Any]:
+    """What changes slowly; sizing tables asks the file system for each.
+
+    ``size`` is that of the whole database, in bytes; ``tables`` are name, size with
+    indexes, and rows by the planner's estimate.
+    """
+    return {
+        "providers": Provider.objects.order_by("name"),
+        "size": fetch_rows(WHOLE)[0][0],
+        "tables": fetch_rows(SIZES, [TABLES]),
+    }
 
 
 def count_jobs() -> tuple[int, int, int]:

@@ -211,7 +211,7 @@ def test_a_past_call_is_compared_with_the_one_before_it(admin: Client):
     second = call(mysis)
     address = f"/turns/{second.call.turn_id}/calls/1/context/"
     answer = admin.get(address)
-    assert answer.context["changes"].earlier == first
+    assert answer.context["earlier"] == first
     assert f'href="/turns/{first.call.turn_id}/calls/1/context/">←' in (
         answer.content.decode()
     )

@@ -71,7 +71,7 @@ def test_search_pages_on(admin: Client):
         make_memory(mysis, content=f"iron {number}.")
     first = admin.get("/search/?q=iron")
     assert len(first.context["results"]) == 20
-    second = admin.get(f"/search/?{first.context['older']}")
+    second = admin.get(f"/search/?q=iron&before={first.context['older']}")
     assert [hit.snippet for hit in second.context["results"]][-1].endswith(" 0.")
     assert not second.context["older"]
 
