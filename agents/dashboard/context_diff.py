@@ -63,18 +63,12 @@ class RequestChanges:
     prefix: int
     shared: int
     size: int
-    total: int
     steps: tuple[ChangedMessage, ...]
 
     @property
     def percent(self) -> int:
         """How much of the request the one before began with."""
         return round(100 * self.shared / self.size) if self.size else 0
-
-    @property
-    def fresh(self) -> int:
-        """How many messages come after the common beginning."""
-        return self.total - self.prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +210,6 @@ def compare_requests(old: Payload, new: Payload) -> RequestChanges:
         shared=sum(sizes[:prefix])
         + _count_shared_bytes(keys[prefix:], others[prefix:]),
         size=sum(sizes),
-        total=len(second),
         steps=tuple(_steps(first[prefix:], second[prefix:])),
     )
 

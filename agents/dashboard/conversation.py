@@ -69,7 +69,6 @@ class Line:
     who: str
     body: str
     size: int
-    is_json: bool
     reasoning: str
     reasoning_size: int
     calls: tuple[Call, ...]
@@ -131,7 +130,6 @@ def make_line(row: Mapping[str, Any], name: str) -> Line:
         **{column: row[column] for column in (*AS_STORED, "size")},
         who=_name_author(row, name),
         body=pretty or body,
-        is_json=bool(pretty),
         reasoning=row["thought"],
         reasoning_size=row["thought_size"],
         calls=tuple(read_calls(row["tool_calls"])),

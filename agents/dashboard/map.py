@@ -35,7 +35,6 @@ class Star:
     empire: str
     x: float
     y: float
-    pois: int
     visited: bool
 
 
@@ -148,14 +147,12 @@ def _id(system: Mapping[str, Any]) -> str:
 
 
 def _star(system: Mapping[str, Any], x: float, y: float) -> Star:
-    count = system.get("poi_count")
     return Star(
         id=_id(system),
         name=str(system.get("name") or _id(system)),
         empire=str(system.get("empire") or ""),
         x=x,
         y=y,
-        pois=count if isinstance(count, int) else 0,
         visited=bool(system.get("visited")),
     )
 
