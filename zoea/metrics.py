@@ -21,6 +21,7 @@ from agents.api.fleet import count_by_confidence
 from agents.dashboard.system_status import count_jobs
 from agents.hub import hub, sockets
 from agents.models import Mysis, Usage
+from memory.models import fetch_rows
 from memory.problems import Problem
 from memory.snapshots.writes import read_newest_tick
 from zoea.api.gate import answer_problem

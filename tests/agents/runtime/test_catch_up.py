@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 
 import pytest
 from channels.db import database_sync_to_async as in_db
@@ -162,10 +161,10 @@ async def test_a_long_queue_is_read_to_its_end(
 
     def crowd() -> None:
         for session in sandbox.game.state.sessions.of(player.id):
-            waiting = session.mailbox.waiting
+            waiting = session.waiting
             first = waiting[0]
             for number in range(70):
-                waiting.appendleft(replace(first, id=f"{number:032x}", data={}))
+                waiting.appendleft(first | {"id": f"{number:032x}", "data": {}})
 
     sandbox.run(crowd)
     provider.answer(completion("Fine."))
@@ -190,9 +189,9 @@ async def test_no_secret_in_an_event_is_kept_or_shown(
 
     def leak() -> str:
         (session,) = sandbox.game.state.sessions.of(player.id)
-        first = session.mailbox.waiting[0]
+        first = session.waiting[0]
         told = {"session_id": session.id, "note": f"use {session.id}"}
-        session.mailbox.waiting.append(replace(first, id="f" * 32, data=told))
+        session.waiting.append(first | {"id": "f" * 32, "data": told})
         return session.id
 
     secret = sandbox.run(leak)

@@ -20,7 +20,6 @@ from memory.gamestate.confidence import Confidence
 from memory.gamestate.render import render_block
 from memory.gamestate.rows import StateRow
 from memory.snapshots import notifications, reads, writes
-from sandbox.game.sessions import Notification
 from sandbox.game.testing import SandboxServer
 from tests.memory.capturing import read_state_rows
 
@@ -127,8 +126,12 @@ async def test_a_queue_that_was_full_has_lost_events(
     def chatter() -> None:
         for session in sandbox.game.state.sessions.of(player.id):
             for number in range(100):
-                said = Notification(str(number), "chat", "", "chat_message", {})
-                session.mailbox.waiting.append(said)
+                said: dict[str, Any] = {
+                    "id": str(number),
+                    "type": "chat",
+                    "timestamp": "",
+                }
+                session.waiting.append(said | {"msg_type": "chat_message", "data": {}})
 
     sandbox.run(chatter)
     answer = await box.call("get_notifications", "")
