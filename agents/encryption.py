@@ -39,3 +39,14 @@ def unseal(token: str) -> str:
             "A stored secret cannot be read with the present key: restore the "
             "old ZOEA_SECRET_KEY (or the key file) behind the new one."
         ) from error
+
+
+def sealed_property(column: str) -> property:
+    """A secret of a row in clear, stored sealed in ``column``.
+
+    Reading raises SecretUnreadableError.
+    """
+    return property(
+        lambda row: unseal(getattr(row, column)),
+        lambda row, text: setattr(row, column, seal(text)),
+    )

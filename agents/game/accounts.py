@@ -158,7 +158,8 @@ def _card(account: Account) -> ActiveAccount:
 
 def load_password(account_id: int) -> str:
     """The stored password, "" where there is none; raises SecretUnreadableError."""
-    return Account.objects.get(pk=account_id).password
+    password: str = Account.objects.get(pk=account_id).password
+    return password
 
 
 def load_session(account_id: int) -> str:

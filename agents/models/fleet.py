@@ -13,7 +13,7 @@ from django.db.models.functions import Lower
 from django.urls import reverse
 from django.utils import timezone
 
-from agents import encryption
+from agents.encryption import sealed_property
 from agents.models.llm import Prompt
 from agents.validators import NAME, check_model_settings, check_visible
 from memory.models.vectors import build_plain_vector
@@ -56,6 +56,10 @@ class Account(models.Model):
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
+    password = sealed_property("sealed_password")
+    # The game's own session id.
+    game_session = sealed_property("sealed_session")
+
     class Meta:
         constraints = [
             models.UniqueConstraint(
@@ -67,24 +71,6 @@ class Account(models.Model):
 
     def __str__(self) -> str:
         return self.username
-
-    @property
-    def password(self) -> str:
-        """The password in clear; raises SecretUnreadableError."""
-        return encryption.unseal(self.sealed_password)
-
-    @password.setter
-    def password(self, password: str) -> None:
-        self.sealed_password = encryption.seal(password)
-
-    @property
-    def game_session(self) -> str:
-        """The game's own session id; raises SecretUnreadableError."""
-        return encryption.unseal(self.sealed_session)
-
-    @game_session.setter
-    def game_session(self, session: str) -> None:
-        self.sealed_session = encryption.seal(session)
 
 
 class Mysis(models.Model):

@@ -6,7 +6,7 @@ from django.core.validators import URLValidator
 from django.db import models
 from django.db.models import Q
 
-from agents import encryption
+from agents.encryption import sealed_property
 from agents.validators import NAME
 
 
@@ -34,6 +34,8 @@ class Provider(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField(auto_now=True)
 
+    api_key = sealed_property("sealed_key")
+
     class Meta:
         constraints = [
             models.CheckConstraint(
@@ -44,15 +46,6 @@ class Provider(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-    @property
-    def api_key(self) -> str:
-        """The key in clear; raises SecretUnreadableError."""
-        return encryption.unseal(self.sealed_key)
-
-    @api_key.setter
-    def api_key(self, key: str) -> None:
-        self.sealed_key = encryption.seal(key)
 
 
 class Prompt(models.Model):

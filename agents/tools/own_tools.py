@@ -45,7 +45,10 @@ SENDING = frozenset({"zoea_send_message", "zoea_broadcast"})
 _WHICH: Schema = {"type": ["integer", "string"]}
 _YOURSELF = _WHICH | {"description": "Yourself; leave it out"}
 _MYSIS = _WHICH | {"description": "The number or the name of a Mysis"}
-_MESSAGE: Schema = {"type": "string", "description": "What to say"}
+_TO_ALL: Mapping[str, Schema] = {
+    "message": {"type": "string", "description": "What to say"}
+}
+_TO_ONE = {"mysis_id": _MYSIS, **_TO_ALL}
 _NEWEST = "Returns the newest matches, oldest first."
 
 ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
@@ -126,106 +129,94 @@ def define_tool(
     return Tool(spec, validator=Draft202012Validator(schema), local=True)
 
 
-def _table(*tools: Tool) -> Mapping[str, Tool]:
-    return {each.spec.name: each for each in tools}
+def _table(
+    **tools: tuple[str, Mapping[str, Schema], list[str]],
+) -> Mapping[str, Tool]:
+    return {name: define_tool(name, *given) for name, given in tools.items()}
 
 
 # As a Mysis sees them: about itself, nobody else's memory.
 FOR_MYSES = _table(
-    define_tool(
-        "zoea_search_messages",
+    zoea_search_messages=(
         "Search your own past messages, also those that your context no longer "
         f"shows. {_NEWEST}",
         {**_SEARCH, "mysis_id": _YOURSELF},
         ["query"],
     ),
-    define_tool(
-        "zoea_search_reasoning",
+    zoea_search_reasoning=(
         f"Search your own past reasoning. {_NEWEST}",
         {**_SEARCH, "mysis_id": _YOURSELF},
         ["query"],
     ),
-    define_tool(
-        "zoea_search_broadcasts",
+    zoea_search_broadcasts=(
         f"Search the broadcasts that you received or sent. {_NEWEST}",
         _SEARCH,
         ["query"],
     ),
-    define_tool(
-        "zoea_recall",
+    zoea_recall=(
         "Get back in full what your context shows shortened: ctx:// handles are "
         "messages, state://<tool> is the newest answer of a state tool without "
         "asking the game. Long texts come in parts.",
         _RECALL,
         ["handle"],
     ),
-    define_tool(
-        "zoea_swarm_status", "How many Myses of the fleet are in which state.", {}
-    ),
-    define_tool(
-        "zoea_list_myses",
+    zoea_swarm_status=("How many Myses of the fleet are in which state.", {}, []),
+    zoea_list_myses=(
         "The Myses of the fleet: number, name, state, game account.",
         _LISTING,
+        [],
     ),
-    define_tool(
-        "zoea_send_message",
+    zoea_send_message=(
         "Write to another Mysis. An idle one wakes.",
-        {"mysis_id": _MYSIS, "message": _MESSAGE},
-        ["mysis_id", "message"],
+        _TO_ONE,
+        list(_TO_ONE),
     ),
-    define_tool(
-        "zoea_broadcast",
+    zoea_broadcast=(
         "Write to every other Mysis that is idle or running.",
-        {"message": _MESSAGE},
-        ["message"],
+        _TO_ALL,
+        list(_TO_ALL),
     ),
 )
 
 # As programs outside see them, over MCP.
 FOR_PROGRAMS = _table(
-    define_tool(
-        "zoea_search_messages",
+    zoea_search_messages=(
         f"Search the messages of one Mysis. {_NEWEST}",
         {"mysis_id": _MYSIS, **_SEARCH_BY_PROGRAMS},
         ["mysis_id", "query"],
     ),
-    define_tool(
-        "zoea_search_reasoning",
+    zoea_search_reasoning=(
         f"Search what one Mysis thought. {_NEWEST}",
         {"mysis_id": _MYSIS, **_SEARCH_BY_PROGRAMS},
         ["mysis_id", "query"],
     ),
-    define_tool(
-        "zoea_search_broadcasts",
+    zoea_search_broadcasts=(
         f"Search all broadcasts. {_NEWEST}",
         _SEARCH_BY_PROGRAMS,
         ["query"],
     ),
-    define_tool(
-        "zoea_recall",
+    zoea_recall=(
         "The stored text behind a handle: ctx://<mysis>/<message id>, or "
-        "state://<tool> with the mysis_id whose game state is meant. Long texts come "
-        "in parts.",
+        "state://<tool> with the mysis_id whose game state is meant. Long texts "
+        "come in parts.",
         {**_RECALL, "mysis_id": _MYSIS | {"description": "For state:// handles"}},
         ["handle"],
     ),
-    define_tool("zoea_swarm_status", "How many Myses are in which state.", {}),
-    define_tool(
-        "zoea_list_myses",
+    zoea_swarm_status=("How many Myses are in which state.", {}, []),
+    zoea_list_myses=(
         "The Myses: number, name, state, account, model, what they do, last error.",
         _LISTING,
+        [],
     ),
-    define_tool(
-        "zoea_send_message",
+    zoea_send_message=(
         "Write to one Mysis as its operator. An idle one wakes.",
-        {"mysis_id": _MYSIS, "message": _MESSAGE},
-        ["mysis_id", "message"],
+        _TO_ONE,
+        list(_TO_ONE),
     ),
-    define_tool(
-        "zoea_broadcast",
+    zoea_broadcast=(
         "Write to every Mysis that is idle or running.",
-        {"message": _MESSAGE},
-        ["message"],
+        _TO_ALL,
+        list(_TO_ALL),
     ),
 )
 
