@@ -22,18 +22,16 @@ from starlette.types import Scope as AsgiScope
 from agents.context_inputs import preview_context, read_known_tools
 from agents.dashboard.context import build_preview_document
 from agents.db import run_long_in_db
-from agents.tools.guard import ArgumentsError, check_arguments
+from agents.tools.guard import ArgumentsError, check_arguments, clean_arguments
 from agents.tools.own_tool_answers import (
     Answer,
     LocalRefusedError,
     Scope,
-    find_secret_tools,
     make_answer,
     refuse_failures,
 )
 from agents.tools.own_tools import ANSWERS, FOR_PROGRAMS, SENDING, define_tool
 from agents.tools.request import Tool
-from memory.gamestate.values import make_storable, repair_text
 from memory.problems import find_busy
 
 MOST_BODY_BYTES = 1024 * 1024
@@ -177,10 +175,11 @@ def _call_tool(name: str, given: Mapping[str, Any], guest: Guest) -> Answer:
         raise LocalRefusedError(f"There is no tool {name[:100]!r}. There are {listed}.")
     if name in SENDING:
         _check_may_send(guest)
-    arguments = _clean_arguments(given, found)
+    arguments = clean_arguments(given, found)
     check_arguments(arguments, found)
-    policies = ((row["name"], row["policy"]) for row in read_known_tools())
-    scope = Scope(guest.by, secret=find_secret_tools(policies))
+    known = read_known_tools()
+    secret = frozenset(row["name"] for row in known if row["policy"] == "secret")
+    scope = Scope(guest.by, secret=secret)
     with refuse_failures():
         return _ANSWERS[name](arguments, scope)
 
@@ -192,16 +191,6 @@ def _check_may_send(guest: Guest) -> None:
     if wait:
         seconds = max(1, math.ceil(wait))
         raise LocalRefusedError(f"Too many requests: try again in {seconds} s.")
-
-
-def _clean_arguments(given: Mapping[str, Any], found: Tool) -> dict[str, Any]:
-    """Arguments that can be stored; null for an optional one leaves it out."""
-    required = found.spec.parameters["required"]
-    return {
-        repair_text(key): make_storable(value)
-        for key, value in given.items()
-        if value is not None or key in required
-    }
 
 
 def _preview(arguments: Mapping[str, Any], scope: Scope) -> Answer:

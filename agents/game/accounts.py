@@ -64,11 +64,6 @@ class AccountRefusedError(Exception):
     """An account may not be used; the text says what to do instead."""
 
 
-def make_card(pk: int, username: str, sealed_session: str) -> ActiveAccount:
-    """An account by columns that were read already."""
-    return _card(Account(pk=pk, username=username, sealed_session=sealed_session))
-
-
 def list_owned_names(mysis_id: int) -> list[str]:
     """The names of the accounts that a Mysis owns, oldest first."""
     rows = Account.objects.filter(assigned_to=mysis_id).order_by("pk")
@@ -107,14 +102,14 @@ def take_account(mysis_id: int, username: str) -> tuple[ActiveAccount, bool]:
             f"No account named {username} is known here. {_advice(mysis_id)}"
         )
     if account.assigned_to_id == mysis_id:
-        return _card(account), False
+        return make_card(account), False
     free = Account.objects.filter(pk=account.pk, assigned_to=None)
     if not free.update(assigned_to=mysis_id):
         raise AccountRefusedError(
             f"The account {account.username} belongs to another Mysis. "
             f"{_advice(mysis_id)}"
         )
-    return _card(account), True
+    return make_card(account), True
 
 
 def check_name(mysis_id: int, username: str) -> None:
@@ -148,7 +143,8 @@ def _advice(mysis_id: int) -> str:
     return "Call register to get an account."
 
 
-def _card(account: Account) -> ActiveAccount:
+def make_card(account: Account) -> ActiveAccount:
+    """An account as the tool chain holds it; of the row, three columns are used."""
     try:
         session = account.game_session
     except SecretUnreadableError:
@@ -164,7 +160,7 @@ def load_password(account_id: int) -> str:
 
 def load_session(account_id: int) -> str:
     """The game session as any process stored it last."""
-    return _card(Account.objects.get(pk=account_id)).session
+    return make_card(Account.objects.get(pk=account_id)).session
 
 
 def _store_session(account_id: int, session: str) -> None:

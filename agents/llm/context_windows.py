@@ -22,7 +22,7 @@ from django.utils import timezone
 from genai_prices.data_snapshot import get_snapshot
 
 from agents.llm.model_types import Endpoint, Kind
-from agents.models.llm import AskedWindow
+from agents.models.llm import AskedWindow, Provider
 from memory.gamestate.values import find_value
 
 log = logging.getLogger(__name__)
@@ -71,21 +71,17 @@ class Window:
     due: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderWindow:
-    """What a provider's row says of it, and since when; None for the environment."""
+def find_window(kind: Kind, base_url: str, model: str, provider: Provider) -> Window:
+    """The window of a model of an endpoint; reads one row, asks nobody.
 
-    tokens: int | None = None
-    since: datetime | None = None
-
-
-def find_window(kind: Kind, base_url: str, model: str, told: ProviderWindow) -> Window:
-    """The window of a model of an endpoint; reads one row, asks nobody."""
+    ``provider`` is a new one where the endpoint is that of the environment.
+    """
     if kind == "pilot":
-        return Window(told.tokens or PILOT, "provider" if told.tokens else "pilot")
+        told = provider.window
+        return Window(told or PILOT, "provider" if told else "pilot")
     row = AskedWindow.objects.filter(kind=kind, base_url=base_url, model=model).first()
-    found = _without_limit(kind, base_url, model, told, row)
-    limit = _limit(row, told)
+    found = _without_limit(kind, base_url, model, provider, row)
+    limit = _limit(row, provider)
     if limit is not None and limit < found.tokens:
         return Window(limit, "refusal", found.due)
     if found.source == "unknown":
@@ -94,11 +90,11 @@ def find_window(kind: Kind, base_url: str, model: str, told: ProviderWindow) -> 
 
 
 def _without_limit(
-    kind: Kind, base_url: str, model: str, told: ProviderWindow, row: AskedWindow | None
+    kind: Kind, base_url: str, model: str, provider: Provider, row: AskedWindow | None
 ) -> Window:
-    if told.tokens:
-        return Window(told.tokens, "provider")
-    due = names_windows(kind, base_url) and _is_due(row, told)
+    if provider.window:
+        return Window(provider.window, "provider")
+    due = names_windows(kind, base_url) and _is_due(row, provider)
     if row is not None and row.tokens:
         return Window(row.tokens, f"endpoint ({row.source})", due)
     known = _look_up_window(kind, model)
@@ -113,21 +109,26 @@ def names_windows(kind: Kind, base_url: str) -> bool:
     return kind != "pilot" and bool(host) and host != _OFFICIAL
 
 
-def _is_due(row: AskedWindow | None, told: ProviderWindow) -> bool:
-    if row is None or row.asked_at is None:
-        return True
-    if told.since is not None and row.asked_at < told.since:
+def _is_due(row: AskedWindow | None, provider: Provider) -> bool:
+    if row is None:
         return True
     stands = TOLD_FOR if row.tokens else SILENT_FOR
-    return timezone.now() - row.asked_at > stands
+    return not _still_stands(row.asked_at, stands, provider)
 
 
-def _limit(row: AskedWindow | None, told: ProviderWindow) -> int | None:
-    if row is None or row.limit is None or row.limited_at is None:
+def _limit(row: AskedWindow | None, provider: Provider) -> int | None:
+    if row is None or not _still_stands(row.limited_at, LIMITED_FOR, provider):
         return None
-    if told.since is not None and row.limited_at < told.since:
-        return None
-    return row.limit if timezone.now() - row.limited_at < LIMITED_FOR else None
+    return row.limit
+
+
+def _still_stands(
+    since: datetime | None, duration: timedelta, provider: Provider
+) -> bool:
+    """Whether it is not too old, and the provider was not saved since."""
+    if since is None or timezone.now() - since > duration:
+        return False
+    return provider.changed_at is None or since >= provider.changed_at
 
 
 def store_window(endpoint: Endpoint, tokens: int | None, source: str) -> None:
@@ -139,8 +140,7 @@ def store_window(endpoint: Endpoint, tokens: int | None, source: str) -> None:
 def store_limit(endpoint: Endpoint, limit: int) -> None:
     """Store the limit in tokens that a refusal named.
 
-    For a day, or until its provider is saved again, no budget is larger, so that the
-    next assembly fits and every later one too.
+    No budget is larger for a day, or until its provider is saved again.
     """
     _update(endpoint, {"limit": limit, "limited_at": timezone.now()})
 

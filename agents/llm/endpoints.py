@@ -26,7 +26,6 @@ from agents import db
 from agents.encryption import SecretUnreadableError
 from agents.llm.context_windows import (
     Found,
-    ProviderWindow,
     find_window,
     names_windows,
     read_default_window,
@@ -52,8 +51,7 @@ class _Account:
     kind: Kind
     base_url: str = ""
     key: str = ""
-    default_model: str = ""
-    told: ProviderWindow = field(default_factory=ProviderWindow)
+    row: Provider = field(default_factory=Provider)
 
 
 def resolve(model: str, rows: Iterable[Provider] | None = None) -> Endpoint:
@@ -106,7 +104,7 @@ async def resolve_with_window(
 
 def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
     kind = account.kind
-    model = PILOT if kind == "pilot" else wanted or account.default_model
+    model = PILOT if kind == "pilot" else wanted or account.row.default_model
     if not model:
         raise ModelError(
             f'"{name}" names a provider but no model.',
@@ -115,7 +113,7 @@ def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
         )
     if kind != "pilot":
         _check_key(name, account)
-    window = find_window(kind, account.base_url, model, account.told)
+    window = find_window(kind, account.base_url, model, account.row)
     return Endpoint(
         name,
         kind,
@@ -172,8 +170,7 @@ def _from_row(row: Provider) -> _Account:
     base_url = _address(kind, row.base_url)
     if not base_url or base_url == defaults.base_url:
         base_url, key = defaults.base_url, key or defaults.key
-    told = ProviderWindow(row.window, row.changed_at)
-    return _Account(kind, base_url, key, row.default_model, told)
+    return _Account(kind, base_url, key, row)
 
 
 def _from_environment(kind: Kind) -> _Account:

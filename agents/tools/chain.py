@@ -21,11 +21,11 @@ from agents.db import run_in_db
 from agents.game.accounts import make_card
 from agents.game.client import GameCallError
 from agents.game.sessions import get_pool
-from agents.models import UnknownOutcome
+from agents.models import Account, UnknownOutcome
 from agents.tools.account import use_account
 from agents.tools.catalogue import load_game_tools
 from agents.tools.guard import ArgumentsError, check_arguments, guard, read_arguments
-from agents.tools.own_tools import answer_locally, select_own_tools
+from agents.tools.own_tools import FOR_MYSES, SILENT, answer_locally
 from agents.tools.request import (
     CallNext,
     Keep,
@@ -128,12 +128,12 @@ def _load(mysis_id: int, by: str) -> tuple[ToolSession, datetime | None]:
     row = db.fetch_row(
         db.TOOL_SESSION, [settings.SPACEMOLT_MCP_URL, mysis_id], prepare=True
     )
-    if row is None:
-        return ToolSession(mysis_id, select_own_tools(messaging=False), by=by), None
-    messaging, pk, username, sealed, catalogue_at, lost = row
-    caller = ToolSession(mysis_id, select_own_tools(messaging=messaging), by=by)
+    messaging, pk, username, sealed, catalogue_at, lost = row or [None] * 6
+    own = FOR_MYSES if messaging else SILENT
+    caller = ToolSession(mysis_id, own, by=by)
     if pk is not None:
-        caller.card = make_card(pk, username, sealed)
+        account = Account(pk=pk, username=username, sealed_session=sealed)
+        caller.card = make_card(account)
         caller.unknown = tuple(
             build_row(UnknownOutcome, r) for r in json.loads(lost or "[]")
         )

@@ -50,11 +50,7 @@ async def guard(request: Request, call_next: CallNext) -> Outcome:
 
 
 def read_arguments(raw: str, tool: Tool) -> dict[str, Any]:
-    """Parse a model's JSON text; none at all is an empty object.
-
-    What the account step fills in is dropped wherever a model put it, and so is null
-    for an optional argument. Texts that the database would refuse are cleaned.
-    """
+    """Parse a model's JSON text, and clean it; none at all is an empty object."""
     try:
         value = json.loads(raw, parse_constant=_no_constant) if raw.strip() else {}
     except (ValueError, RecursionError) as error:
@@ -69,10 +65,18 @@ def read_arguments(raw: str, tool: Tool) -> dict[str, Any]:
             f"The arguments of {tool.spec.name} must be one JSON object, such as "
             f"{_example(tool)}."
         )
+    return clean_arguments(value, tool)
+
+
+def clean_arguments(given: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
+    """Arguments without what the account step fills in, and null for an optional one.
+
+    Texts that the database would refuse are repaired.
+    """
     required = tool.spec.parameters.get("required", [])
     return {
         repair_text(key): make_storable(item)
-        for key, item in value.items()
+        for key, item in given.items()
         if (tool.local or key not in FILLED_IN)
         and (item is not None or key in required)
     }

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from agents.actions.base import ActionError
 from agents.actions.messages import count_recipients, send_broadcast, send_message
@@ -32,10 +32,6 @@ from memory.redaction import hide_secrets
 from memory.search.results import Hit, search_messages
 from memory.snapshots import reads
 from memory.snapshots.writes import read_newest_tick
-
-ANOTHER = (
-    "Argument '{argument}' names another Mysis, whose history is its own: {remedy}."
-)
 
 DEFAULT_LIMIT = 20
 MOST_HITS = 100
@@ -62,7 +58,11 @@ class Scope:
     secret: frozenset[str] = frozenset()
 
     def find_target(
-        self, reference: object, *, argument: str = "mysis_id", remedy: str = ""
+        self,
+        reference: object,
+        *,
+        argument: str = "mysis_id",
+        remedy: str = "leave it out to search yours",
     ) -> Mysis:
         """The Mysis that is meant; raises LocalRefusedError for another's."""
         if self.mysis_id is None:
@@ -71,9 +71,8 @@ class Scope:
         if reference is None or str(reference) in ("", "self", str(own.pk), own.name):
             return own
         raise LocalRefusedError(
-            ANOTHER.format(
-                argument=argument, remedy=remedy or "leave it out to search yours"
-            )
+            f"Argument '{argument}' names another Mysis, whose history is its own: "
+            f"{remedy}."
         )
 
 
@@ -113,11 +112,6 @@ def find_mysis(reference: object, argument: str = "mysis_id") -> Mysis:
     return cast("Mysis", found)
 
 
-def find_secret_tools(policies: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """Of tools and their policies, the tools whose calls nobody may read."""
-    return frozenset(name for name, policy in policies if policy == "secret")
-
-
 # --- Messages
 
 
@@ -143,9 +137,8 @@ def answer_broadcast(arguments: Mapping[str, Any], scope: Scope) -> Answer:
 
 
 def _sender(scope: Scope) -> Mysis | None:
-    if scope.mysis_id is None:
-        return None
-    return Mysis.objects.get(pk=scope.mysis_id)
+    own = scope.mysis_id
+    return None if own is None else Mysis.objects.get(pk=own)
 
 
 def _signed(message: str, sender: Mysis | None) -> str:
@@ -206,24 +199,16 @@ def _recalled_state(handle: str, owner: Mysis) -> str:
 # --- Search
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    query: str
-    mode: Literal["fts", "exact"]
-    limit: int
-    ignore_case: bool = False
-    stem: bool = False
-
-
 def answer_search_messages(
     arguments: Mapping[str, Any], scope: Scope, *, reasoning: bool = False
 ) -> Answer:
     """The newest matches in what was said (W10) or thought (W12), oldest first."""
     search = _read_search(arguments)
     mysis = scope.find_target(arguments.get("mysis_id"))
-    hits = search_messages(mysis_id=mysis.pk, reasoning=reasoning, **asdict(search))
+    hits = search_messages(mysis_id=mysis.pk, reasoning=reasoning, **search)
     return _list_matches(
-        _message_hit(hit, search, reasoning=reasoning) for hit in reversed(hits)
+        _message_hit(hit, search["query"], reasoning=reasoning)
+        for hit in reversed(hits)
     )
 
 
@@ -233,20 +218,20 @@ answer_search_reasoning = partial(answer_search_messages, reasoning=True)
 def answer_search_broadcasts(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """The newest matching broadcasts, oldest first; a Mysis finds those it knows (W11)."""
     search = _read_search(arguments)
-    hits = search_broadcasts(mysis_id=scope.mysis_id, **asdict(search))
+    hits = search_broadcasts(mysis_id=scope.mysis_id, **search)
     return _list_matches(
         {
             "broadcast_id": hit.id,
             "sender": hit.sender,
-            "content": make_excerpt(hit.content, search.query),
+            "content": make_excerpt(hit.content, search["query"]),
             "timestamp": hit.timestamp.isoformat(timespec="seconds"),
         }
         for hit in reversed(hits)
     )
 
 
-def _read_search(arguments: Mapping[str, Any]) -> Search:
-    """Read checked arguments; raises LocalRefusedError."""
+def _read_search(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords of a search; raises LocalRefusedError."""
     query = arguments["query"].replace("\x00", "")
     if not query.strip():
         raise LocalRefusedError("Argument 'query' is empty: give words to look for.")
@@ -254,13 +239,13 @@ def _read_search(arguments: Mapping[str, Any]) -> Search:
         raise LocalRefusedError(
             f"Argument 'query' is longer than {LONGEST_QUERY} characters: take a part."
         )
-    return Search(
-        query,
-        "exact" if arguments.get("mode") == "exact" else "fts",
-        int(arguments.get("limit", DEFAULT_LIMIT)),
-        ignore_case=arguments.get("ignore_case") is True,
-        stem=arguments.get("stem") is True,
-    )
+    return {
+        "query": query,
+        "mode": "exact" if arguments.get("mode") == "exact" else "fts",
+        "limit": int(arguments.get("limit", DEFAULT_LIMIT)),
+        "ignore_case": arguments.get("ignore_case") is True,
+        "stem": arguments.get("stem") is True,
+    }
 
 
 def make_excerpt(text: str, query: str, handle: str = "") -> str:
@@ -281,17 +266,17 @@ def make_excerpt(text: str, query: str, handle: str = "") -> str:
     return f"{lead}{text[start:end]}{tail} ({left} characters not shown{see})"
 
 
-def _message_hit(hit: Hit, search: Search, *, reasoning: bool) -> dict[str, Any]:
+def _message_hit(hit: Hit, query: str, *, reasoning: bool) -> dict[str, Any]:
     handle = build_handle(str(hit.mysis), hit.memory_id)
     found = {
         "memory_id": hit.memory_id,
         "role": hit.role,
         "source": hit.origin,
-        "content": make_excerpt(hit.content, search.query, handle),
+        "content": make_excerpt(hit.content, query, handle),
         "timestamp": hit.timestamp.isoformat(timespec="seconds"),
     }
     if reasoning:
-        found["reasoning"] = make_excerpt(hit.reasoning, search.query, handle)
+        found["reasoning"] = make_excerpt(hit.reasoning, query, handle)
     return found
 
 

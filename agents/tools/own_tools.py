@@ -23,7 +23,6 @@ from agents.tools.own_tool_answers import (
     Answer,
     LocalRefusedError,
     Scope,
-    find_secret_tools,
     refuse_failures,
 )
 from agents.tools.request import (
@@ -220,6 +219,7 @@ FOR_PROGRAMS = _table(
     ),
 )
 
+# For a Mysis that may not write to others.
 SILENT: Mapping[str, Tool] = {
     name: each for name, each in FOR_MYSES.items() if name not in SENDING
 }
@@ -236,16 +236,11 @@ async def answer_locally(request: Request, call_next: CallNext) -> Outcome:
     return Outcome(answer.blocks)
 
 
-def select_own_tools(*, messaging: bool) -> Mapping[str, Tool]:
-    """Our tools for one Mysis: those that send only where it may."""
-    return FOR_MYSES if messaging else SILENT
-
-
 def _answer(request: Request) -> Answer:
     mysis_id = request.caller.mysis_id
     name = Mysis.objects.values_list("name", flat=True).get(pk=mysis_id)
-    tools = request.caller.tools.values()
-    secret = find_secret_tools((each.spec.name, each.spec.policy) for each in tools)
+    specs = (each.spec for each in request.caller.tools.values())
+    secret = frozenset(spec.name for spec in specs if spec.policy == "secret")
     scope = Scope(f"mysis:{name}", mysis_id, secret)
     with refuse_failures():
         return ANSWERS[request.name](request.arguments, scope)

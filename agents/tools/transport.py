@@ -53,9 +53,6 @@ NOT_YET = (
     "{found} Call it again only if that shows that it did not happen."
 )
 
-READ_FIRST = "Call {read} {when} and compare."
-LATER = "What it did may show only {when}."
-
 
 async def verify(request: Request, call_next: CallNext) -> Outcome:
     """Hold an action back while the outcome of the same one is unknown, and read first."""
@@ -93,7 +90,7 @@ async def _add_read(request: Request, outcome: Outcome, call_next: CallNext) -> 
         return outcome
     words = await _read(read, request, call_next)
     if lost in caller.unknown:
-        words = f"{words} {LATER.format(when=_when(lost))}"
+        words = f"{words} What it did may show only {_when(lost)}."
     *others, last = outcome.blocks
     blocks = (*others, f"{last} {words}".rstrip())
     return replace(outcome, blocks=blocks, resolve_tick=lost.tick)
@@ -112,8 +109,7 @@ async def _read_instead(
         return await call_next(request)
     found = await _read(read, request, call_next)
     if not found or one in request.caller.unknown:
-        first = READ_FIRST.format(read=read.name, when=_when(one))
-        found = f"{found} {first}".strip()
+        found = f"{found} Call {read.name} {_when(one)} and compare.".strip()
     return make_refusal("not_verified", NOT_YET.format(tool=one.tool, found=found))
 
 

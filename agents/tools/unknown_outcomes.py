@@ -144,11 +144,9 @@ def build_stale_event(
 
 
 @transaction.atomic
-def lose_events(mysis_id: int, username: str) -> None:
+def lose_events(mysis_id: int, username: str, why: str = LOST_EVENTS) -> None:
     """Doubt what lost notifications may have changed: the game gave them away."""
-    append_stale_events(
-        mysis_id, username, writes.mark_lost_events(username, LOST_EVENTS)
-    )
+    append_stale_events(mysis_id, username, writes.mark_lost_events(username, why))
 
 
 @transaction.atomic
@@ -158,9 +156,7 @@ def play_as(mysis_id: int, card: ActiveAccount, session: str) -> ActiveAccount:
     Events wait in that session's own queue, which nobody asks for any more.
     """
     played = accounts.play_as(mysis_id, card, session)
-    append_stale_events(
-        mysis_id, card.username, writes.mark_lost_events(card.username, LOST_SESSION)
-    )
+    lose_events(mysis_id, card.username, LOST_SESSION)
     return played
 
 

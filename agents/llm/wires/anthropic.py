@@ -83,13 +83,15 @@ def unseal_reasoning(messages: Iterable[ChatMessage]) -> list[Json]:
 def _unseal_content(content: object) -> object:
     if not isinstance(content, list):
         return content
-    return [part for block in content for part in _unseal_block(block)]
-
-
-def _unseal_block(block: Json) -> Iterable[Json]:
-    if block.get("type") != "thinking":
-        return [block]
-    return split_reasoning(block["thinking"], block["signature"])
+    return [
+        part
+        for block in content
+        for part in (
+            split_reasoning(block["thinking"], block["signature"])
+            if block.get("type") == "thinking"
+            else [block]
+        )
+    ]
 
 
 def mark_cache(messages: Sequence[Json]) -> list[Json]:

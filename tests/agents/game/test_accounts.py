@@ -30,7 +30,7 @@ def ada(db: Any) -> Mysis:
 def played_by(mysis: Mysis) -> ActiveAccount | None:
     """The account that a Mysis plays as."""
     row = Account.objects.filter(active_mysis=mysis).first()
-    return accounts.make_card(row.pk, row.username, row.sealed_session) if row else None
+    return accounts.make_card(row) if row else None
 
 
 def _snapshot(username: str) -> GameSnapshot:
