@@ -44,7 +44,6 @@ _compared: tuple[datetime, list[ToolSpec]] | None = None
 _read_catalogue: tuple[datetime | None, str] = (None, NOTHING)
 RESERVE = Budget().reserve
 RESERVE_SHARE = 4
-LONGEST_BROADCAST = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,9 @@ def build_subject(
     return Subject(
         mysis_id=mysis.pk,
         name=mysis.name,
-        system=fill_prompt(prompt, mysis, username, inputs.broadcast),
+        system=render_prompt(
+            prompt, name=mysis.name, account=username, broadcast=inputs.broadcast
+        ),
         pins=inputs.pins,
         username=username,
         fetched=fetches_events(policy.options),
@@ -195,17 +196,6 @@ def read_inputs(mysis: Mysis) -> ContextInputs:
     return ContextInputs.read_with(
         lambda same: db.fetch_row(db.CONTEXT_INPUTS, own | same)
     )
-
-
-def fill_prompt(
-    text: str, mysis: Mysis, username: str | None, broadcast: str | None
-) -> str:
-    """A prompt's text with its placeholders filled for a Mysis (A10)."""
-    # A long broadcast is cut: the whole stands in the log of each receiver.
-    if broadcast is not None and len(broadcast) > LONGEST_BROADCAST:
-        cut = broadcast[:LONGEST_BROADCAST]
-        broadcast = f"{cut}… (the rest is in the message itself)"
-    return render_prompt(text, name=mysis.name, account=username, broadcast=broadcast)
 
 
 def fit_budget(

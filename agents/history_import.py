@@ -7,14 +7,15 @@ orders. Accounts and game states come along with a database of the original prog
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.utils import timezone
 
-from agents.actions.base import append_memory_events
+from agents import events
+from agents.actions.base import describe_memory
 from agents.deliveries import select_orders
 from agents.encryption import SecretUnreadableError
 from agents.models import Account, Broadcast, Mysis
@@ -87,12 +88,16 @@ class Arrival(ImportHooks):
         """Count the orders as heard, and say once that there is more to read."""
         newest = Memory.objects.filter(mysis_id=self._mysis.pk).latest("pk")
         Mysis.objects.filter(pk=self._mysis.pk).update(heard=newest.pk)
-        append_memory_events([newest], imported=count)
+        events.append_all([describe_memory(newest, imported=count)])
 
 
 def with_passwords(source: HistoryFile) -> HistoryFile:
     """A source whose messages come without the passwords of our accounts too."""
-    return replace(source, secrets=source.secrets | _passwords())
+    found = set()
+    for account in Account.objects.exclude(sealed_password=""):
+        with suppress(SecretUnreadableError):
+            found.add(account.password)
+    return replace(source, secrets=source.secrets | found)
 
 
 def check_source(mysis: Mysis, source: HistoryFile, done: Done) -> int:
@@ -180,13 +185,3 @@ def _store_snapshot(kept: NovaSnapshot, secrets: frozenset[str]) -> bool:
         stale_tick=kept.tick,
     )
     return True
-
-
-def _passwords() -> frozenset[str]:
-    found = set()
-    for account in Account.objects.exclude(sealed_password=""):
-        try:
-            found.add(account.password)
-        except SecretUnreadableError:
-            continue
-    return frozenset(found)

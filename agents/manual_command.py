@@ -18,7 +18,12 @@ from uuid import uuid4
 from django.db import transaction
 from django.utils import timezone
 
-from agents.actions.base import ActionError, append_memory_events, lock_mysis
+from agents import events
+from agents.actions.base import (
+    ActionError,
+    describe_memory,
+    lock_mysis,
+)
 from agents.db import LONGEST_COMMAND, run_in_db
 from agents.game import sessions
 from agents.game.client import GameUnreachableError
@@ -170,5 +175,5 @@ def _locked(mysis_id: int) -> bool:
 
 
 def _announce(row: Memory) -> None:
-    append_memory_events([row])
+    events.append_all([describe_memory(row)])
     Mysis.objects.filter(pk=row.mysis_id).update(last_memory_at=timezone.now())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django import forms
@@ -46,18 +45,9 @@ def secret_field(help_text: str) -> forms.CharField:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """A key, sealed, that was typed but not stored, and what it was typed for."""
-
-    sealed_key: str
-    kind: str
-    base_url: str
-
-    @classmethod
-    def read_row(cls, row: Provider) -> Typed:
-        """What a provider that is not saved holds."""
-        return cls(row.sealed_key, row.kind, row.base_url)
+def read_held_key(row: Provider) -> dict[str, str]:
+    """The key of a row, sealed, and what it was given for; it need not be saved."""
+    return {name: getattr(row, name) for name in ("sealed_key", "kind", "base_url")}
 
 
 class KeyedForm(forms.ModelForm[Provider]):
@@ -74,17 +64,17 @@ class KeyedForm(forms.ModelForm[Provider]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         # Cleaning writes the new values into the row.
-        self.held = Typed.read_row(self.instance)
+        self.held = read_held_key(self.instance)
 
     def clean(self) -> dict[str, Any]:
         """Ask for the key again where it would go elsewhere."""
         values: dict[str, Any] = super().clean() or self.cleaned_data
         whole = {self.key_field, "kind", "base_url"} <= values.keys()
-        if not whole or not self.held.sealed_key:
+        if not whole or not self.held["sealed_key"]:
             return values
         if values[self.key_field] or values["clear_key"]:
             return values
-        before = find_key_destination(self.held.kind, self.held.base_url)
+        before = find_key_destination(self.held["kind"], self.held["base_url"])
         if find_key_destination(values["kind"], values["base_url"]) != before:
             self.add_error(self.key_field, MOVED)
         return values
@@ -93,8 +83,8 @@ class KeyedForm(forms.ModelForm[Provider]):
 class EndpointForm(KeyedForm):
     """The first LLM endpoint; its key is written, never shown.
 
-    ``typed`` is the key that was sent with the form the time before: a browser does
-    not send what it is not shown again. ``insist`` offers to save what could not be
+    ``typed`` is the held key of the form the time before: a browser does not send what
+    it is not shown again. ``insist`` offers to save what could not be
     used yet. ``row`` is the number of the provider that the form was opened for: of
     another one it changes nothing.
     """
@@ -117,11 +107,13 @@ class EndpointForm(KeyedForm):
         }
         error_messages = PROVIDER_ERRORS
 
-    def __init__(self, *args: Any, typed: Typed | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, typed: dict[str, str] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.held = typed or self.held
         self.initial["row"] = str(self.instance.pk or NEW)
-        if self.held.sealed_key:
+        if self.held["sealed_key"]:
             kept = "Leave it empty to keep the one that you gave."
             self.fields["key"].help_text = kept
         else:
@@ -144,5 +136,5 @@ class EndpointForm(KeyedForm):
             self.instance.api_key = values["key"]
         else:
             forget = values["clear_key"]
-            self.instance.sealed_key = "" if forget else self.held.sealed_key
+            self.instance.sealed_key = "" if forget else self.held["sealed_key"]
         return values

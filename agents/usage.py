@@ -1,7 +1,7 @@
 """What the fleet used: written with each call, read without looking at calls.
 
-``agents_usage`` has a row for each Mysis, day (UTC), policy and model. A page or a
-route adds up days of it; no read goes through all calls, however many there are.
+``agents_usage`` has a row for each Mysis, day (UTC), policy and model, so a page or a
+route adds up days and not calls.
 """
 
 from __future__ import annotations

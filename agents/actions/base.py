@@ -168,30 +168,19 @@ def _waits_for_retry(mysis: Mysis) -> bool:
 
 
 def append_state_event(mysis: Mysis, by: str, **more: Any) -> None:
-    """Append the mysis.state event of a Mysis; ``by`` made it so."""
+    """Append what `describe_state` gives."""
     events.append_all([describe_state(mysis, by, **more)])
 
 
 def describe_state(mysis: Mysis, by: str, **more: Any) -> events.Line:
-    """The mysis.state event of a Mysis, for who appends it with others."""
+    """The mysis.state event of a Mysis; ``by`` made it so."""
     why = {"error": mysis.last_error, "hold": mysis.hold, "stuck": mysis.stuck}
     given = {key: words for key, words in why.items() if words}
     data = {"name": mysis.name, "state": mysis.state, "by": by, **more, **given}
     return Kind.MYSIS_STATE, mysis.pk, data
 
 
-def append_memory_events(rows: Iterable[Memory], **more: Any) -> None:
-    """Append the memory.added events of rows; their texts stay in the log."""
-    events.append_all(list_memory_events(rows, **more))
-
-
-def list_memory_events(rows: Iterable[Memory], **more: Any) -> list[events.Line]:
-    """The memory.added events of rows, for who appends them with others."""
-    return [
-        (
-            Kind.MEMORY_ADDED,
-            row.mysis_id,
-            {"memory_id": row.pk, "role": row.role, "origin": row.origin, **more},
-        )
-        for row in rows
-    ]
+def describe_memory(row: Memory, **more: Any) -> events.Line:
+    """The memory.added event of a row; its text stays in the log."""
+    data = {"memory_id": row.pk, "role": row.role, "origin": row.origin, **more}
+    return Kind.MEMORY_ADDED, row.mysis_id, data

@@ -16,8 +16,8 @@ from agents import events
 from agents.actions.base import (
     OPEN_STATES,
     ActionError,
-    append_memory_events,
     check_text,
+    describe_memory,
     lock_mysis,
     wake_myses,
     wake_mysis,
@@ -47,7 +47,7 @@ def send_message(*, mysis: Mysis, text: str, by: str) -> Memory:
     row = Memory.objects.create(
         mysis=locked, role=Role.USER, origin=Origin.HUMAN, sender=by, content=kept
     )
-    append_memory_events([row])
+    events.append_all([describe_memory(row)])
     wake_mysis(locked, trigger="message", by=by)
     return row
 
@@ -71,18 +71,20 @@ def send_broadcast(*, text: str, by: str, sender: Mysis | None = None) -> Broadc
     return broadcast
 
 
-def deliver_broadcast(broadcast_id: int) -> None:
-    """Deliver what is left of a broadcast; safe in several processes at once."""
-    while _deliver_batch(broadcast_id, wait=True):
+def deliver_broadcast(broadcast_id: int, *, wait: bool = True) -> None:
+    """Deliver what is left of a broadcast; safe in several processes at once.
+
+    Without ``wait`` one that another process delivers now is left to it.
+    """
+    while _deliver_batch(broadcast_id, wait=wait):
         pass
 
 
 def resume_broadcasts() -> None:
-    """Deliver those whose sender died; one that another process delivers is skipped."""
+    """Deliver those whose sender died."""
     unfinished = Broadcast.objects.filter(deliver_to__isnull=False)
     for number in unfinished.values_list("pk", flat=True):
-        while _deliver_batch(number, wait=False):
-            pass
+        deliver_broadcast(number, wait=False)
 
 
 def count_recipients(broadcast: Broadcast) -> int:
@@ -143,5 +145,5 @@ def _store_deliveries(broadcast: Broadcast, batch: list[Mysis]) -> None:
         )
         for mysis in batch
     )
-    append_memory_events(rows)
+    events.append_all([describe_memory(row) for row in rows])
     wake_myses(batch, trigger="broadcast", by=broadcast.sender)

@@ -22,6 +22,7 @@ from agents import context_inputs
 from agents.actions import MAX_TEXT, ActionError
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.dashboard import context_diff
+from agents.llm.prompts import render_prompt
 from agents.models import Mysis, Prompt
 from memory.admin.records import PolicyAdmin, PolicyForm
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
@@ -153,7 +154,9 @@ def _measure_prompt(prompt: Prompt, mysis: Mysis, text: str) -> dict[str, Any]:
     """
     subject = context_inputs.build_subject(mysis)
     broadcast = context_inputs.read_inputs(mysis).broadcast
-    system = context_inputs.fill_prompt(text, mysis, subject.username, broadcast)
+    system = render_prompt(
+        text, name=mysis.name, account=subject.username, broadcast=broadcast
+    )
     before = prepare_request(subject)
     after = prepare_request(replace(subject, system=system))
     comparison = context_diff.compare_strategies(before, after)

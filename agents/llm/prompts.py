@@ -60,6 +60,7 @@ for one or two telling words, and then again with others before you give up.
 - The captain's log holds what you wrote down yourself.
 """
 
+LONGEST_BROADCAST = 1_000
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
@@ -69,8 +70,12 @@ def render_prompt(
     """Fill in ``{{ name }}``, ``{{ account }}`` and ``{{ broadcast }}``.
 
     Unknown placeholders stay as they are, and what is filled in is never read for
-    placeholders again.
+    placeholders again (A10).
     """
+    # A long broadcast is cut: the whole stands in the log of each receiver.
+    if broadcast is not None and len(broadcast) > LONGEST_BROADCAST:
+        cut = broadcast[:LONGEST_BROADCAST]
+        broadcast = f"{cut}… (the rest is in the message itself)"
     values = {
         "name": name,
         "account": account or "none yet",

@@ -13,7 +13,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from agents import budgets, db, events, usage
-from agents.actions.base import list_memory_events
+from agents.actions.base import describe_memory
 from agents.budgets import NOTHING, Amount
 from agents.db import run_in_db
 from agents.llm.complete import complete
@@ -168,7 +168,7 @@ def write_result(
     row = Memory(
         pk=call.memory_id, mysis_id=handle.mysis_id, role=Role.TOOL, origin=Origin.TOOL
     )
-    return list_memory_events([row])
+    return [describe_memory(row)]
 
 
 def _build_rows(handle: TurnHandle, mysis: Mysis, answer: Completion) -> list[Memory]:

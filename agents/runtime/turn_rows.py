@@ -20,7 +20,7 @@ from django.db.models import JSONField
 from django.utils import timezone
 
 from agents import budgets, db, events, scheduling
-from agents.actions.base import append_memory_events, append_state_event
+from agents.actions.base import append_state_event, describe_memory
 from agents.context_inputs import ContextInputs
 from agents.events import Kind
 from agents.llm.endpoints import list_provider_candidates
@@ -227,7 +227,7 @@ def answer_open_calls(mysis: Mysis) -> None:
         row.is_error = True
         row.pending = False
         row.save(update_fields=["content", "is_error", "pending"])
-        append_memory_events([row])
+        events.append_all([describe_memory(row)])
 
 
 def close_turn(turn: Turn, *, outcome: Turn.Outcome) -> None:

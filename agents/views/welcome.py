@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from django import forms
 from django.contrib import messages
@@ -18,7 +18,7 @@ from agents.actions.base import ActionError, name_operator
 from agents.forms import FirstMysisForm, PromptTextForm, add_action_error
 from agents.llm.provider_check import try_provider
 from agents.models import Mysis, Provider
-from agents.provider_forms import NEW, EndpointForm, Typed
+from agents.provider_forms import NEW, EndpointForm, read_held_key
 from agents.views.access import PageRequest, admin_required
 from memory.handles import parse_id
 
@@ -107,12 +107,11 @@ def _provider_form(request: PageRequest) -> forms.BaseForm:
     else:
         request.session.pop(TYPED, None)
         row = newest.first()
-    typed = request.session.get(TYPED)
     return EndpointForm(
         request.POST or None,
         instance=row,
         initial={} if row else {"name": "openai", "kind": "openai"},
-        typed=Typed(**typed) if typed else None,
+        typed=request.session.get(TYPED),
     )
 
 
@@ -135,7 +134,7 @@ def _save_provider(request: PageRequest, form: forms.BaseForm) -> HttpResponse |
     if "insist" not in request.POST:
         trial = try_provider(form.instance)
         if not trial.good:
-            request.session[TYPED] = asdict(Typed.read_row(form.instance))
+            request.session[TYPED] = read_held_key(form.instance)
             form.insist = True
             form.add_error(trial.field or None, trial.words)
             return None

@@ -130,9 +130,10 @@ def test_totals_go_by_an_index_however_long_the_fleet_has_flown():
             " FROM generate_series(0, 39999) AS n"
         )
         cursor.execute("ANALYZE agents_usage")
+    since = usage.today() - timedelta(days=2)
     for rows, index in (
         (Usage.objects.filter(day=usage.today()), "usage_day"),
-        (Usage.objects.filter(day__gte=usage.today() - timedelta(days=2)), "usage_day"),
+        (Usage.objects.filter(day__gte=since), "usage_day"),
         (Usage.objects.filter(mysis_id=7), "usage_once"),
     ):
         plan = plan_of(usage.add_up_by(rows, "model"))
