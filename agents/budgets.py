@@ -99,16 +99,13 @@ def take_budgets(
     mysis: Mysis,
     tokens: int,
     price: Callable[[], Decimal],
-    found: Sequence[Budget] | None = None,
+    found: Sequence[Budget],
 ) -> tuple[Taken, ...]:
     """Pay for a call by its estimate, in the caller's transaction.
 
     Raises BudgetSpentError; the transaction must be rolled back then. ``price`` is
     asked only where a budget is one of money. ``found`` are the budgets of the Mysis.
     """
-    found = find_budgets(mysis) if found is None else found
-    if not found:
-        return ()
     dear = any(budget.cost is not None for budget in found)
     amount = Amount(tokens, price() if dear else Decimal(0))
     taken = tuple(_take(budget, mysis, amount) for budget in found)
@@ -130,7 +127,8 @@ def _take(budget: Budget, mysis: Mysis, amount: Amount) -> Taken:
     }
     if _fits(budget, NOTHING, amount) and db.fetch_row(db.TAKE_BUDGET, values):
         return taken
-    raise BudgetSpentError(_refusal_text(budget, _spent(budget, taken.subject), amount))
+    row = BudgetSpend.objects.filter(budget=budget, subject=taken.subject).first()
+    raise BudgetSpentError(_refusal_text(budget, _current(budget, row), amount))
 
 
 def _report_unpriced_once(mysis: Mysis) -> None:
@@ -196,38 +194,35 @@ def settle_budgets(taken: Sequence[Taken], used: Amount) -> None:
         )
 
 
-def explain_refusal(mysis: Mysis, found: Sequence[Budget] | None = None) -> str:
+def explain_refusal(mysis: Mysis, found: Sequence[Budget]) -> str:
     """Why the next call would be refused whatever it costs; empty where it is not.
 
     ``found`` are the budgets of the Mysis.
     """
-    for one in read_mysis_statuses(mysis, found):
+    for one in read_budget_statuses(found, mysis.pk):
         spent = one.spent or NOTHING
         if not _fits(one.budget, spent, NOTHING):
             return _refusal_text(one.budget, spent, NOTHING)
     return ""
 
 
-def read_mysis_statuses(
-    mysis: Mysis, found: Sequence[Budget] | None = None
-) -> list[BudgetStatus]:
+def read_mysis_statuses(mysis: Mysis) -> list[BudgetStatus]:
     """What is spent of the budgets that a Mysis counts in."""
-    return [
-        BudgetStatus(budget, _spent(budget, _subject(budget, mysis.pk)))
-        for budget in (find_budgets(mysis) if found is None else found)
-    ]
+    return read_budget_statuses(find_budgets(mysis), mysis.pk)
 
 
-def read_budget_statuses(budgets: Sequence[Budget]) -> list[BudgetStatus]:
-    """What is spent of these; one of each Mysis has no sum of its own."""
-    rows = BudgetSpend.objects.filter(budget__in=budgets, subject=0)
-    spends = {row.budget_id: row for row in rows}
+def read_budget_statuses(
+    budgets: Sequence[Budget], mysis_id: int = 0
+) -> list[BudgetStatus]:
+    """What is spent of these; of one of each Mysis what ``mysis_id`` spent."""
+    rows = BudgetSpend.objects.filter(budget__in=budgets, subject__in=(0, mysis_id))
+    spends = {(row.budget_id, row.subject): row for row in rows}
     return [
         BudgetStatus(
             budget,
             None
-            if budget.scope == Budget.Scope.EACH
-            else _current(budget, spends.get(budget.pk)),
+            if budget.scope == Budget.Scope.EACH and not mysis_id
+            else _current(budget, spends.get((budget.pk, _subject(budget, mysis_id)))),
         )
         for budget in budgets
     ]
@@ -245,11 +240,6 @@ def _subject(budget: Budget, mysis_id: int) -> int:
 
 def _day(budget: Budget) -> date:
     return today() if budget.period == Budget.Period.DAY else ALWAYS
-
-
-def _spent(budget: Budget, subject: int) -> Amount:
-    row = BudgetSpend.objects.filter(budget=budget, subject=subject).first()
-    return _current(budget, row)
 
 
 def _current(budget: Budget, row: BudgetSpend | None) -> Amount:

@@ -62,7 +62,7 @@ async def _run(mysis: Mysis, tool: str, given: str, by: str) -> int:
     except GameUnreachableError as error:
         raise ActionError(error.detail, code="game_unreachable", status=503) from error
     finally:
-        await sessions.close_sessions()
+        await sessions.get_pool().close()
 
 
 async def _call(mysis: Mysis, tool: str, given: str, by: str) -> int:

@@ -26,7 +26,7 @@ from django.utils import timezone
 
 from agents import actions, db
 from agents.game.client import GameCallError, connect
-from agents.game.sessions import GameSession, close_sessions
+from agents.game.sessions import GameSession, get_pool
 from agents.models import Mysis
 from agents.runtime import answers
 from agents.runtime.turn import take_turn
@@ -175,7 +175,7 @@ async def take_quick_turns(step: Step) -> dict[str, Any]:
     counts = await asyncio.gather(*(_count_turns(until, mysis) for mysis in several))
     seconds = time.perf_counter() - begun[1]
     busy = (time.process_time() - begun[0]) / seconds
-    await close_sessions()
+    await get_pool().close()
     await sync_to_async(delete_myses)()
     return {
         "crossing": crossing,

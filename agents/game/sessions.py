@@ -281,7 +281,7 @@ class SessionPool:
                 del self._sessions[key]
 
     async def close(self) -> None:
-        """End every session; within some seconds whatever the server does."""
+        """End every session, before the event loop ends; it takes some seconds at most."""
         sessions = list(self._sessions.values())
         self._sessions.clear()
         await asyncio.gather(*(session.close() for session in sessions))
@@ -293,8 +293,3 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, SessionPool] = WeakKeyDicti
 def get_pool() -> SessionPool:
     """The sessions of the running event loop."""
     return _pools.setdefault(asyncio.get_running_loop(), SessionPool())
-
-
-async def close_sessions() -> None:
-    """End the sessions of the running event loop: call it before the loop ends."""
-    await get_pool().close()

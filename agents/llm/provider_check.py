@@ -67,18 +67,38 @@ TOOL = OfferedTool(
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of a check; None is what could not be found out.
+    """The result of a check; ``latency_ms`` is that of the whole request.
 
-    ``key`` is accepted, refused, none or unknown; ``latency_ms`` that of the whole
-    request. ``error`` is None where a Mysis could play with this model.
+    ``error`` is None where a Mysis could play with this model.
     """
 
     endpoint: Endpoint
-    reachable: bool
-    key: str
-    model_found: bool | None
     latency_ms: int
     error: ModelError | None
+
+    @property
+    def reachable(self) -> bool:
+        return not isinstance(self.error, (UnreachableError, ModelTimeoutError))
+
+    @property
+    def model_found(self) -> bool | None:
+        """Whether the provider has the model; None where that was not found out."""
+        if self.error is None:
+            return True
+        said = self.error.detail.partition(" answered ")[2]
+        return False if _NO_MODEL.match(said) else None
+
+    @property
+    def key(self) -> str:
+        """What became of the key: accepted, refused, none or unknown."""
+        status = self.error.status if self.error else None
+        if status in REFUSED:
+            return "refused"
+        if not self.endpoint.key:
+            return "none"
+        # No status: nobody answered, or something that never looked at a key.
+        looked_at = self.error is None or status not in (None, MISSING)
+        return "accepted" if looked_at or self.model_found is False else "unknown"
 
 
 def find_endpoint(name: str, model: str) -> Endpoint:
@@ -104,14 +124,7 @@ def check_endpoint(endpoint: Endpoint, seconds: float = SECONDS) -> Check:
         store_window(endpoint, *(found or (None, "")))
     if error is not None and (limit := read_limit(error)):
         store_limit(endpoint, limit)
-    return Check(
-        endpoint,
-        reachable=not isinstance(error, (UnreachableError, ModelTimeoutError)),
-        key=_key(endpoint, error),
-        model_found=_model_found(error),
-        latency_ms=latency,
-        error=error,
-    )
+    return Check(endpoint, latency, error)
 
 
 async def _requests(
@@ -131,23 +144,6 @@ async def _requests(
     # Afterwards: what a local server runs with is known once it has loaded the model.
     silent = isinstance(error, UnreachableError)
     return error, latency, None if silent else await ask_window(endpoint)
-
-
-def _key(endpoint: Endpoint, error: ModelError | None) -> str:
-    if error is not None and error.status in REFUSED:
-        return "refused"
-    if not endpoint.key:
-        return "none"
-    # No status: nobody answered, or something that never looked at a key.
-    looked_at = error is None or error.status not in (None, MISSING)
-    return "accepted" if looked_at or _model_found(error) is False else "unknown"
-
-
-def _model_found(error: ModelError | None) -> bool | None:
-    if error is None:
-        return True
-    said = error.detail.partition(" answered ")[2]
-    return False if _NO_MODEL.match(said) else None
 
 
 def clean_address(endpoint: Endpoint) -> str:

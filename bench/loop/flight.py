@@ -240,7 +240,7 @@ async def fly_arm(arm: Arm, wanted: Mapping[str, Any], step: Step) -> ArmResult:
             return result
         finally:
             model_calls.persist_call = persist
-            await sessions.close_sessions()
+            await sessions.get_pool().close()
 
 
 # --- Beliefs: what a state block shows as good, against the game (I27, section 5)

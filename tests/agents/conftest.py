@@ -47,7 +47,7 @@ async def sandbox(settings: Settings) -> AsyncIterator[SandboxServer]:
         settings.SPACEMOLT_MCP_URL = server.url
         yield server
         # A server with open event streams waits a second before it cuts them.
-        await sessions.close_sessions()
+        await sessions.get_pool().close()
 
 
 @pytest.fixture
@@ -61,5 +61,5 @@ def provider() -> Iterator[FakeProvider]:
 async def nothing_left_open() -> AsyncIterator[None]:
     """Close sessions with the game, and connections, in the loop that opened them."""
     yield
-    await sessions.close_sessions()
+    await sessions.get_pool().close()
     await sync_to_async(connections.close_all)()

@@ -36,7 +36,7 @@ def free() -> Decimal:
 
 def take(mysis: Mysis, tokens: int = 0, price: Callable[[], Decimal] = free) -> Any:
     with transaction.atomic():
-        return budgets.take_budgets(mysis, tokens, price)
+        return budgets.take_budgets(mysis, tokens, price, budgets.find_budgets(mysis))
 
 
 def test_without_a_budget_nothing_is_counted_or_priced():
@@ -148,7 +148,7 @@ def test_a_day_begins_anew_and_a_total_does_not():
     BudgetSpend.objects.filter(budget__name="day").update(
         day=today() - timedelta(days=1)
     )
-    assert budgets.explain_refusal(mysis) == ""
+    assert budgets.explain_refusal(mysis, budgets.find_budgets(mysis)) == ""
     # An answer that comes after midnight is no part of the new day.
     budgets.settle_budgets(first, Amount(1000))
     take(mysis, 400)

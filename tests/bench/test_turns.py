@@ -8,7 +8,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.conf import LazySettings
 
-from agents.game.sessions import close_sessions
+from agents.game.sessions import get_pool
 from agents.models import Mysis
 from bench import turns
 from memory.models import HistorySummary, Memory
@@ -72,7 +72,7 @@ async def test_a_turn_is_taken_at_once_and_timed(settings: LazySettings):
         first = await turns.time_turn(mysis)
         await sync_to_async(turns.lengthen)(mysis, 100)
         second = await turns.time_turn(mysis)
-        await close_sessions()
+        await get_pool().close()
     assert first["whole"] > 0 and second["whole"] > 0
     assert await Memory.objects.filter(content__contains="of a long history").aexists()
     assert await HistorySummary.objects.acount() == 1

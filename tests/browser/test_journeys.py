@@ -28,7 +28,7 @@ from tests.factories import make_mysis
 async def _turn(mysis: Mysis) -> None:
     async with ThreadSensitiveContext():
         await fly(mysis, "start")
-        await sessions.close_sessions()
+        await sessions.get_pool().close()
         await sync_to_async(connections.close_all)()
 
 

@@ -17,8 +17,8 @@ LARGEST = 4_000_000
 class TooLargeError(Exception):
     """An answer is larger than any completion; the rest of it is not read."""
 
-    def __init__(self, most: int) -> None:
-        super().__init__(f"more than {most:,} bytes")
+    def __init__(self) -> None:
+        super().__init__(f"more than {LARGEST:,} bytes")
 
 
 class RedirectedError(httpx2.RemoteProtocolError):
@@ -30,7 +30,7 @@ class RedirectedError(httpx2.RemoteProtocolError):
         super().__init__(f"redirects to {self.origin}")
 
 
-def open_client(most: int = LARGEST) -> httpx2.AsyncClient:
+def open_client() -> httpx2.AsyncClient:
     """A client for one call, to be closed after it.
 
     A connection per call costs little beside a model's answer, and nothing is left
@@ -43,7 +43,7 @@ def open_client(most: int = LARGEST) -> httpx2.AsyncClient:
         if response.headers.get("Content-Encoding", "identity") != "identity":
             raise httpx2.RemoteProtocolError("the answer is packed without being asked")
         if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _Bounded(response.stream, most)
+            response.stream = _Bounded(response.stream)
 
     return httpx2.AsyncClient(
         verify=_load_certificates(),
@@ -63,16 +63,15 @@ def _load_certificates() -> ssl.SSLContext:
 class _Bounded(httpx2.AsyncByteStream):
     """A body that ends in an error instead of filling the memory."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
-        self._most = most
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         async for chunk in self._stream:
             size += len(chunk)
-            if size > self._most:
-                raise TooLargeError(self._most)
+            if size > LARGEST:
+                raise TooLargeError
             yield chunk
 
     async def aclose(self) -> None:

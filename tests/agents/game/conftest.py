@@ -12,4 +12,4 @@ from agents.game import sessions
 @pytest_asyncio.fixture(autouse=True)
 async def _close_sessions() -> AsyncIterator[None]:
     yield
-    await sessions.close_sessions()
+    await sessions.get_pool().close()

@@ -130,7 +130,7 @@ async def test_closing_ends_every_session_and_answers_who_waits(
         server.plan.append(lambda _: Reply(hold=asyncio.Event()))
         waiting = asyncio.create_task(session.call("mine", {}))
         await server.called.wait()
-        await sessions.close_sessions()
+        await sessions.get_pool().close()
         with pytest.raises(ReplyLostError):
             await waiting
         assert server.ended == 2
@@ -145,7 +145,7 @@ async def test_a_server_that_hangs_does_not_hold_up_the_end(
         settings.SPACEMOLT_MCP_URL = server.url
         server.hold_end = asyncio.Event()
         session = await get_pool().session(1)
-        await sessions.close_sessions()
+        await sessions.get_pool().close()
         assert session.task.done()
         assert not session.task.cancelled()
         assert server.ended == 1

@@ -211,7 +211,7 @@ async def game(
         settings.SPACEMOLT_MCP_URL = sandbox.url
         monkeypatch.setattr(timezone, "now", hours.now)
         yield hours, sandbox
-        await sessions.close_sessions()
+        await sessions.get_pool().close()
 
 
 async def start(game: Game, mysis: Mysis, seed: int) -> Play:
