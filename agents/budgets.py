@@ -195,10 +195,7 @@ def settle_budgets(taken: Sequence[Taken], used: Amount) -> None:
 
 
 def explain_refusal(mysis: Mysis, found: Sequence[Budget]) -> str:
-    """Why the next call would be refused whatever it costs; empty where it is not.
-
-    ``found`` are the budgets of the Mysis.
-    """
+    """Why the next call would be refused by these budgets whatever it costs, or ""."""
     for one in read_budget_statuses(found, mysis.pk):
         spent = one.spent or NOTHING
         if not _fits(one.budget, spent, NOTHING):

@@ -229,10 +229,7 @@ def _endpoint(mysis: Mysis) -> Endpoint | None:
 
 
 def read_known_tools(*, messaging: bool = False) -> list[Described]:
-    """The tools that the game server offered last; none before the first turn.
-
-    With ``messaging`` those for sending as well.
-    """
+    """The tools that the game offered last, ``messaging`` too; none before a turn."""
     row = db.fetch_row(db.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
     return list(_tools(row[0] if row else NOTHING, messaging=messaging))
 

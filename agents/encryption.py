@@ -42,10 +42,7 @@ def unseal(token: str) -> str:
 
 
 def sealed_property(column: str) -> property:
-    """A secret of a row in clear, stored sealed in ``column``.
-
-    Reading raises SecretUnreadableError.
-    """
+    """A secret in clear, sealed in ``column``; reading raises SecretUnreadableError."""
     return property(
         lambda row: unseal(getattr(row, column)),
         lambda row, text: setattr(row, column, seal(text)),

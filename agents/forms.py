@@ -187,10 +187,7 @@ class WhatIfForm(forms.Form):
     def read_settings(
         self, subject: Subject, *, beside: bool = False
     ) -> dict[str, Any]:
-        """What an assembly takes, on top of the subject's own settings.
-
-        With ``beside``, that of the strategy which is laid beside it.
-        """
+        """What an assembly takes on top of the subject's own, or that ``beside`` it."""
         fields = ("against", "beside") if beside else ("strategy", "window")
         strategy, window = (self.cleaned_data[name] for name in fields)
         found: dict[str, Any] = {}

@@ -128,10 +128,7 @@ def start_mysis(*, mysis: Mysis, by: str) -> Mysis:
 
 @transaction.atomic
 def stop_mysis(*, mysis: Mysis, by: str) -> Mysis:
-    """Stop; always wins, and is harmless twice.
-
-    The new epoch voids the turn under way: its worker aborts it.
-    """
+    """Stop; always wins, is harmless twice, and voids the turn under way by its epoch."""
     locked = lock_mysis(mysis)
     if locked.state == Mysis.State.STOPPED:
         return locked

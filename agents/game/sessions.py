@@ -222,10 +222,7 @@ class SessionPool:
         self._gates: dict[str, RateLimiter] = {}
 
     async def session(self, mysis_id: int) -> GameSession:
-        """The live session of a Mysis, opened where there is none.
-
-        Waits for its turn to be opened. Raises GameUnreachableError.
-        """
+        """The live session of a Mysis, opened in its turn; raises GameUnreachableError."""
         url: str = settings.SPACEMOLT_MCP_URL
         gate = self._gate(url)
         for attempt in range(1, CONNECT_TRIES + 1):
@@ -246,10 +243,7 @@ class SessionPool:
         raise AssertionError("unreachable")
 
     async def begin_session(self, mysis_id: int) -> float:
-        """Begin to open a session where there is none.
-
-        Returns 0 where it is open or opens now, else the seconds to wait first.
-        """
+        """Begin to open a session if none is open; the seconds to wait first, else 0."""
         url: str = settings.SPACEMOLT_MCP_URL
         if self._live(url, mysis_id) is not None:
             return 0.0

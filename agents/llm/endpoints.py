@@ -150,10 +150,7 @@ def _unknown(provider: str) -> UnknownProviderError:
 
 
 def list_provider_candidates(name: str) -> list[str]:
-    """What of a model's name may be its provider's, longest first.
-
-    Both parts may hold colons.
-    """
+    """What of a model's name may be its provider's, longest first; both may hold colons."""
     cuts = [index for index, sign in enumerate(name) if sign == ":"]
     return [name, *(name[:cut] for cut in reversed(cuts))]
 

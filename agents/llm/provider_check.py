@@ -169,10 +169,7 @@ class ProviderTrial:
 
 
 def try_provider(row: Provider) -> ProviderTrial:
-    """Check a row that need not be saved; waits half a minute at most.
-
-    Nothing that is said holds a key.
-    """
+    """Check a row, saved or not; waits half a minute at most, and never names a key."""
     try:
         endpoint = resolve_row(row)
     except ModelError as error:

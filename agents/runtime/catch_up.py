@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 async def fetch_events(handle: TurnHandle, toolbox: Toolbox) -> None:
     """Ask for notifications; a game that cannot answer now is no failure."""
     username = toolbox.username
-    if username is None or TOOL not in toolbox.policies or not handle.fetches:
+    if username is None or TOOL not in toolbox.tools or not handle.fetches:
         return
     if handle.cut_off:
         # Its worker died, perhaps with events that the game gave it.

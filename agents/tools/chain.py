@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
 from typing import Any
@@ -33,6 +33,7 @@ from agents.tools.request import (
     Request,
     Step,
     ToolSession,
+    ToolSpec,
 )
 from agents.tools.snapshot import (
     let_finish,
@@ -51,30 +52,27 @@ LONGEST_TEXT = 500
 LONGEST_ARGUMENTS = 4000
 
 
-class Toolbox:
-    """The tools of one Mysis for one turn."""
+@dataclass(slots=True)
+class Toolbox(ToolSession):
+    """The tools of one Mysis for one turn.
 
-    def __init__(
-        self, caller: ToolSession, catalogue_at: datetime | None = None
-    ) -> None:
-        self._session = caller
-        # When the list of the game's tools was stored.
-        self.catalogue_at = catalogue_at
-        self._call = compose(STEPS, send)
-        self.specs = tuple(tool.spec for tool in caller.tools.values())
-        self.policies = {spec.name: spec.policy for spec in self.specs}
+    ``catalogue_at`` is when the list of the game's tools was stored.
+    """
+
+    catalogue_at: datetime | None = None
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return tuple(tool.spec for tool in self.tools.values())
 
     @property
     def username(self) -> str | None:
         """The game account that the Mysis plays as now."""
-        return self._session.card.username if self._session.card else None
+        return self.card.username if self.card else None
 
     def check(self, name: str, arguments: str) -> dict[str, Any]:
-        """The arguments of a call of the game; raises ArgumentsError.
-
-        Also for a tool that the game does not have, so for our own.
-        """
-        tool = self._session.tools.get(name)
+        """The arguments of a call of the game; raises ArgumentsError, also for ours."""
+        tool = self.tools.get(name)
         if tool is None or tool.local:
             raise ArgumentsError(f"The game has no tool {name[:100]!r}.")
         checked = read_arguments(arguments, tool)
@@ -83,17 +81,12 @@ class Toolbox:
 
     def reads_only(self, name: str) -> bool:
         """Whether a tool changes nothing; one that does not exist cannot."""
-        tool = self._session.tools.get(name)
+        tool = self.tools.get(name)
         return tool is None or tool.spec.read_only
-
-    @property
-    def unknown(self) -> tuple[UnknownOutcome, ...]:
-        """The actions of which no read has shown yet whether they happened."""
-        return self._session.unknown
 
     async def look_into(self, unknown: UnknownOutcome) -> str:
         """What the game says of it now, or ""; raises GameUnreachableError."""
-        read = find_read(unknown, self._session.tools)
+        read = find_read(unknown, self.tools)
         if read is None:
             return ""
         result = await self.call(read.name, json.dumps(dict(read.arguments)))
@@ -107,7 +100,7 @@ class Toolbox:
         Errors of the game and of the arguments are results. Raises
         GameUnreachableError when the game server cannot be reached, and keeps nothing.
         """
-        return await self._call(Request(self._session, name, arguments, keep=keep))
+        return await _pass_chain(Request(self, name, arguments, keep=keep))
 
 
 async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
@@ -117,28 +110,28 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
     the game server cannot be reached.
     """
     session = await get_pool().session(mysis_id)
-    caller, catalogue_at = await run_in_db(_load, mysis_id, by)
-    tools = await load_game_tools(session, caller.card)
-    caller.tools = {**tools, **caller.tools}
-    return Toolbox(caller, catalogue_at)
+    toolbox = await run_in_db(_load, mysis_id, by)
+    tools = await load_game_tools(session, toolbox.card)
+    toolbox.tools = {**tools, **toolbox.tools}
+    return toolbox
 
 
-def _load(mysis_id: int, by: str) -> tuple[ToolSession, datetime | None]:
+def _load(mysis_id: int, by: str) -> Toolbox:
     """What the tools need to know of a Mysis, with our own; one statement."""
     row = db.fetch_row(
         db.TOOL_SESSION, [settings.SPACEMOLT_MCP_URL, mysis_id], prepare=True
     )
     messaging, pk, username, sealed, catalogue_at, lost = row or [None] * 6
     own = FOR_MYSES if messaging else SILENT
-    caller = ToolSession(mysis_id, own, by=by)
+    toolbox = Toolbox(mysis_id, own, by=by, catalogue_at=catalogue_at)
     if pk is not None:
         account = Account(pk=pk, username=username, sealed_session=sealed)
-        caller.card = make_card(account)
-        caller.unknown = tuple(
+        toolbox.card = make_card(account)
+        toolbox.unknown = tuple(
             build_row(UnknownOutcome, r) for r in json.loads(lost or "[]")
         )
-        caller.secrets.update(filter(None, [caller.card.session]))
-    return caller, catalogue_at
+        toolbox.secrets.update(filter(None, [toolbox.card.session]))
+    return toolbox
 
 
 def compose(steps: Sequence[Step], last: CallNext) -> CallNext:
@@ -235,3 +228,4 @@ STEPS: Sequence[Step] = (
     use_account,
     update_snapshots,
 )
+_pass_chain = compose(STEPS, send)
