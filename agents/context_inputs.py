@@ -74,22 +74,14 @@ class ContextInputs:
         global _read_catalogue
         known_at, text = _read_catalogue
         same = {"template": SUMMARY_PROMPT_NAME, "url": settings.SPACEMOLT_MCP_URL}
-        (
-            prompt,
-            template,
-            broadcast,
-            pins,
-            stored_at,
-            catalogue,
-            *learnt_and_summaries,
-        ) = ask(same | {"known_at": known_at})
+        prompt, template, broadcast, pins, *others = ask(same | {"known_at": known_at})
+        stored_at, catalogue, learnt, tried, summary = others
         if stored_at is None:
             catalogue = NOTHING
         elif catalogue is None:
             catalogue = text
         else:
             _read_catalogue = stored_at, catalogue
-        learnt, tried, summary = learnt_and_summaries
         return cls(
             prompt,
             template or "",

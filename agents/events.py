@@ -63,10 +63,8 @@ NEWEST = (
     "ORDER BY xid DESC, id DESC LIMIT 1"
 )
 
-# Both by the primary key; the second only where the first finds nothing.
-PLACE = "SELECT xid FROM agents_event WHERE id = %s"
-
-PLACE_BEFORE = "SELECT xid FROM agents_event WHERE id < %s ORDER BY id DESC LIMIT 1"
+# By the primary key; where an event is gone, that of the one before it.
+PLACE = "SELECT xid FROM agents_event WHERE id <= %s ORDER BY id DESC LIMIT 1"
 
 # A transaction id that this server has not given out yet came with the rows,
 # by a restore from another server: they are old, and must not hold others up.
@@ -177,8 +175,7 @@ def find_position(after: int) -> Position:
     """The stream position of a cursor; an unknown id stands where it would."""
     if after <= 0:
         return START
-    wanted = [min(after, LARGEST_ID)]
-    row = fetch_row(PLACE, wanted) or fetch_row(PLACE_BEFORE, wanted)
+    row = fetch_row(PLACE, [min(after, LARGEST_ID)])
     return Position(row[0] if row else 0, after)
 
 

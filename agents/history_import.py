@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -38,14 +38,6 @@ AT_ONCE = timedelta(seconds=60)
 
 LONGEST_USERNAME = 100
 LONGEST_TOOL = 200
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedCounts:
-    """How many accounts and game states are new."""
-
-    accounts: int
-    snapshots: int
 
 
 class Arrival(ImportHooks):
@@ -118,13 +110,14 @@ def import_messages(mysis: Mysis, source: HistoryFile, done: Done) -> int:
     return store_lines(mysis.pk, source.read_lines(), done, Arrival(mysis))
 
 
-def import_accounts_and_states(mysis: Mysis, source: HistoryFile) -> ImportedCounts:
+def import_accounts_and_states(mysis: Mysis, source: HistoryFile) -> tuple[int, int]:
     """Store the accounts and game states of a database, whole or not at all.
 
-    What is ours already is left as it is, but for states that are older.
+    What is ours already is left as it is, but for states that are older. Returns how
+    many of both are new.
     """
     if not source.is_nova:
-        return ImportedCounts(0, 0)
+        return 0, 0
     with closing(NovaDatabase(source.path)) as base, transaction.atomic():
         names = {source.owner, base.read_names().get(source.owner, source.owner)}
         accounts = [_store_account(kept, mysis, names) for kept in base.read_accounts()]
@@ -134,7 +127,7 @@ def import_accounts_and_states(mysis: Mysis, source: HistoryFile) -> ImportedCou
             for kept in base.read_snapshots()
             if _store_snapshot(kept, secrets)
         }
-    return ImportedCounts(sum(accounts), len(snapshots))
+    return sum(accounts), len(snapshots)
 
 
 def _store_broadcast(line: TransferMessage, sent_at: datetime) -> Broadcast:

@@ -111,18 +111,16 @@ def _make_server(guest: Guest) -> Server[Any]:
                 _call_tool, params.name, params.arguments or {}, guest
             )
         except (ArgumentsError, LocalRefusedError) as error:
-            words = str(error)
+            return _refuse(str(error))
         except Exception as error:
             problem = find_busy(error)
+            if problem is not None:
+                return _refuse(problem.detail)
             # The SDK would send the exception's text to the caller.
-            words = (
-                problem.detail if problem else "the server failed; its log says why."
-            )
-            if problem is None:
-                logger.exception("A tool call over MCP failed")
-        else:
-            return _result(found.blocks, value=found.value)
-        return _result((f"Error: {words}",), is_error=True)
+            logger.exception("A tool call over MCP failed")
+            return _refuse("the server failed; its log says why.")
+        texts = [types.TextContent(text=block) for block in found.blocks]
+        return types.CallToolResult(content=list(texts), structured_content=found.value)
 
     return Server(
         "zoea",
@@ -134,16 +132,9 @@ def _make_server(guest: Guest) -> Server[Any]:
     )
 
 
-def _result(
-    blocks: tuple[str, ...],
-    *,
-    value: dict[str, Any] | None = None,
-    is_error: bool = False,
-) -> types.CallToolResult:
-    content = [types.TextContent(type="text", text=block) for block in blocks]
-    return types.CallToolResult(
-        content=list(content), structured_content=value, is_error=is_error
-    )
+def _refuse(words: str) -> types.CallToolResult:
+    text = types.TextContent(text=f"Error: {words}")
+    return types.CallToolResult(content=[text], is_error=True)
 
 
 def _describe(tool: Tool) -> types.Tool:

@@ -18,19 +18,8 @@ PROVIDER_ERRORS = {
         "http://127.0.0.1:11434/v1, or leave it empty."
     },
 }
-MOVED = (
-    "The stored key was given for another address or kind, and goes to no other by "
-    "itself: type the key again, or forget the stored one."
-)
 # What a form says of a provider that is not made yet, in the place of its number.
 NEW = "new"
-APPEARED = (
-    "Meanwhile there is another provider, so nothing was saved. Open this step again "
-    "to see it, or add a second one in the admin."
-)
-VANISHED = (
-    "This provider was deleted meanwhile, so nothing was saved. Open this step again."
-)
 
 
 def secret_field(help_text: str) -> forms.CharField:
@@ -76,7 +65,11 @@ class KeyedForm(forms.ModelForm[Provider]):
             return values
         before = find_key_destination(self.held["kind"], self.held["base_url"])
         if find_key_destination(values["kind"], values["base_url"]) != before:
-            self.add_error(self.key_field, MOVED)
+            self.add_error(
+                self.key_field,
+                "The stored key was given for another address or kind, and goes to no "
+                "other by itself: type the key again, or forget the stored one.",
+            )
         return values
 
 
@@ -129,9 +122,15 @@ class EndpointForm(KeyedForm):
         values = super().clean()
         if self.instance.pk is None:
             if values.get("row", NEW) not in ("", NEW):
-                raise ValidationError(VANISHED)
+                raise ValidationError(
+                    "This provider was deleted meanwhile, so nothing was saved. Open "
+                    "this step again."
+                )
             if Provider.objects.exists():
-                raise ValidationError(APPEARED)
+                raise ValidationError(
+                    "Meanwhile there is another provider, so nothing was saved. Open "
+                    "this step again to see it, or add a second one in the admin."
+                )
         if values.get("key"):
             self.instance.api_key = values["key"]
         else:

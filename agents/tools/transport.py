@@ -48,11 +48,6 @@ LONGEST_WAIT = 60.0
 # They write, yet a second time changes nothing more.
 REPEATABLE = frozenset({"login", "logout"})
 
-NOT_YET = (
-    "Not executed: a call of {tool} with the same arguments had an unknown outcome. "
-    "{found} Call it again only if that shows that it did not happen."
-)
-
 
 async def verify(request: Request, call_next: CallNext) -> Outcome:
     """Hold an action back while the outcome of the same one is unknown, and read first."""
@@ -110,7 +105,11 @@ async def _read_instead(
     found = await _read(read, request, call_next)
     if not found or one in request.caller.unknown:
         found = f"{found} Call {read.name} {_when(one)} and compare.".strip()
-    return make_refusal("not_verified", NOT_YET.format(tool=one.tool, found=found))
+    return make_refusal(
+        "not_verified",
+        f"Not executed: a call of {one.tool} with the same arguments had an unknown "
+        f"outcome. {found} Call it again only if that shows that it did not happen.",
+    )
 
 
 def _when(one: UnknownOutcome) -> str:

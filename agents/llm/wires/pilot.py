@@ -20,11 +20,10 @@ from sandbox.pilot.model import make_pilot
 
 async def send(request: CompletionRequest) -> Completion:
     """Let the pilot answer; it is given nothing but messages and tools."""
-    system = [SystemPromptPart(request.system)] if request.system else []
     names: dict[str, str] = {}
     history = [_convert(message, names) for message in request.messages]
-    if system:
-        history.insert(0, ModelRequest(system))
+    if request.system:
+        history.insert(0, ModelRequest([SystemPromptPart(request.system)]))
     return await request_completion(request, make_pilot(), history)
 
 

@@ -59,13 +59,12 @@ class Command(BaseCommand):
             total = history_import.check_source(mysis, source, done)
         with show_bar(f"Importing into {mysis.name}", total) as done:
             stored = history_import.import_messages(mysis, source, done)
-        brought = history_import.import_accounts_and_states(mysis, source)
+        accounts, states = history_import.import_accounts_and_states(mysis, source)
         self.stdout.write(
             f"{stored} messages imported into {mysis.name}, "
             f"{total - stored} were there already."
         )
         if source.is_nova:
             self.stdout.write(
-                f"{brought.accounts} game accounts and {brought.snapshots} game states "
-                "imported."
+                f"{accounts} game accounts and {states} game states imported."
             )
