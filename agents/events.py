@@ -30,6 +30,7 @@ from agents.db import fetch_row
 from agents.models import Event
 from memory.gamestate.values import make_storable
 from memory.handles import find_owner, parse_id
+from memory.models import fetch_rows
 
 CHANNEL = "zoea_events"
 DEBOUNCE = 0.02
@@ -166,9 +167,8 @@ def read_from(
     limit: int = 500,
 ) -> list[tuple[Position, Item]]:
     """Settled events after a position, in stream order."""
-    with connection.cursor() as cursor:
-        cursor.execute(READ, build_read_parameters(position, mysis_id, kinds, limit))
-        return [make_item(row) for row in cursor.fetchall()]
+    wanted = build_read_parameters(position, mysis_id, kinds, limit)
+    return [make_item(row) for row in fetch_rows(READ, wanted)]
 
 
 def find_position(after: int) -> Position:

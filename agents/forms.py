@@ -23,7 +23,6 @@ class MessageForm(forms.Form):
     """A message to one Mysis, to chosen ones (``mysis``), or to all that listen."""
 
     SELECTED = "selected"
-    GONE = "That Mysis is gone: choose another."
 
     mysis = forms.Field(required=False, widget=forms.MultipleHiddenInput)
     to = forms.CharField(required=False, max_length=20)
@@ -38,17 +37,16 @@ class MessageForm(forms.Form):
         to: str = self.cleaned_data["to"]
         if not to:
             return None
-        if to != self.SELECTED:
-            return [self._find_one(to)]
-        found = load_chosen_myses(self.cleaned_data["mysis"] or [])
+        if to == self.SELECTED:
+            ids, nobody = (
+                self.cleaned_data["mysis"] or [],
+                "Nobody is selected: tick some rows first.",
+            )
+        else:
+            ids, nobody = [to], "That Mysis is gone: choose another."
+        found = load_chosen_myses(ids)
         if not found:
-            raise forms.ValidationError("Nobody is selected: tick some rows first.")
-        return found
-
-    def _find_one(self, to: str) -> Mysis:
-        found = Mysis.objects.filter(pk=parse_id(to) or 0).first()
-        if found is None:
-            raise forms.ValidationError(self.GONE)
+            raise forms.ValidationError(nobody)
         return found
 
 

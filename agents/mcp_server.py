@@ -22,7 +22,7 @@ from starlette.types import Scope as AsgiScope
 from agents.context_inputs import preview_context, read_known_tools
 from agents.dashboard.context import build_preview_document
 from agents.db import run_long_in_db
-from agents.tools.guard import ArgumentsError, check_arguments, clean_arguments
+from agents.tools.guard import ArgumentsError, check_arguments
 from agents.tools.own_tool_answers import (
     Answer,
     LocalRefusedError,
@@ -166,8 +166,7 @@ def _call_tool(name: str, given: Mapping[str, Any], guest: Guest) -> Answer:
         raise LocalRefusedError(f"There is no tool {name[:100]!r}. There are {listed}.")
     if name in SENDING:
         _check_may_send(guest)
-    arguments = clean_arguments(given, found)
-    check_arguments(arguments, found)
+    arguments = check_arguments(given, found)
     known = read_known_tools()
     secret = frozenset(row["name"] for row in known if row["policy"] == "secret")
     scope = Scope(guest.by, secret=secret)

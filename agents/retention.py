@@ -13,12 +13,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Min, Q, QuerySet
 
 from agents.models import Event, Mysis, Turn
 from memory.assembly.history_summaries import read_newest_summary
-from memory.models import ContextText, GameSnapshot, Memory, Role, SentContext
+from memory.models import (
+    ContextText,
+    GameSnapshot,
+    Memory,
+    Role,
+    SentContext,
+    fetch_rows,
+)
 
 BATCH = 1000
 
@@ -147,7 +154,7 @@ class Texts:
             with transaction.atomic():
                 # Who keeps a text that is there already takes no lock on it: so
                 # nobody may keep one while it is looked up and removed.
-                _lock("memory_contexttext", "SHARE ROW EXCLUSIVE")
+                fetch_rows("LOCK TABLE memory_contexttext IN SHARE ROW EXCLUSIVE MODE")
                 since = _column(NAMED, {"after": self.seen, "gone": []})
                 going = [digest for digest in batch if digest not in since]
                 ContextText.objects.filter(pk__in=going).delete()
@@ -158,7 +165,7 @@ def find_unnamed_texts(gone: list[int]) -> Texts:
     """The texts that only the removed turns were sent, and those nobody was."""
     with transaction.atomic():
         # Waits for those who write just now: whoever comes later has higher ids.
-        _lock("memory_sentcontext", "SHARE")
+        fetch_rows("LOCK TABLE memory_sentcontext IN SHARE MODE")
         newest = SentContext.objects.order_by("-pk").values_list("pk", flat=True)
         seen = newest.first() or 0
     named = _column(NAMED, {"after": 0, "gone": gone})
@@ -167,14 +174,7 @@ def find_unnamed_texts(gone: list[int]) -> Texts:
 
 
 def _column(sql: str, values: dict[str, Any]) -> set[Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return {row[0] for row in cursor}
-
-
-def _lock(table: str, mode: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(f"LOCK TABLE {table} IN {mode} MODE")
+    return {found for (found,) in fetch_rows(sql, values)}
 
 
 def remove_rows(rows: QuerySet[Any]) -> Iterator[int]:

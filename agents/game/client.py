@@ -49,22 +49,18 @@ _REPLY_GONE = {
 
 
 class GameCallError(Exception):
-    """A call without an answer; ``detail`` is one sentence for people."""
+    """A call without an answer; ``detail`` is one sentence for people.
 
-    def __init__(self, detail: str) -> None:
-        super().__init__(detail)
-        self.detail = detail
-
-
-class _NotExecutedError(GameCallError):
-    """``retry_after`` is in seconds, None where the server asked for nothing."""
+    ``retry_after`` is in seconds, None where the server asked for nothing.
+    """
 
     def __init__(self, detail: str, retry_after: float | None = None) -> None:
         super().__init__(detail)
+        self.detail = detail
         self.retry_after = retry_after
 
 
-class GameUnreachableError(_NotExecutedError):
+class GameUnreachableError(GameCallError):
     """The server cannot be reached; nothing was executed."""
 
 
@@ -72,7 +68,7 @@ class SessionLostError(GameCallError):
     """The server no longer knows the MCP session; nothing was executed."""
 
 
-class RateLimitedError(_NotExecutedError):
+class RateLimitedError(GameCallError):
     """The server asks to wait; nothing was executed."""
 
 

@@ -56,12 +56,10 @@ async def _call_with_session(request: Request, call_next: CallNext) -> Outcome:
     The refused call was not executed, so that is right for actions too.
     """
     tool, card = request.tool, request.caller.card
-    if tool is None or "session_id" not in tool.wants:
+    if tool is None or "session_id" not in (tool.wants if card else tool.needs):
         return await call_next(_filled(request))
     if card is None:
-        if "session_id" in tool.needs:
-            return make_refusal("not_authenticated", NOT_LOGGED_IN)
-        return await call_next(_filled(request))
+        return make_refusal("not_authenticated", NOT_LOGGED_IN)
     try:
         session = card.session or await _log_in_again(request, call_next, "")
         outcome = await call_next(_filled(request, session_id=session))
@@ -163,9 +161,8 @@ async def _login(request: Request, call_next: CallNext) -> Outcome:
         )
     except AccountRefusedError as error:
         return make_refusal("account_refused", str(error))
-    if fresh:
-        return await _log_in_or_release(request, call_next, card)
-    return await _log_in(request, call_next, card)
+    log_in = _log_in_or_release if fresh else _log_in
+    return await log_in(request, call_next, card)
 
 
 async def _log_in_or_release(

@@ -24,7 +24,7 @@ from agents.game.sessions import get_pool
 from agents.models import Account, UnknownOutcome
 from agents.tools.account import use_account
 from agents.tools.catalogue import load_game_tools
-from agents.tools.guard import ArgumentsError, check_arguments, guard, read_arguments
+from agents.tools.guard import ArgumentsError, guard, read_arguments
 from agents.tools.own_tools import FOR_MYSES, SILENT, answer_locally
 from agents.tools.request import (
     CallNext,
@@ -75,9 +75,7 @@ class Toolbox(ToolSession):
         tool = self.tools.get(name)
         if tool is None or tool.local:
             raise ArgumentsError(f"The game has no tool {name[:100]!r}.")
-        checked = read_arguments(arguments, tool)
-        check_arguments(checked, tool)
-        return checked
+        return read_arguments(arguments, tool)
 
     def reads_only(self, name: str) -> bool:
         """Whether a tool changes nothing; one that does not exist cannot."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
@@ -43,14 +44,13 @@ async def guard(request: Request, call_next: CallNext) -> Outcome:
         return make_refusal("unknown_tool", _unknown_tool(request))
     try:
         arguments = read_arguments(request.raw, tool)
-        check_arguments(arguments, tool)
     except ArgumentsError as error:
         return make_refusal("invalid_arguments", str(error))
     return await call_next(replace(request, arguments=arguments))
 
 
 def read_arguments(raw: str, tool: Tool) -> dict[str, Any]:
-    """Parse a model's JSON text, and clean it; none at all is an empty object."""
+    """Parse a model's JSON text and check it; none at all is an empty object."""
     try:
         value = json.loads(raw, parse_constant=_no_constant) if raw.strip() else {}
     except (ValueError, RecursionError) as error:
@@ -58,34 +58,30 @@ def read_arguments(raw: str, tool: Tool) -> dict[str, Any]:
             f"The arguments of {tool.spec.name} are not valid JSON "
             f"({_reason(error)}). Send one object, such as {_example(tool)}."
         ) from error
-    if value is None:
-        return {}
+    value = {} if value is None else value
     if not isinstance(value, dict):
         raise ArgumentsError(
             f"The arguments of {tool.spec.name} must be one JSON object, such as "
             f"{_example(tool)}."
         )
-    return clean_arguments(value, tool)
+    return check_arguments(value, tool)
 
 
-def clean_arguments(given: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
+def check_arguments(given: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
     """Arguments without what the account step fills in, and null for an optional one.
 
-    Texts that the database would refuse are repaired.
+    Texts that the database would refuse are repaired. Raises ArgumentsError for the
+    first argument that does not fit the schema.
     """
+    properties = tool.spec.parameters.get("properties", {})
     required = tool.spec.parameters.get("required", [])
-    return {
+    arguments: dict[str, Any] = {
         repair_text(key): make_storable(item)
         for key, item in given.items()
         if (tool.local or key not in FILLED_IN)
         and (item is not None or key in required)
     }
-
-
-def check_arguments(arguments: Mapping[str, Any], tool: Tool) -> None:
-    """Raise ArgumentsError for the first argument that does not fit the schema."""
-    properties = tool.spec.parameters.get("properties", {})
-    for name in tool.spec.parameters.get("required", []):
+    for name in required:
         if name not in arguments:
             raise ArgumentsError(
                 f"Argument '{name}' is missing. Call {tool.spec.name} with "
@@ -95,14 +91,13 @@ def check_arguments(arguments: Mapping[str, Any], tool: Tool) -> None:
         for name in arguments:
             if name not in properties:
                 raise ArgumentsError(_unknown_argument(name, tool))
-    if tool.validator is None:
-        return
-    try:
-        error = best_match(tool.validator.iter_errors(dict(arguments)))
-    except Unresolvable:
-        return  # the server's schema points nowhere: the server will check
-    if error is not None:
-        raise ArgumentsError(_unfit(error, tool))
+    # Where the server's schema points nowhere the server will check.
+    with suppress(Unresolvable):
+        errors = tool.validator.iter_errors(arguments) if tool.validator else ()
+        error = best_match(errors)
+        if error is not None:
+            raise ArgumentsError(_unfit(error, tool))
+    return arguments
 
 
 def _unfit(error: ValidationError, tool: Tool) -> str:

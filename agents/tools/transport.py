@@ -166,32 +166,22 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
                 return _unknown_outcome(request)
         except GameCallError as error:
             failure = error
-        wait = _wait(failure, pause)
-        if wait is None:
+        asked = failure.retry_after or 0.0
+        if pause is None or asked > LONGEST_WAIT:
             break
-        await asyncio.sleep(wait)
+        await asyncio.sleep(asked or pause)
     if isinstance(failure, RateLimitedError):
         seconds = failure.retry_after
         when = f"in {seconds:.0f} seconds" if seconds else "a little later"
         words = f"The game server takes no more calls now. Try again {when}."
         return make_refusal("rate_limited", words)
-    asked = failure.retry_after if isinstance(failure, GameUnreachableError) else None
-    raise GameUnreachableError(failure.detail, asked) from failure
+    raise GameUnreachableError(failure.detail, failure.retry_after) from failure
 
 
 def may_repeat(request: Request) -> bool:
     """Whether a second execution does no harm."""
     tool = request.tool
     return request.name in REPEATABLE or (tool is not None and tool.spec.read_only)
-
-
-def _wait(failure: GameCallError, pause: float | None) -> float | None:
-    asked = 0.0
-    if isinstance(failure, RateLimitedError | GameUnreachableError):
-        asked = failure.retry_after or 0.0
-    if pause is None or asked > LONGEST_WAIT:
-        return None
-    return asked or pause
 
 
 def _unknown_outcome(request: Request) -> Outcome:

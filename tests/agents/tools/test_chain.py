@@ -154,7 +154,7 @@ async def test_policies_come_with_the_tools(box: Toolbox) -> None:
         "find_route": "query",
         "zoea_search_messages": "query",
     }
-    assert {name: box.policies[name] for name in wanted} == wanted
+    assert {name: box.tools[name].spec.policy for name in wanted} == wanted
     assert [spec.name for spec in box.specs if spec.read_only].count("get_map") == 1
 
 

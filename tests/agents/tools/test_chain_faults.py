@@ -153,8 +153,11 @@ async def test_marks_of_mutations_are_asked_where_annotations_are_missing(
     ]
     faulty.plan.append(result(json.dumps({"commands": marks})))
     box = await open_toolbox(mysis.pk)
-    assert (box.policies["help"], box.policies["get_rich"]) == ("query", "mutation")
-    assert (box.policies["warp"], box.policies["get_commands"]) == (
+    assert (box.tools["help"].spec.policy, box.tools["get_rich"].spec.policy) == (
+        "query",
+        "mutation",
+    )
+    assert (box.tools["warp"].spec.policy, box.tools["get_commands"].spec.policy) == (
         "mutation",
         "snapshot",
     )

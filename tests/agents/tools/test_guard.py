@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agents.game.client import GameTool
 from agents.tools.catalogue import build_tools
-from agents.tools.guard import ArgumentsError, check_arguments, guard, read_arguments
+from agents.tools.guard import ArgumentsError, guard, read_arguments
 from agents.tools.request import Outcome, Request, Tool, ToolSession
 
 SESSION = {"session_id": {"type": "string"}}
@@ -130,7 +130,6 @@ def test_whatever_passes_fits_the_schema(name: str, value: Any) -> None:
     tool: Tool = TOOLS[name]
     try:
         arguments = read_arguments(json.dumps(value), tool)
-        check_arguments(arguments, tool)
     except ArgumentsError as error:
         assert name in str(error)
         return
