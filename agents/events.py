@@ -186,10 +186,7 @@ def read_settled_end() -> Position:
 
 
 def find_mysis_number(reference: str) -> int | None:
-    """The number of the Mysis that a reader names, None for one that never was.
-
-    A deleted one has no name any more, but its number and its events are still there.
-    """
+    """The number of a Mysis that a reader names, of a deleted one too, else None."""
     owner = find_owner(reference)
     if owner is not None:
         return owner.pk

@@ -53,10 +53,7 @@ WHERE sent.id > %(after)s AND NOT call.turn_id = ANY(%(gone)s)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One kind of rows: how many may go, and their removal, batch after batch.
-
-    ``removal`` removes the next batch when it is asked for it, and tells its size.
-    """
+    """One kind of rows: how many may go; ``removal`` removes batches, with their sizes."""
 
     what: str
     count: int

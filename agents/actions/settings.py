@@ -25,8 +25,7 @@ DEFAULT_PROMPT_NAME = "captain"
 def save_budget(*, budget: Budget) -> Budget:
     """Store a new or changed budget; it counts from the next call on.
 
-    What was spent stays counted. Raises ActionError 422 for one without a limit or
-    target.
+    What was spent stays counted. Raises ActionError 422 without a limit or target.
     """
     validate_row(budget)
     budget.save()
@@ -81,10 +80,7 @@ def rollback_prompt(*, prompt: Prompt, number: int, by: str) -> PromptVersion:
 
 @transaction.atomic
 def get_default_prompt() -> Prompt:
-    """The prompt of a Mysis that names none; made when it is first needed.
-
-    The prompt for summaries is made with it, so that authors find it.
-    """
+    """The prompt of a Mysis that names none; made when needed, with that for summaries."""
     install_summary_prompt()
     prompt, made = Prompt.objects.get_or_create(name=DEFAULT_PROMPT_NAME)
     if made:

@@ -128,10 +128,7 @@ class Connection:
         return self.tools
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Call one tool; a refusal by the game is an Answer.
-
-        Raises GameCallError: its subclass says what may have happened.
-        """
+        """Call one tool; raises GameCallError, but a refusal by the game is an Answer."""
         params = types.CallToolRequestParams(name=name, arguments=dict(arguments))
         with anyio.move_on_after(CALL_SECONDS):
             result = await self._ask(
@@ -154,10 +151,7 @@ class Connection:
 
 @asynccontextmanager
 async def connect(url: str) -> AsyncIterator[Connection]:
-    """Open a session, list the tools, close it at the end; one task for all of it.
-
-    Raises GameUnreachableError, or RateLimitedError where the server asks to wait.
-    """
+    """Open a session and list its tools; raises GameUnreachableError, RateLimitedError."""
     _check_address(url)
     async with (
         game_http.McpHttpClient() as http,

@@ -102,10 +102,7 @@ def is_overflow(error: ModelError) -> bool:
 
 
 def read_limit(error: ModelError) -> int | None:
-    """The model's window in tokens as the refusal names it, else None.
-
-    The answer's own tokens count towards it.
-    """
+    """The model's window as the refusal names it, in tokens with the answer, or None."""
     return _limit_in(error.detail) if is_overflow(error) else None
 
 

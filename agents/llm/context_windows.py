@@ -138,10 +138,7 @@ def store_window(endpoint: Endpoint, tokens: int | None, source: str) -> None:
 
 
 def store_limit(endpoint: Endpoint, limit: int) -> None:
-    """Store the limit in tokens that a refusal named.
-
-    No budget is larger for a day, or until its provider is saved again.
-    """
+    """Bound budgets by what a refusal named, for a day or until the provider is saved."""
     _update(endpoint, {"limit": limit, "limited_at": timezone.now()})
 
 
@@ -155,11 +152,7 @@ def _update(endpoint: Endpoint, values: dict[str, object]) -> None:
 
 
 def _look_up_window(kind: Kind, model: str) -> int | None:
-    """What the catalogue says, but not of models that run locally.
-
-    There the window is what the server was started with, not what the model was
-    trained for.
-    """
+    """What the catalogue says; a local model has the window it was started with."""
     if kind == "ollama":
         return None
     try:

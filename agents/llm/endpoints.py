@@ -65,10 +65,7 @@ def resolve(model: str, rows: Iterable[Provider] | None = None) -> Endpoint:
 
 
 def resolve_in(provider: str, model: str = "") -> Endpoint:
-    """Find the endpoint of a provider's model, of its default one if none is given.
-
-    Here the provider's name is the whole name. Raises what `resolve` raises.
-    """
+    """Find the endpoint of a provider's model, else its default; raises as `resolve`."""
     row = Provider.objects.filter(name=provider).first()
     if row is not None:
         account = _from_row(row)
@@ -81,10 +78,7 @@ def resolve_in(provider: str, model: str = "") -> Endpoint:
 
 
 def resolve_row(row: Provider) -> Endpoint:
-    """Find the endpoint of a provider's default model; it need not be saved yet.
-
-    Raises ModelError where the model's name or the key is missing.
-    """
+    """Find the endpoint of the default model of a row, saved or not; raises ModelError."""
     return _endpoint(row.name, _from_row(row), "")
 
 

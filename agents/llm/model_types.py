@@ -118,8 +118,7 @@ class Endpoint:
 
     ``window`` is the model's context in tokens, ``window_source`` where it is known
     from, ``window_due`` whether the endpoint should be asked for it. An empty
-    ``base_url`` is the provider's own address. The key is in no representation of the
-    object.
+    ``base_url`` is the provider's own address.
     """
 
     name: str

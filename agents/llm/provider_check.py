@@ -102,10 +102,7 @@ class Check:
 
 
 def find_endpoint(name: str, model: str) -> Endpoint:
-    """The endpoint of a provider, or of a full model name where no model is given.
-
-    Raises UnknownProviderError, and ModelError where a model or a key is missing.
-    """
+    """The endpoint of a provider's model, or of a full name; raises as `resolve`."""
     try:
         return resolve_in(name, model)
     except UnknownProviderError:
@@ -115,10 +112,7 @@ def find_endpoint(name: str, model: str) -> Endpoint:
 
 
 def check_endpoint(endpoint: Endpoint, seconds: float = SECONDS) -> Check:
-    """Make the request, and keep what is learnt of the window.
-
-    Waits so many seconds at most, and a few more for what the model can read.
-    """
+    """Make the request, within these seconds and a few more, and keep its window."""
     error, latency, found = asyncio.run(_requests(endpoint, seconds))
     if names_windows(endpoint.kind, endpoint.base_url):
         store_window(endpoint, *(found or (None, "")))

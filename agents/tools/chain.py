@@ -54,10 +54,7 @@ LONGEST_ARGUMENTS = 4000
 
 @dataclass(slots=True)
 class Toolbox(ToolSession):
-    """The tools of one Mysis for one turn.
-
-    ``catalogue_at`` is when the list of the game's tools was stored.
-    """
+    """The tools of one Mysis for one turn; the game's were stored ``catalogue_at``."""
 
     catalogue_at: datetime | None = None
 
@@ -149,10 +146,7 @@ async def redact(request: Request, call_next: CallNext) -> Outcome:
 
 
 async def record(request: Request, call_next: CallNext) -> Outcome:
-    """Store what the call changed with a ``tool.called`` event and its outcome.
-
-    The event comes also for a call that could not be made.
-    """
+    """Store what the call changed and a ``tool.called`` event, also of a failed call."""
     started = time.perf_counter()
     try:
         outcome = await call_next(request)

@@ -249,10 +249,7 @@ def _read_search(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make_excerpt(text: str, query: str, handle: str = "") -> str:
-    """A text short enough for a context: the part around the first word found.
-
-    ``handle`` is named where it brings what is not shown.
-    """
+    """The part of a long text around the first word found; ``handle`` brings the rest."""
     if len(text) <= LONGEST_CONTENT:
         return text
     words = (query, *query.split())
