@@ -81,18 +81,11 @@ def plan_steps(before: datetime) -> Iterator[Step]:
 
 def find_old_turns(before: datetime) -> list[int]:
     """Ended turns; never a Mysis's newest, nor the last whose call is on record."""
-    found: list[int] = []
-    for mysis in Mysis.objects.order_by("pk"):
-        turns = mysis.turns.order_by("-pk")
-        last = SentContext.objects.filter(mysis=mysis).order_by("-pk")
-        kept = [
-            turns.values_list("pk", flat=True).first(),
-            last.values_list("call__turn", flat=True).first(),
-        ]
-        ended = turns.filter(started_at__lt=before, outcome__isnull=False)
-        ended = ended.exclude(pk__in=[pk for pk in kept if pk is not None])
-        found += ended.order_by("pk").values_list("pk", flat=True)
-    return found
+    newest = Turn.objects.order_by("mysis", "-pk").distinct("mysis").values("pk")
+    sent = SentContext.objects.order_by("mysis", "-pk").distinct("mysis")
+    ended = Turn.objects.filter(started_at__lt=before, outcome__isnull=False)
+    gone = ended.exclude(pk__in=newest).exclude(pk__in=sent.values("call__turn"))
+    return list(gone.order_by("mysis", "pk").values_list("pk", flat=True))
 
 
 def find_old_messages(before: datetime, gone: list[int]) -> list[int]:

@@ -229,9 +229,7 @@ async def _ask_if_due(endpoint: Endpoint) -> None:
     now = await db.run_in_db(resolve, endpoint.name)
     if not now.window_due:
         return
-    found = await ask_window(endpoint)
-    tokens, source = found or (None, "")
-    await db.run_in_db(store_window, endpoint, tokens, source)
+    await db.run_in_db(store_window, endpoint, await ask_window(endpoint))
 
 
 async def ask_window(endpoint: Endpoint) -> Found | None:

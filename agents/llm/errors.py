@@ -17,7 +17,7 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
-from agents.llm.context_overflow import CODES, is_overflow
+from agents.llm.context_windows import CODES, is_overflow
 from agents.llm.model_types import Endpoint, ModelError, UnreachableError
 from agents.llm.wires.http import RedirectedError, TooLargeError
 from agents.models import ErrorCode

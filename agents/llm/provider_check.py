@@ -10,8 +10,14 @@ from importlib import import_module
 from urllib.parse import urlsplit, urlunsplit
 
 from agents.llm.complete import WIRES, complete
-from agents.llm.context_overflow import is_overflow, read_limit
-from agents.llm.context_windows import Found, names_windows, store_limit, store_window
+from agents.llm.context_windows import (
+    Found,
+    is_overflow,
+    names_windows,
+    read_limit,
+    store_limit,
+    store_window,
+)
 from agents.llm.endpoints import ask_window, resolve, resolve_in, resolve_row
 from agents.llm.model_types import (
     CompletionRequest,
@@ -115,7 +121,7 @@ def check_endpoint(endpoint: Endpoint, seconds: float = SECONDS) -> Check:
     """Make the request, within these seconds and a few more, and keep its window."""
     error, latency, found = asyncio.run(_requests(endpoint, seconds))
     if names_windows(endpoint.kind, endpoint.base_url):
-        store_window(endpoint, *(found or (None, "")))
+        store_window(endpoint, found)
     if error is not None and (limit := read_limit(error)):
         store_limit(endpoint, limit)
     return Check(endpoint, latency, error)

@@ -20,7 +20,7 @@ from agents.actions import settings
 from agents.budgets import BudgetSpentError
 from agents.db import run_in_db
 from agents.events import Kind
-from agents.llm.context_overflow import is_overflow
+from agents.llm.context_windows import is_overflow
 from agents.llm.model_types import (
     Completion,
     CompletionRequest,

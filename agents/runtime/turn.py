@@ -22,7 +22,7 @@ from agents.context_inputs import remember_tools, tools_are_stored
 from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
 from agents.game.sessions import get_pool
-from agents.llm import context_overflow
+from agents.llm import context_windows
 from agents.llm.endpoints import resolve, resolve_with_window
 from agents.llm.model_types import (
     Completion,
@@ -81,7 +81,7 @@ class Progress:
     seen: int = 0
     acted: bool = False
     compacted: bool = False
-    retry: context_overflow.Retry | None = None
+    retry: context_windows.Retry | None = None
     silence: str = ""
     silence_code: str = ""
     resolve_tick: int | None = None
@@ -178,16 +178,16 @@ async def _call(
     try:
         answer, pending = await _ask(handle, endpoint, toolbox, prepared)
     except ModelError as error:
-        if progress.retry is not None or not context_overflow.is_overflow(error):
+        if progress.retry is not None or not context_windows.is_overflow(error):
             raise
         progress.retry = await run_in_db(
-            context_overflow.plan_retry, endpoint, error, prepared.estimated
+            context_windows.plan_retry, endpoint, error, prepared.estimated
         )
         endpoint = await run_in_db(resolve, handle.model)
         return await _call(handle, endpoint, toolbox, progress)
     if progress.retry is not None and progress.retry.guess:
         await run_in_db(
-            context_overflow.remember_retry,
+            context_windows.remember_retry,
             progress.retry,
             mysis_id=handle.mysis_id,
             model=handle.model,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.llm.context_overflow import is_overflow, read_limit
+from agents.llm.context_windows import is_overflow, read_limit
 from agents.llm.model_types import ModelError
 from bench.providers.anthropic import FakeAnthropic
 from bench.providers.openai import FakeProvider
