@@ -147,7 +147,6 @@ def build_subject(
     policy = mysis.policy or ContextPolicy(strategy=registry.DEFAULT)
     inputs = inputs or read_inputs(mysis)
     prompt = DEFAULT_PROMPT if inputs.prompt is None else inputs.prompt
-    learnt = inputs.learnt
     endpoint = endpoint or _endpoint(mysis)
     answer = read_longest_answer(mysis.model_settings, endpoint)
     budget = fit_budget(policy, endpoint, answer)
@@ -170,7 +169,7 @@ def build_subject(
             for tool in _tools(inputs.catalogue, messaging=mysis.messaging)
         },
         tools_tokens=_count_schema_tokens(
-            inputs.catalogue, messaging=mysis.messaging, factor=learnt.factor
+            inputs.catalogue, messaging=mysis.messaging, factor=inputs.learnt.factor
         ),
         nudge=choose_nudge(mysis.nudges + 1),
         model=mysis.model,
@@ -178,7 +177,7 @@ def build_subject(
             judge_compaction(inputs.tried, turn=mysis.turn_count),
             prompt=inputs.template,
         ),
-        learnt=learnt,
+        learnt=inputs.learnt,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from django.db import transaction
@@ -147,14 +148,10 @@ def create_demo_fleet(myses: int) -> list[Mysis]:
     """Start so many Myses on the scripted pilot; none where any exist already."""
     if Mysis.objects.exists():
         return []
-    names = [_demo_name(number) for number in range(myses)]
+    laps = ("", *(f" {lap}" for lap in range(2, myses)))
+    names = islice((name + lap for lap in laps for name in DEMO_NAMES), myses)
     fleet = [create_mysis(name=name, by="demo") for name in names]
     return [start_mysis(mysis=mysis, by="demo") for mysis in fleet]
-
-
-def _demo_name(number: int) -> str:
-    lap, place = divmod(number, len(DEMO_NAMES))
-    return f"{DEMO_NAMES[place]} {lap + 1}" if lap else DEMO_NAMES[place]
 
 
 def check_provider(model: str) -> None:

@@ -7,6 +7,7 @@ they answer, in `own_tool_answers`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -41,12 +42,24 @@ Schema = dict[str, Any]
 # These act; they are offered only where the Mysis's policy allows it.
 SENDING = frozenset({"zoea_send_message", "zoea_broadcast"})
 
-_WHICH: Schema = {"type": ["integer", "string"]}
-_YOURSELF = _WHICH | {"description": "Yourself; leave it out"}
-_MYSIS = _WHICH | {"description": "The number or the name of a Mysis"}
-_TO_ALL: Mapping[str, Schema] = {
-    "message": {"type": "string", "description": "What to say"}
-}
+
+def _field(kind: str | list[str], description: str, **more: object) -> Schema:
+    return {"type": kind, **more, "description": description}
+
+
+_which = partial(_field, ["integer", "string"])
+_text = partial(_field, "string")
+_flag = partial(_field, "boolean")
+
+
+def _whole(description: str, least: int = 0, most: int | None = None) -> Schema:
+    bounds = {"minimum": least} | ({} if most is None else {"maximum": most})
+    return _field("integer", description, **bounds)
+
+
+_YOURSELF = _which("Yourself; leave it out")
+_MYSIS = _which("The number or the name of a Mysis")
+_TO_ALL = {"message": _text("What to say")}
 _TO_ONE = {"mysis_id": _MYSIS, **_TO_ALL}
 _NEWEST = "Returns the newest matches, oldest first."
 
@@ -62,52 +75,33 @@ ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
 }
 
 
-def _whole(least: int, most: int | None, description: str) -> Schema:
-    bounds = {"minimum": least} | ({} if most is None else {"maximum": most})
-    return {"type": "integer", **bounds, "description": description}
-
-
-_SEARCH: Mapping[str, Schema] = {
-    "query": {
-        "type": "string",
-        "maxLength": LONGEST_QUERY,
-        "description": "Words that must all occur",
-    },
-    "limit": _whole(1, MOST_HITS, f"How many at most (default {DEFAULT_LIMIT})"),
-    "mode": {
-        "type": "string",
-        "enum": ["fts", "exact"],
-        "description": "fts: words (default); exact: the text letter for letter",
-    },
-}
-
-# Not for Myses: each argument more is paid for in every call of a model.
-_SEARCH_BY_PROGRAMS: Mapping[str, Schema] = {
-    **_SEARCH,
-    "ignore_case": {
-        "type": "boolean",
-        "description": "For exact: upper and lower case are one",
-    },
-    "stem": {
-        "type": "boolean",
-        "description": "For fts: by English stems, so that mining finds mined",
-    },
-}
-
-_RECALL: Mapping[str, Schema] = {
-    "handle": {
-        "type": "string",
-        "description": "ctx://<mysis>/<message id>, or state://<tool>",
-    },
-    "offset": _whole(0, None, "The character to begin at (default 0)"),
-    "limit": _whole(
-        1, LARGEST_PART, f"How many characters at most (default {LARGEST_PART})"
+_SEARCH = {
+    "query": _text("Words that must all occur", maxLength=LONGEST_QUERY),
+    "limit": _whole(f"How many at most (default {DEFAULT_LIMIT})", 1, MOST_HITS),
+    "mode": _text(
+        "fts: words (default); exact: the text letter for letter",
+        enum=["fts", "exact"],
     ),
 }
 
-_LISTING: Mapping[str, Schema] = {
-    "limit": _whole(1, MOST_LISTED, f"How many at most (default {DEFAULT_LISTED})"),
-    "after": _whole(0, None, "`next` of the answer before, for more"),
+# Not for Myses: each argument more is paid for in every call of a model.
+_SEARCH_BY_PROGRAMS = {
+    **_SEARCH,
+    "ignore_case": _flag("For exact: upper and lower case are one"),
+    "stem": _flag("For fts: by English stems, so that mining finds mined"),
+}
+
+_RECALL = {
+    "handle": _text("ctx://<mysis>/<message id>, or state://<tool>"),
+    "offset": _whole("The character to begin at (default 0)"),
+    "limit": _whole(
+        f"How many characters at most (default {LARGEST_PART})", 1, LARGEST_PART
+    ),
+}
+
+_LISTING = {
+    "limit": _whole(f"How many at most (default {DEFAULT_LISTED})", 1, MOST_LISTED),
+    "after": _whole("`next` of the answer before, for more"),
 }
 
 
