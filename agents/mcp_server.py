@@ -30,7 +30,14 @@ from agents.tools.own_tool_answers import (
     make_answer,
     refuse_failures,
 )
-from agents.tools.own_tools import ANSWERS, FOR_PROGRAMS, SENDING, define_tool
+from agents.tools.own_tools import (
+    ANSWERS,
+    FOR_PROGRAMS,
+    MYSIS,
+    SENDING,
+    define_tool,
+    text_field,
+)
 from agents.tools.request import Tool
 from memory.problems import find_busy
 
@@ -53,14 +60,8 @@ _PREVIEW = define_tool(
     "What the next model call of a Mysis would be sent, message by message, with what "
     "became of every stored message and why. Writes nothing.",
     {
-        "mysis_id": {
-            "type": ["integer", "string"],
-            "description": "The number or the name of a Mysis",
-        },
-        "strategy": {
-            "type": "string",
-            "description": "Another strategy than that of its policy",
-        },
+        "mysis_id": MYSIS,
+        "strategy": text_field("Another strategy than that of its policy"),
     },
     ["mysis_id"],
 )

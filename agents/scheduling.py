@@ -82,8 +82,7 @@ def _deferrer(mysis: Mysis, at: datetime | None = None) -> JobDeferrer:
 def unschedule(mysis: Mysis) -> None:
     """Cancel the next turn."""
     _cancel_job(mysis)
-    mysis.next_job = None
-    mysis.wake_at = None
+    mysis.next_job = mysis.wake_at = None
     mysis.save(update_fields=["next_job", "wake_at"])
 
 

@@ -135,8 +135,7 @@ def stop_mysis(*, mysis: Mysis, by: str) -> Mysis:
         return locked
     locked.state = Mysis.State.STOPPED
     locked.epoch += 1
-    locked.activity = ""
-    locked.hold = ""
+    locked.activity = locked.hold = ""
     locked.save(update_fields=["state", "epoch", "activity", "hold"])
     scheduling.unschedule(locked)
     append_state_event(locked, by)

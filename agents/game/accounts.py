@@ -78,15 +78,8 @@ def claim_free(
     An account of the wanted name goes first, then one of the wanted empire.
     ``passed`` are accounts not to take.
     """
-    row = db.fetch_row(
-        CLAIM,
-        {
-            "mysis": mysis_id,
-            "username": username,
-            "empire": empire,
-            "passed": list(passed),
-        },
-    )
+    wanted = {"mysis": mysis_id, "username": username, "empire": empire}
+    row = db.fetch_row(CLAIM, wanted | {"passed": list(passed)})
     return ActiveAccount(*row) if row else None
 
 

@@ -114,12 +114,9 @@ class Connection:
         found: list[GameTool] = []
         cursor: str | None = None
         for _ in range(MAX_PAGES):
-            page = await self._ask(
-                types.ListToolsRequest(
-                    params=types.PaginatedRequestParams(cursor=cursor)
-                ),
-                types.ListToolsResult,
-            )
+            params = types.PaginatedRequestParams(cursor=cursor)
+            request = types.ListToolsRequest(params=params)
+            page = await self._ask(request, types.ListToolsResult)
             found += [_tool(tool) for tool in page.tools]
             cursor = page.next_cursor
             if not cursor:
@@ -130,11 +127,9 @@ class Connection:
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Call one tool; raises GameCallError, but a refusal by the game is an Answer."""
         params = types.CallToolRequestParams(name=name, arguments=dict(arguments))
+        request = types.CallToolRequest(params=params)
         with anyio.move_on_after(CALL_SECONDS):
-            result = await self._ask(
-                types.CallToolRequest(params=params), types.CallToolResult
-            )
-            return _answer(result)
+            return _answer(await self._ask(request, types.CallToolResult))
         raise ReplyLostError(f"The game server did not finish {name} in time.")
 
     async def _ask(self, request: Any, result_type: type[ResultT]) -> ResultT:

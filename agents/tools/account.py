@@ -112,13 +112,10 @@ async def _register(request: Request, call_next: CallNext) -> Outcome:
             f'Call login with {{"username": {json.dumps(names[0])}}}.',
         )
     passed: list[int] = []
+    wanted = {name: _argument(request, name) for name in ("username", "empire")}
     while True:
         card = await run_in_db(
-            accounts.claim_free,
-            caller.mysis_id,
-            username=_argument(request, "username"),
-            empire=_argument(request, "empire"),
-            passed=tuple(passed),
+            accounts.claim_free, caller.mysis_id, **wanted, passed=passed
         )
         if card is None:
             # A turn that is stopped now must not lose the only password there is.

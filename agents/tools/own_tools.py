@@ -48,7 +48,7 @@ def _field(kind: str | list[str], description: str, **more: object) -> Schema:
 
 
 _which = partial(_field, ["integer", "string"])
-_text = partial(_field, "string")
+text_field = partial(_field, "string")
 _flag = partial(_field, "boolean")
 
 
@@ -58,9 +58,9 @@ def _whole(description: str, least: int = 0, most: int | None = None) -> Schema:
 
 
 _YOURSELF = _which("Yourself; leave it out")
-_MYSIS = _which("The number or the name of a Mysis")
-_TO_ALL = {"message": _text("What to say")}
-_TO_ONE = {"mysis_id": _MYSIS, **_TO_ALL}
+MYSIS = _which("The number or the name of a Mysis")
+_TO_ALL = {"message": text_field("What to say")}
+_TO_ONE = {"mysis_id": MYSIS, **_TO_ALL}
 _NEWEST = "Returns the newest matches, oldest first."
 
 ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
@@ -76,9 +76,9 @@ ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
 
 
 _SEARCH = {
-    "query": _text("Words that must all occur", maxLength=LONGEST_QUERY),
+    "query": text_field("Words that must all occur", maxLength=LONGEST_QUERY),
     "limit": _whole(f"How many at most (default {DEFAULT_LIMIT})", 1, MOST_HITS),
-    "mode": _text(
+    "mode": text_field(
         "fts: words (default); exact: the text letter for letter",
         enum=["fts", "exact"],
     ),
@@ -92,7 +92,7 @@ _SEARCH_BY_PROGRAMS = {
 }
 
 _RECALL = {
-    "handle": _text("ctx://<mysis>/<message id>, or state://<tool>"),
+    "handle": text_field("ctx://<mysis>/<message id>, or state://<tool>"),
     "offset": _whole("The character to begin at (default 0)"),
     "limit": _whole(
         f"How many characters at most (default {LARGEST_PART})", 1, LARGEST_PART
@@ -175,12 +175,12 @@ FOR_MYSES = _table(
 FOR_PROGRAMS = _table(
     zoea_search_messages=(
         f"Search the messages of one Mysis. {_NEWEST}",
-        {"mysis_id": _MYSIS, **_SEARCH_BY_PROGRAMS},
+        {"mysis_id": MYSIS, **_SEARCH_BY_PROGRAMS},
         ["mysis_id", "query"],
     ),
     zoea_search_reasoning=(
         f"Search what one Mysis thought. {_NEWEST}",
-        {"mysis_id": _MYSIS, **_SEARCH_BY_PROGRAMS},
+        {"mysis_id": MYSIS, **_SEARCH_BY_PROGRAMS},
         ["mysis_id", "query"],
     ),
     zoea_search_broadcasts=(
@@ -192,7 +192,7 @@ FOR_PROGRAMS = _table(
         "The stored text behind a handle: ctx://<mysis>/<message id>, or "
         "state://<tool> with the mysis_id whose game state is meant. Long texts "
         "come in parts.",
-        {**_RECALL, "mysis_id": _MYSIS | {"description": "For state:// handles"}},
+        {**_RECALL, "mysis_id": MYSIS | {"description": "For state:// handles"}},
         ["handle"],
     ),
     zoea_swarm_status=("How many Myses are in which state.", {}, []),
