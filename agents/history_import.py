@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from agents import events
 from agents.actions.base import describe_memory
-from agents.deliveries import select_orders
+from agents.actions.messages import select_orders
 from agents.encryption import SecretUnreadableError
 from agents.models import Account, Broadcast, Mysis
 from memory.models import GameSnapshot, Memory

@@ -11,7 +11,8 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from agents import actions, deliveries, usage
+from agents import actions, usage
+from agents.actions import messages
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.api.spending import BudgetOut, UsageOut
 from agents.api.turns import RowName, caller_name, get_mysis, read_changes
@@ -297,10 +298,8 @@ def list_messages(
 ) -> Rows:
     """Messages and broadcasts to a Mysis, oldest first, with their delivery."""
     mysis = get_mysis(reference)
-    page = build_page(deliveries.select_orders(mysis), window)
-    reached = deliveries.read_delivery_statuses(
-        mysis, [row.pk for row in page["items"]]
-    )
+    page = build_page(messages.select_orders(mysis), window)
+    reached = messages.read_delivery_statuses(mysis, [row.pk for row in page["items"]])
     for row in page["items"]:
         row.reached = reached[row.pk]
     return page

@@ -15,8 +15,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.db.models.functions import Left, Length
 
-from agents import deliveries
-from agents.deliveries import DeliveryStatus
+from agents.actions import messages
+from agents.actions.messages import DeliveryStatus
 from agents.models import Mysis
 from memory.models import Memory, Origin, Role
 
@@ -267,5 +267,5 @@ def _make_lines(found: QuerySet[Memory], mysis: Mysis) -> list[Line]:
     now = Mysis.objects.filter(pk=mysis.pk).first() if told else None
     if now is None:
         return page
-    reach = deliveries.read_delivery_statuses(now, told)
+    reach = messages.read_delivery_statuses(now, told)
     return [replace(one, reach=reach.get(one.id)) for one in page]

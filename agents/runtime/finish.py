@@ -17,7 +17,8 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from agents import db, deliveries, events, scheduling
+from agents import db, events, scheduling
+from agents.actions import messages
 from agents.actions.base import describe_state
 from agents.events import Kind
 from agents.models import Mysis, Turn
@@ -96,7 +97,7 @@ def finish_turn(
     by_itself = outcome in (Turn.Outcome.DONE, Turn.Outcome.ITERATION_LIMIT)
     # An answer that says nothing answers no message: the next one may.
     answered = shown if by_itself and not ending.error else []
-    deliveries.finish_shown(answered)
+    messages.finish_shown(answered)
     stuck = _check_stuck(mysis, calls, whole=by_itself) if current else []
     chosen = _plan_next(mysis, ending, unheard=unheard) if current else None
     turn = Turn(pk=handle.turn_id, mysis=mysis, number=number, iterations=iterations)

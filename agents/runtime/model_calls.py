@@ -9,7 +9,8 @@ from decimal import Decimal
 from django.db import transaction
 from django.utils import timezone
 
-from agents import budgets, context_inputs, db, deliveries, events, usage
+from agents import budgets, context_inputs, db, events, usage
+from agents.actions import messages
 from agents.actions.base import append_state_event
 from agents.budgets import NOTHING, Taken
 from agents.llm.model_types import Endpoint, calculate_price
@@ -125,11 +126,11 @@ def persist_call(
         # It is not sent.
         budgets.settle_budgets(opened.taken, NOTHING)
     rows = prepared.request.messages
-    new = deliveries.find_unheard(mysis, ((row.id, row.origin) for row in rows))
+    new = messages.find_unheard(mysis, ((row.id, row.origin) for row in rows))
     if new:
         turn = handle.turn_id, handle.number
         sources = prepared.assembly.sources
-        deliveries.record_shown(mysis, new, sources, turn=turn, call=number)
+        messages.record_shown(mysis, new, sources, turn=turn, call=number)
         shown = {"turn": handle.turn_id, "call": number, "messages": new}
         append_state_event(mysis, "runtime", shown=shown)
     seen = rows[-1].id if rows else 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents import deliveries
+from agents.actions import messages
 from agents.models import Mysis, Provider
 from memory.models import Memory
 from tests.factories import make_memory, make_mysis, make_turn
@@ -170,11 +170,11 @@ def test_a_message_tells_how_far_it_has_come(admin: Client):
     told = make_memory(mysis, content="Sell it.", sender="operator:ann")
     assert "queued" in admin.get("/myses/Ada/").content.decode()
     turn = make_turn(mysis)
-    deliveries.record_shown(
+    messages.record_shown(
         mysis, [told.pk], [told.pk], turn=(turn.pk, turn.number), call=1
     )
     assert "call 1 of turn 1" in admin.get("/myses/Ada/").content.decode()
-    deliveries.finish_shown([told.pk])
+    messages.finish_shown([told.pk])
     assert "answered in" in admin.get("/myses/Ada/").content.decode()
 
 

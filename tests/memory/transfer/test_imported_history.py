@@ -13,8 +13,8 @@ from django.test import Client
 from django.utils import timezone
 
 from agents import history_import
+from agents.actions.messages import read_delivery_statuses
 from agents.broadcast_search import search_broadcasts
-from agents.deliveries import read_delivery_statuses
 from agents.models import Account, Broadcast, Event, Mysis
 from memory.models import GameSnapshot, Memory
 from memory.search.results import search_messages
