@@ -1,13 +1,11 @@
 """Hard budgets: a call is paid for, by estimate, before it is made.
 
-Each budget has one counter, and one statement checks it and adds the estimate, under
-the lock of its row. So two workers never both take what is left. When the answer is
-there, the estimate gives way to what was used. What was estimated stays where nobody
-will ever know: the worker died, or the call was cut off, and may have been billed.
+One statement checks a budget's counter and adds the estimate, so two workers never both
+take what is left. The answer replaces the estimate, which stays where nobody will ever
+know: the worker died, or the call was cut off, and may have been billed.
 
-A counter can therefore pass its limit only by what calls under way use beyond their
-estimate: their answers, as far as ``max_tokens`` does not bound them, and the error of
-the count.
+So a counter passes its limit only by what calls under way use beyond their estimate:
+answers that ``max_tokens`` does not bound, and the error of the count.
 """
 
 from __future__ import annotations

@@ -68,8 +68,7 @@ class ContextInputs:
     def read_with(cls, ask: Callable[[dict[str, Any]], Sequence[Any]]) -> ContextInputs:
         """From what ``ask`` gives for the parameters that are the same for all Myses.
 
-        It runs a statement with `db.INPUT_COLUMNS`. The tools are read again only where
-        they were stored anew.
+        It runs a statement with `db.INPUT_COLUMNS`. Tools are read only if stored anew.
         """
         global _read_catalogue
         known_at, text = _read_catalogue

@@ -3,13 +3,11 @@
 Ids are drawn before their transactions commit, so a reader that trusts ids alone can
 step over an event that commits late. Every event therefore also carries its transaction
 id, drawn *before* its own id, and readers follow (xid, id) below the oldest transaction
-still running: whatever turns up later sorts after everything already read. A cursor
-stays a plain event id; its xid is looked up.
+still running: what turns up later sorts after all that was read. A cursor is an event id.
 
-A hint tells web processes that there is something new, and nothing else. A NOTIFY
-inside a busy transaction serialises commits across the server, so it goes out after
-commit, from a connection of its own, at most once in 20 ms per process. A lost hint
-costs readers one poll interval.
+A hint tells web processes that there is something new, and nothing else. A NOTIFY in a
+busy transaction serialises commits across the server, so it goes out after commit, from a
+connection of its own, once in 20 ms at most. A lost one costs readers one poll interval.
 """
 
 from __future__ import annotations

@@ -113,8 +113,7 @@ def import_messages(mysis: Mysis, source: HistoryFile, done: Done) -> int:
 def import_accounts_and_states(mysis: Mysis, source: HistoryFile) -> tuple[int, int]:
     """Store the accounts and game states of a database, whole or not at all.
 
-    What is ours already is left as it is, but for states that are older. Returns how
-    many of both are new.
+    What is ours already stays, but for older states. Returns how many of both are new.
     """
     if not source.is_nova:
         return 0, 0

@@ -77,9 +77,8 @@ class EndpointForm(KeyedForm):
     """The first LLM endpoint; its key is written, never shown.
 
     ``typed`` is the held key of the form the time before: a browser does not send what
-    it is not shown again. ``insist`` offers to save what could not be
-    used yet. ``row`` is the number of the provider that the form was opened for: of
-    another one it changes nothing.
+    it is not shown again. ``insist`` offers to save what could not be used yet. ``row``
+    is the number of the provider that the form was opened for: it changes no other.
     """
 
     key_field = "key"

@@ -63,8 +63,7 @@ class Step:
 def plan_steps(before: datetime) -> Iterator[Step]:
     """What was kept from before a moment and may go, in the order of removal.
 
-    Each step is counted as if those before it were done, so that counting alone
-    says what a removal would bring.
+    A step is counted as if those before it were done: counting tells what would go.
     """
     gone = find_old_turns(before)
     yield Step("turns", len(gone), _remove(Turn.objects, gone, TURN_BATCH))

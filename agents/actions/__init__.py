@@ -1,8 +1,7 @@
 """Every write that a person or a program can ask for: atomic, with its events.
 
-The row of a Mysis is locked before it is read, so that a start, a stop and the end of a
-turn at the same moment have one order. ``by`` says who asked: "operator:ann",
-"token:ci", "mysis:Ada", "system".
+A Mysis's row is locked before it is read, so that a start, a stop and the end of a turn
+have one order. ``by`` says who asked: "operator:ann", "token:ci", "mysis:Ada", "system".
 """
 
 from __future__ import annotations

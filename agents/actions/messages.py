@@ -3,8 +3,7 @@
 A broadcast is stored once, then delivered in batches that each commit alone: however
 large the fleet is, a Mysis's row is locked only while its own batch is written. What a
 crash interrupts continues with the next pass of upkeep. How far a message has come is
-written where it happens: with the call that takes it in, and with the end of the turn
-that answered it.
+written by the call that takes it in, and by the end of the turn that answered it.
 """
 
 from __future__ import annotations

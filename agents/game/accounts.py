@@ -75,8 +75,7 @@ def claim_free(
 ) -> ActiveAccount | None:
     """Give a Mysis a free account; None when there is none.
 
-    An account of the wanted name goes first, then one of the wanted empire.
-    ``passed`` are accounts not to take.
+    One of the wanted name goes first, then of the empire; none of those ``passed``.
     """
     wanted = {"mysis": mysis_id, "username": username, "empire": empire}
     row = db.fetch_row(CLAIM, wanted | {"passed": list(passed)})
@@ -218,8 +217,7 @@ def add_registered(
 ) -> ActiveAccount:
     """Store a new account of a Mysis, its password sealed, and play as it.
 
-    Raises AccountRefusedError where the name is another Mysis's: what is stored of
-    that account is never written over.
+    Raises AccountRefusedError where the name is another Mysis's: nothing is overwritten.
     """
     name = (found.username or username)[:LONGEST_NAME]
     check_name(mysis_id, name)

@@ -1,9 +1,8 @@
 """One MCP session with the game server: the one wire by which the product meets the game.
 
-An error says how a call failed, told apart by what may have happened. Refusals by the
-game itself (a full hold, a wrong name) are answers, no errors. `connect` must be left
-by the task that entered it (the SDK's task groups demand it); `sessions` sees to that.
-Nothing here knows of accounts.
+Errors are told apart by what may have happened; refusals by the game itself (a full
+hold, a wrong name) are answers. `connect` must be left by the task that entered it (the
+SDK's task groups demand it); `sessions` sees to that. Nothing here knows of accounts.
 """
 
 from __future__ import annotations

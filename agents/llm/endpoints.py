@@ -1,14 +1,12 @@
 """From a model's name to where it is reached, and with which window.
 
-A name is ``pilot``, ``<provider>:<model>`` or ``<provider>`` for its default
-model. Providers are the rows of the admin; where there is no row of that name,
-``openai``, ``anthropic``, ``ollama`` and ``pilot`` come from the environment.
-What a row leaves empty is the kind's own default, and its key is never used for
-an address that it was not given for.
+A name is ``pilot``, ``<provider>:<model>`` or ``<provider>`` for its default model.
+Providers are the rows of the admin; where there is no row of that name, ``openai``,
+``anthropic``, ``ollama`` and ``pilot`` come from the environment. What a row leaves empty
+is the kind's own default; a key is never used for an address it was not given for.
 
 Endpoints are asked for the windows of their models by the worker before it assembles,
-never by a page. However many turns wait for the same answer, one request is made, and
-it is bounded in time and size.
+never by a page: one request for all turns that wait, bounded in time and size.
 """
 
 from __future__ import annotations
@@ -57,8 +55,7 @@ class _Account:
 def resolve(model: str, rows: Iterable[Provider] | None = None) -> Endpoint:
     """Find the endpoint of a model's name; ``rows`` are its `list_provider_candidates`.
 
-    Raises UnknownProviderError for a provider that is not configured, ModelError
-    where the model's name or the key is missing.
+    Raises UnknownProviderError, and ModelError where the model or the key is missing.
     """
     name = model.strip()
     return _endpoint(name, *_find_account(name, rows))

@@ -56,8 +56,7 @@ class ModelError(Exception):
     def surely_free(self) -> bool:
         """Whether nothing was charged for certain: never sent, or refused with 4xx.
 
-        A gateway's 5xx, or an answer that broke off, may follow a long generation
-        that was paid for.
+        A gateway's 5xx or an answer that broke off may follow a paid generation.
         """
         refused = self.status is not None and 400 <= self.status < 500
         return refused or not self.sent
@@ -97,9 +96,8 @@ class Usage:
 class Completion:
     """What a model answered.
 
-    ``tool_calls`` hold their arguments as the model wrote them, valid JSON or not.
-    ``signature`` belongs to a signed reasoning and is opaque. ``cost`` is in US
-    dollars, 0 where no price is known.
+    ``tool_calls`` hold their arguments as the model wrote them, valid JSON or not; the
+    ``signature`` of a reasoning is opaque; ``cost`` is in US dollars, 0 without a price.
     """
 
     text: str
@@ -140,8 +138,7 @@ class Endpoint:
 class CompletionRequest:
     """What a model is asked; ``messages`` are in the dialect of the endpoint.
 
-    ``settings`` are the Mysis's own (temperature, max_tokens, timeout in seconds,
-    reasoning_effort...).
+    ``settings`` are the Mysis's own (temperature, max_tokens, timeout in seconds...).
     """
 
     endpoint: Endpoint

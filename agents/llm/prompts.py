@@ -69,8 +69,7 @@ def render_prompt(
 ) -> str:
     """Fill in ``{{ name }}``, ``{{ account }}`` and ``{{ broadcast }}``.
 
-    Unknown placeholders stay as they are, and what is filled in is never read for
-    placeholders again (A10).
+    Unknown ones stay, and what is filled in is never read for placeholders (A10).
     """
     # A long broadcast is cut: the whole stands in the log of each receiver.
     if broadcast is not None and len(broadcast) > LONGEST_BROADCAST:

@@ -159,8 +159,7 @@ def clean_address(endpoint: Endpoint) -> str:
 class ProviderTrial:
     """What a page says of a check: whether a Mysis could play with the provider, and why.
 
-    ``field`` is the one whose value is to blame: key, base_url or default_model;
-    empty where it is none of them.
+    ``field`` is the one to blame: key, base_url or default_model; empty where none is.
     """
 
     good: bool

@@ -90,8 +90,7 @@ class PromptVersion(models.Model):
 class AskedWindow(models.Model):
     """The context window of one model at one endpoint, in tokens; null if not said.
 
-    ``limit`` is what a refusal named since, which counts more than any list. An empty
-    ``base_url`` is the provider's own address.
+    A ``limit`` that a refusal named counts more. No ``base_url``: the provider's own.
     """
 
     kind = models.CharField(max_length=20)

@@ -1,7 +1,6 @@
 """The account step: session ids, register, login, logout, and login when a session is lost.
 
-The model sees accounts by name only. What the game wants beside that is filled in
-here and goes no further than the game.
+The model sees names of accounts; what else the game wants is filled in here, for it alone.
 """
 
 from __future__ import annotations

@@ -101,8 +101,7 @@ class Toolbox(ToolSession):
 async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
     """Open the tools that a Mysis has now: the game's and ours.
 
-    ``by`` names the person who calls them by hand. Raises GameUnreachableError when
-    the game server cannot be reached.
+    ``by`` names the person who calls them by hand. Raises GameUnreachableError.
     """
     session = await get_pool().session(mysis_id)
     toolbox = await run_in_db(_load, mysis_id, by)

@@ -1,7 +1,6 @@
 """The guard step: only allowed tools with fitting arguments are called.
 
-Models invent tools and arguments; the answer names what is wrong and what would
-be right, so that the next try succeeds.
+Models invent both; the answer says what would be right, so that the next try succeeds.
 """
 
 from __future__ import annotations

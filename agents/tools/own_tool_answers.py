@@ -49,8 +49,7 @@ class LocalRefusedError(Exception):
 class Scope:
     """Who calls. A Mysis reaches itself alone; ``mysis_id`` None reaches all.
 
-    ``by`` is how the log names the caller. ``secret`` are the tools whose calls
-    nobody may read.
+    ``by`` is the caller in the log; ``secret`` are tools whose calls nobody may read.
     """
 
     by: str

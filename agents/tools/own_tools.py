@@ -1,7 +1,6 @@
 """Our own tools, offered to Myses beside the game's, and to programs over MCP.
 
-What they are called, take and do stands here, in the words that a model reads; what
-they answer, in `own_tool_answers`.
+What a model reads of them stands here; what they answer, in `own_tool_answers`.
 """
 
 from __future__ import annotations

@@ -39,9 +39,8 @@ class ToolSpec(OfferedTool):
 class Tool:
     """A tool that may be called.
 
-    ``wants`` and ``needs`` are the arguments out of `FILLED_IN` that the server
-    lists and requires. ``validator`` is None for a schema that is none. ``local``
-    tools are our own and never reach the game.
+    Of `FILLED_IN` the server lists ``wants`` and requires ``needs``. ``validator`` is
+    None for a schema that is none. ``local`` tools are ours and never reach the game.
     """
 
     spec: ToolSpec
@@ -71,10 +70,9 @@ class ToolSession:
 class Request:
     """One call; ``raw`` is the model's JSON text, ``arguments`` what the guard read in it.
 
-    ``keep`` stores the outcome where the caller wants it, in the transaction of all that
-    the call changes. ``unstored`` are answers whose changes wait for that transaction,
-    ``settled`` the unknown outcomes that they show; requests that are made of this one
-    share them.
+    ``keep`` stores the outcome for the caller, in the transaction of all that the call
+    changes. ``unstored`` answers wait for it, and so do the unknown outcomes that they
+    show (``settled``); requests made of this one share both.
     """
 
     caller: ToolSession
@@ -107,9 +105,8 @@ class Outcome:
     """The outcome of a call, one text per content block.
 
     Errors are outcomes too: their text says what to do. ``tick`` is the game tick named
-    in it, ``resolve_tick`` the tick at which an action that was only queued takes effect
-    (era A), None for what is done already. ``unknown`` is set where an action was sent
-    and its reply was lost.
+    in it, ``resolve_tick`` that at which a queued action takes effect (era A), None for
+    what is done already. ``unknown`` says that the reply to an action was lost.
     """
 
     blocks: tuple[str, ...]

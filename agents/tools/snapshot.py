@@ -41,9 +41,8 @@ logger = logging.getLogger(__name__)
 async def update_snapshots(request: Request, call_next: CallNext) -> Outcome:
     """Call; what the answer changes is stored with the record of the call (`store_call`).
 
-    If the reply to an action is lost, the action may still have run: mark the snapshots
-    it affects as uncertain. The same holds for notifications in a reply that was lost or
-    could not be stored.
+    If the reply to an action is lost, the action may still have run: the snapshots that
+    it affects become uncertain, as do those of notifications lost or not stored.
     """
     await store_unstored(request)
     card, asked_at = request.caller.card, timezone.now()
@@ -72,8 +71,7 @@ def store_call(
 ) -> int | None:
     """Store what a call changes, its events and its outcome, in one transaction.
 
-    An answer that cannot be stored counts as lost, and is no failure. Returns the tick
-    at which a queued action takes effect.
+    What cannot be stored counts as lost. Returns the tick of a queued action's effect.
     """
     answers = tuple(request.unstored)
     request.unstored.clear()
@@ -300,8 +298,7 @@ def doubt_call(
 def announce_aged(mysis_id: int | None = None) -> int:
     """Append an event for each snapshot that crossed an age limit; returns how many.
 
-    Of one Mysis, or of all that fly an account. A crossing is reported once, whoever
-    asks and however often.
+    Of one Mysis, or of all that fly an account; a crossing is reported once.
     """
     flown = Mysis.objects.exclude(account=None)
     if mysis_id is not None:

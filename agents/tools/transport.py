@@ -1,9 +1,8 @@
 """Send a call, repeat what may be repeated, and look after actions whose reply was lost.
 
 The steps ``verify`` and ``retry``, and ``send``, the end of the chain. A lost reply to an
-action is reported, never guessed: a read shows whether it happened before the same call
-is sent again. That read goes through the rest of the chain, so it also refreshes the
-cached state.
+action is reported, never guessed: a read shows whether it happened before the same call is
+sent again. It goes through the rest of the chain, so the cached state is refreshed too.
 """
 
 from __future__ import annotations
@@ -196,8 +195,7 @@ def _unknown_outcome(request: Request) -> Outcome:
 async def send(request: Request) -> Outcome:
     """Call the server; a lost MCP session is opened anew and the call sent once more.
 
-    Nothing was executed in the lost one, so that is right for actions too. Raises
-    GameCallError, never SessionLostError.
+    Nothing was executed in the lost one. Raises GameCallError, never SessionLostError.
     """
     with suppress(SessionLostError):
         return await _send(request)

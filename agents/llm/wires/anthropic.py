@@ -2,9 +2,8 @@
 
 A mark costs a quarter more for what it adds to the cache, and a hit needs the same
 bytes up to a mark of an earlier call. The texts that end the last message change with
-every call (the state block, a nudge: CONTEXT.md A26), so a mark there never pays. Two
-marks go into the messages, beside those of the tools and of the system text: four, the
-most that are allowed.
+every call (the state block, a nudge: CONTEXT.md A26), so a mark there never pays. Two go
+into the messages, beside those of the tools and the system text: four, the most allowed.
 """
 
 from __future__ import annotations

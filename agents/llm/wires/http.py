@@ -81,8 +81,7 @@ class _Bounded(httpx2.AsyncByteStream):
 def _refuse_other_origin(response: httpx2.Response) -> None:
     """Follow no redirect to another origin: a key is not for strangers.
 
-    The client takes ``Authorization`` out of what it sends there, but not
-    ``x-api-key``, nor what the messages say.
+    The client would send it ``x-api-key`` and the messages, without ``Authorization``.
     """
     if response.has_redirect_location:
         url = response.request.url

@@ -1,8 +1,7 @@
 """What every wire does: one request through pydantic-ai, and what its answer says.
 
-The formats are pydantic-ai's business. A signed reasoning must go back as it came. One
-block is its bare signature; several, or one without a text, are kept whole as a JSON
-list.
+The formats are pydantic-ai's business. A signed reasoning must go back as it came: one
+block as its bare signature, several or one without a text whole, as a JSON list.
 """
 
 from __future__ import annotations
@@ -104,8 +103,7 @@ def _read_completion(endpoint: Endpoint, response: ModelResponse) -> Completion:
 def clean_tool_name(part: ToolCallPart) -> str:
     """A call's tool, in a form that every provider accepts.
 
-    A name that they refuse would be in the history from then on, and every later
-    request refused for it.
+    One that they refuse would stay in the history, and fail every later request.
     """
     return _ODD.sub("_", part.tool_name)[:LONGEST_NAME] or NAMELESS
 
