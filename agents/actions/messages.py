@@ -79,20 +79,18 @@ def send_broadcast(*, text: str, by: str, sender: Mysis | None = None) -> Broadc
     return broadcast
 
 
-def deliver_broadcast(broadcast_id: int, *, wait: bool = True) -> None:
-    """Deliver what is left of a broadcast; safe in several processes at once.
-
-    Without ``wait`` one that another process delivers now is left to it.
-    """
-    while _deliver_batch(broadcast_id, wait=wait):
+def deliver_broadcast(broadcast_id: int) -> None:
+    """Deliver what is left of a broadcast; safe in several processes at once."""
+    while _deliver_batch(broadcast_id, wait=True):
         pass
 
 
 def resume_broadcasts() -> None:
-    """Deliver those whose sender died."""
+    """Deliver those whose sender died; one that another process delivers is skipped."""
     unfinished = Broadcast.objects.filter(deliver_to__isnull=False)
     for number in unfinished.values_list("pk", flat=True):
-        deliver_broadcast(number, wait=False)
+        while _deliver_batch(number, wait=False):
+            pass
 
 
 def count_recipients(broadcast: Broadcast) -> int:
