@@ -234,10 +234,7 @@ def format_moment(moment: datetime) -> str:
 
 
 class Hinter:
-    """Tells every web process of new events: many calls become few NOTIFYs.
-
-    One background thread; close it before its database is dropped.
-    """
+    """Sends few NOTIFYs for many calls, in a thread; close it before its database goes."""
 
     def __init__(self) -> None:
         self._wanted = threading.Event()

@@ -1,9 +1,8 @@
 """One hub per web process: it listens once, reads once, and hands out to many.
 
-The hub holds one connection that LISTENs for hints and reads the event log
-from its own position on. Every viewer has a bounded queue; one that does not
-keep up is marked and must start again from the log. Hints are lossy, the log
-is the truth: without any the hub polls every second.
+The hub holds one connection that LISTENs for hints and reads the event log from its own
+position on. Every viewer has a bounded queue; one that does not keep up must start again
+from the log. Hints are lossy, the log is the truth: without any the hub polls each second.
 """
 
 from __future__ import annotations
@@ -199,10 +198,9 @@ async def stream_after(
 ) -> AsyncIterator[Item]:
     """Everything after the event ``after``, then live; no gap, no repeat.
 
-    ``viewer`` must have been subscribed before: the log is read up to its
-    position, the queue holds the rest. Raises ViewerOverflowError when the
-    consumer of this iterator was too slow for the live part. What ``straight`` takes,
-    while this waits for the next event, does not come out of it.
+    ``viewer`` must have been subscribed before: the log is read up to its position, the
+    queue holds the rest. What ``straight`` takes, while this waits for the next event,
+    does not come out of it. Raises ViewerOverflowError when its consumer was too slow.
     """
     start = await database_sync_to_async(events.find_position)(after)
 

@@ -1,9 +1,8 @@
 """One game tool by hand: the operator calls it for a Mysis.
 
-The call goes through the same chain as a Mysis's own, so accounts, snapshots and
-secrets are looked after, and it stands in the log for the Mysis to see, as the
-operator's. It runs in an event loop of its own: the game may take minutes, and
-the caller's transaction, if there is one, must not be what the log waits for.
+The call goes through the same chain as a Mysis's own and stands in the log for the Mysis
+to see, as the operator's. It runs in an event loop of its own: the game may take minutes,
+and the log must not wait for the caller's transaction, if there is one.
 """
 
 from __future__ import annotations
@@ -45,9 +44,8 @@ def run_command(
 ) -> Memory:
     """Run one game tool; returns the result as it stands in the log.
 
-    An error of the game is a result. Raises ActionError: 422 for a tool or arguments
-    that the game does not have, 409 while another command runs or a turn forbids it,
-    503 where the game cannot be reached.
+    An error of the game is a result. Raises ActionError 422 for an unknown tool or
+    arguments, 409 while a command runs or a turn forbids it, 503 without the game.
     """
     given = json.dumps(dict(arguments))
     with ThreadPoolExecutor(max_workers=1) as thread:

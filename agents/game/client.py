@@ -182,8 +182,9 @@ async def _open(connection: Connection, url: str) -> GameCallError | None:
         return found
     if "too many" in found.detail.lower():
         return RateLimitedError(found.detail)
+    address = httpx2.URL(url).copy_with(userinfo=b"", query=None, fragment=None)
     return GameUnreachableError(
-        f"The game server at {_clean_address(url)} {_predicate(found)}: {REMEDY}"
+        f"The game server at {address} {_predicate(found)}: {REMEDY}"
     )
 
 
@@ -215,11 +216,6 @@ def _predicate(failure: GameCallError) -> str:
     if isinstance(failure, ProtocolRefusalError):
         return f"refuses a session ({detail})"
     return detail
-
-
-def _clean_address(url: str) -> str:
-    parsed = httpx2.URL(url)
-    return str(parsed.copy_with(userinfo=b"", query=None, fragment=None))
 
 
 def _check_address(url: str) -> None:

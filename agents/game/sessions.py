@@ -1,9 +1,8 @@
 """MCP sessions that outlive turns: one per Mysis and process, each in its own task.
 
-The SDK wants a session opened, used and closed inside one task, and the game lets
-one address open about 30 in a minute. So each session lives in a task of its own;
-turns hand it calls and wait. A turn that is cancelled gives up its own call only.
-Nobody calls before the game wants to be called again.
+The SDK wants a session opened, used and closed inside one task, and the game lets one
+address open about 30 in a minute. So each lives in a task; turns hand it calls and wait.
+A cancelled turn gives up its own call only; nobody calls before the game wants it again.
 """
 
 from __future__ import annotations
@@ -115,7 +114,10 @@ class GameSession:
             job.scope.cancel()
             raise
         except RateLimitedError as error:
-            await self._wait_for(error.retry_after or 0.0)
+            seconds = error.retry_after or 0.0
+            self._again_at = asyncio.get_running_loop().time() + seconds
+            if seconds > OF_THE_ADDRESS:
+                await self._gate.shut(seconds)
             raise
 
     def _check_wait(self) -> None:
@@ -124,11 +126,6 @@ class GameSession:
         wait = max(self._again_at - now, self._gate.wait_now())
         if wait > 0:
             raise RateLimitedError("The game server asked to wait.", wait)
-
-    async def _wait_for(self, seconds: float) -> None:
-        self._again_at = asyncio.get_running_loop().time() + seconds
-        if seconds > OF_THE_ADDRESS:
-            await self._gate.shut(seconds)
 
     async def _run(self) -> None:
         try:

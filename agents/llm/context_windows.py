@@ -209,9 +209,10 @@ def read_entry_window(entry: Mapping[str, Any]) -> Found | None:
 
 def read_running_window(body: object, model: str) -> Found | None:
     """The window with which Ollama runs a model now (``/api/ps``)."""
+    tagged = model if ":" in model else f"{model}:latest"
     for entry in _entries(find_value(body, "models")):
         names = (entry.get("name"), entry.get("model"))
-        if _tagged(model) in names and (tokens := _number(entry.get("context_length"))):
+        if tagged in names and (tokens := _number(entry.get("context_length"))):
             return tokens, "/api/ps context_length"
     return None
 
@@ -238,10 +239,6 @@ def _trained(info: object) -> int | None:
     pairs: Iterable[tuple[Any, Any]] = info.items() if isinstance(info, Mapping) else ()
     found = (_number(v) for key, v in pairs if str(key).endswith(_TRAINED))
     return next((tokens for tokens in found if tokens), None)
-
-
-def _tagged(model: str) -> str:
-    return model if ":" in model else f"{model}:latest"
 
 
 def _entries(value: object) -> list[Mapping[str, Any]]:

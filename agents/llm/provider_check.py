@@ -73,10 +73,7 @@ TOOL = OfferedTool(
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of a check; ``latency_ms`` is that of the whole request.
-
-    ``error`` is None where a Mysis could play with this model.
-    """
+    """The result of a check; no ``error`` where a Mysis could play with this model."""
 
     endpoint: Endpoint
     latency_ms: int

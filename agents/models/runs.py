@@ -16,10 +16,7 @@ from agents.models.fleet import Mysis
 
 
 class ToolCatalogue(models.Model):
-    """The tools that a game server offered last, as they are sent to models.
-
-    Stored so that a preview counts the same tool schemas as the next call sends.
-    """
+    """The tools that a game server offered last: a preview counts what a call sends."""
 
     url = models.CharField(max_length=500, primary_key=True)
     tools = models.JSONField(default=list)

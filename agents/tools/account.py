@@ -50,10 +50,7 @@ async def use_account(request: Request, call_next: CallNext) -> Outcome:
 
 
 async def _call_with_session(request: Request, call_next: CallNext) -> Outcome:
-    """Call with the session id; when the session is lost, log in and call once more.
-
-    The refused call was not executed, so that is right for actions too.
-    """
+    """Call with the session id; if it is lost, so not executed, log in and call again."""
     tool, card = request.tool, request.caller.card
     if tool is None or "session_id" not in (tool.wants if card else tool.needs):
         return await call_next(_filled(request))
@@ -121,7 +118,9 @@ async def _register(request: Request, call_next: CallNext) -> Outcome:
             work = asyncio.ensure_future(_register_upstream(request, call_next))
             return await asyncio.shield(work)
         outcome = await _log_in_or_release(request, call_next, card)
-        if not outcome.is_error or not _login_impossible(outcome):
+        error = outcome.read().error if outcome.is_error else None
+        # Where no login to that account can succeed, another is tried.
+        if error is None or error.code not in {*_BAD_LOGIN, "no_password"}:
             return _with_note(outcome, card.username)
         passed.append(card.pk)
 
@@ -229,12 +228,6 @@ def _filled(request: Request, **known: str) -> Request:
 def _argument(request: Request, name: str) -> str:
     value = request.arguments.get(name, "")
     return value if isinstance(value, str) else ""
-
-
-def _login_impossible(outcome: Outcome) -> bool:
-    """Whether no login to that account can succeed, so that another is tried."""
-    error = outcome.read().error
-    return error is not None and error.code in {*_BAD_LOGIN, "no_password"}
 
 
 def _explain_refusal(outcome: Outcome, username: str) -> Outcome:
