@@ -97,7 +97,9 @@ class Hub:
 
     async def subscribe(self, maxsize: int = 1000) -> Viewer:
         """Join the stream from its present position on."""
-        if not self._running_here():
+        task = self._task
+        loop = asyncio.get_running_loop()
+        if task is None or task.done() or task.get_loop() is not loop:
             self._ready = asyncio.Event()
             self._viewers.clear()
             self._task = asyncio.create_task(self._run(), name="event-hub")
@@ -105,12 +107,6 @@ class Hub:
         viewer = Viewer(self._position, maxsize)
         self._viewers.add(viewer)
         return viewer
-
-    def _running_here(self) -> bool:
-        task = self._task
-        if task is None or task.done():
-            return False
-        return task.get_loop() is asyncio.get_running_loop()
 
     @property
     def viewers(self) -> int:

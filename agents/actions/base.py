@@ -109,14 +109,10 @@ def set_running(mysis: Mysis, *, trigger: str) -> None:
 
 
 def _reset(mysis: Mysis) -> None:
-    """Set the `RESET_COLUMNS`; the caller stores them."""
-    mysis.state = Mysis.State.RUNNING
-    mysis.epoch += 1
-    mysis.nudges = 0
-    mysis.failures = mysis.lost_turns = 0
-    mysis.last_error = mysis.last_error_code = ""
-    mysis.hold = mysis.stuck = mysis.trail = ""
-    mysis.empty_turns = 0
+    """Set the `RESET_COLUMNS` as of a new one that runs; the caller stores them."""
+    fresh = Mysis(state=Mysis.State.RUNNING, epoch=mysis.epoch + 1)
+    for column in RESET_COLUMNS:
+        setattr(mysis, column, getattr(fresh, column))
 
 
 def wake_mysis(mysis: Mysis, *, trigger: str, by: str) -> None:

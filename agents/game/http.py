@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import ssl
 from functools import cache
 from typing import Any
 
@@ -46,9 +45,7 @@ _NOT_SENT = (
 )
 
 
-@cache
-def _load_certificates() -> ssl.SSLContext:
-    return httpx2.create_ssl_context()
+_load_certificates = cache(httpx2.create_ssl_context)
 
 
 class McpHttpClient(httpx2.AsyncClient):

@@ -86,26 +86,29 @@ def find_window(kind: Kind, base_url: str, model: str, provider: Provider) -> Wi
     if kind == "pilot":
         told = provider.window
         return Window(told or PILOT, "provider" if told else "pilot")
-    row = AskedWindow.objects.filter(kind=kind, base_url=base_url, model=model).first()
+    rows = AskedWindow.objects.filter(kind=kind, base_url=base_url, model=model)
+    row = rows.first() or AskedWindow()
     found = _without_limit(kind, base_url, model, provider, row)
-    limit = _limit(row, provider)
-    if limit is not None and limit < found.tokens:
-        return Window(limit, "refusal", found.due)
+    limited = _still_stands(row.limited_at, LIMITED_FOR, provider)
+    if limited and row.limit is not None and row.limit < found.tokens:
+        return Window(row.limit, "refusal", found.due)
     if found.source == "unknown":
         _warn_once(kind, model)
     return found
 
 
 def _without_limit(
-    kind: Kind, base_url: str, model: str, provider: Provider, row: AskedWindow | None
+    kind: Kind, base_url: str, model: str, provider: Provider, row: AskedWindow
 ) -> Window:
     if provider.window:
         return Window(provider.window, "provider")
-    due = names_windows(kind, base_url) and _is_due(row, provider)
-    if row is not None and row.tokens:
+    stands = TOLD_FOR if row.tokens else SILENT_FOR
+    known = _still_stands(row.asked_at, stands, provider)
+    due = names_windows(kind, base_url) and not known
+    if row.tokens:
         return Window(row.tokens, f"endpoint ({row.source})", due)
-    known = _look_up_window(kind, model)
-    return Window(known or UNKNOWN, "catalogue" if known else "unknown", due)
+    listed = _look_up_window(kind, model)
+    return Window(listed or UNKNOWN, "catalogue" if listed else "unknown", due)
 
 
 def names_windows(kind: Kind, base_url: str) -> bool:
@@ -114,19 +117,6 @@ def names_windows(kind: Kind, base_url: str) -> bool:
         return True
     host = urlsplit(base_url).hostname
     return kind != "pilot" and bool(host) and host != _OFFICIAL
-
-
-def _is_due(row: AskedWindow | None, provider: Provider) -> bool:
-    if row is None:
-        return True
-    stands = TOLD_FOR if row.tokens else SILENT_FOR
-    return not _still_stands(row.asked_at, stands, provider)
-
-
-def _limit(row: AskedWindow | None, provider: Provider) -> int | None:
-    if row is None or not _still_stands(row.limited_at, LIMITED_FOR, provider):
-        return None
-    return row.limit
 
 
 def _still_stands(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import AsyncIterator
 from functools import cache
 
@@ -12,6 +11,9 @@ CONNECT_SECONDS = 10.0
 
 # Bytes of an answer that are read. The longest that models write are under 1 MB.
 LARGEST = 4_000_000
+
+# Once: it takes longer than everything else.
+_load_certificates = cache(httpx2.create_ssl_context)
 
 
 class TooLargeError(Exception):
@@ -52,12 +54,6 @@ def open_client() -> httpx2.AsyncClient:
         headers={"Accept-Encoding": "identity"},
         event_hooks={"response": [bound]},
     )
-
-
-@cache
-def _load_certificates() -> ssl.SSLContext:
-    """Once: it takes longer than everything else."""
-    return httpx2.create_ssl_context()
 
 
 class _Bounded(httpx2.AsyncByteStream):
