@@ -44,7 +44,6 @@ _NOT_SENT = (
     httpx2.UnsupportedProtocol,
 )
 
-
 _load_certificates = cache(httpx2.create_ssl_context)
 
 
