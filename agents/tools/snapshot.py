@@ -25,6 +25,7 @@ from agents.tools.account import AUTH
 from agents.tools.request import Answer, CallNext, Outcome, Request
 from memory.context.tool_calls import guess_policy
 from memory.gamestate import invalidation
+from memory.gamestate.confidence import TouchedSnapshot
 from memory.gamestate.extract import Result, belongs_to
 from memory.gamestate.notices import may_lack_events
 from memory.gamestate.values import parse_text
@@ -166,7 +167,7 @@ def _capture(answer: Answer) -> list[Line]:
     lines: list[Line] = [(events.Kind.SNAPSHOT_UPDATED, mysis_id, data)]
     mark = row.get_joined_mark()
     if mark is not None and mark != row.replaced_mark:
-        now = writes.TouchedSnapshot(tool, args, mark.fields, mark.reason, mark.tick)
+        now = TouchedSnapshot(tool, args, mark)
         stale = unknown_outcomes.build_stale_event(mysis_id, answer.username, now)
         lines.append(stale)
     return lines
@@ -182,7 +183,7 @@ def _join_blocks(answer: Answer) -> str:
 
 
 def _invalidate(answer: Answer) -> tuple[list[Line], int | None]:
-    touched = writes.invalidate_snapshots(
+    touched, resolve_tick = writes.invalidate_snapshots(
         username=answer.username,
         tool=answer.request.name,
         args=answer.request.own_arguments,
@@ -195,22 +196,7 @@ def _invalidate(answer: Answer) -> tuple[list[Line], int | None]:
         unknown_outcomes.build_stale_event(mysis_id, answer.username, one)
         for one in touched
     ]
-    return lines, None if answer.result.is_error else _resolve_tick(answer)
-
-
-def _resolve_tick(answer: Answer) -> int | None:
-    """From which tick on the outcome of a queued action shows (era A)."""
-    if not answer.result.queued:
-        return None
-    around = invalidation.Circumstances(
-        current_tick=reads.read_tick(answer.username), mutation=True
-    )
-    hits = invalidation.find_invalidations(
-        answer.request.name, answer.request.own_arguments, answer.result, around
-    )
-    return max(
-        (h.resolve_tick for h in hits if h.resolve_tick is not None), default=None
-    )
+    return lines, resolve_tick
 
 
 def _merge_notifications(answer: Answer) -> list[Line]:
@@ -232,15 +218,13 @@ def _merge_notifications(answer: Answer) -> list[Line]:
             written = {
                 "fields": list(one.merged),
                 "reason": answer.request.name,
-                "tick": one.merged_tick,
+                "tick": max(one.merged.values()),
             }
             lines.append((events.Kind.SNAPSHOT_UPDATED, mysis_id, line | written))
-        if one.doubted is not None:
-            touched = writes.TouchedSnapshot(
-                one.tool, one.args, one.doubted, one.reason, one.tick
-            )
+        if one.doubt is not None:
+            doubt = one.doubt
             lines.append(
-                unknown_outcomes.build_stale_event(mysis_id, answer.username, touched)
+                unknown_outcomes.build_stale_event(mysis_id, answer.username, doubt)
             )
     return lines
 
@@ -289,7 +273,7 @@ def doubt_call(
             memory_id=memory_id,
         )
     nothing = Result(content=None, is_unknown=True)
-    touched = writes.invalidate_snapshots(
+    touched, _ = writes.invalidate_snapshots(
         username=username, tool=tool, args=args, result=nothing, mutation=mutation
     )
     unknown_outcomes.append_stale_events(mysis_id, username, touched)
@@ -313,11 +297,6 @@ def announce_aged(mysis_id: int | None = None) -> int:
 @transaction.atomic
 def _announce_account(username: str, mysis_id: int) -> int:
     """One account in a transaction of its own, so that no turn waits for others."""
-    lines = []
-    for one in reads.claim_crossings([username]):
-        aged = writes.TouchedSnapshot(one.tool, one.args, (), one.reason, one.tick)
-        lines.append(
-            unknown_outcomes.build_stale_event(mysis_id, username, aged, one.confidence)
-        )
-    events.append_all(lines)
-    return len(lines)
+    aged = reads.claim_crossings(username)
+    unknown_outcomes.append_stale_events(mysis_id, username, aged)
+    return len(aged)

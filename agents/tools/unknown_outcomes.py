@@ -18,7 +18,7 @@ from agents.game.accounts import ActiveAccount
 from agents.models import UnknownOutcome
 from agents.tools.request import FILLED_IN, Tool
 from memory.gamestate import invalidation
-from memory.gamestate.confidence import Confidence
+from memory.gamestate.confidence import TouchedSnapshot
 from memory.gamestate.effects import LOST_EVENTS, LOST_SESSION
 from memory.gamestate.values import applies_to, find_value, parse_text, unwrap_content
 from memory.snapshots import writes
@@ -118,27 +118,24 @@ def find_unknown(mysis_id: int, username: str) -> tuple[UnknownOutcome, ...]:
 
 
 def append_stale_events(
-    mysis_id: int, username: str, touched: Iterable[writes.TouchedSnapshot]
+    mysis_id: int, username: str, touched: Iterable[TouchedSnapshot]
 ) -> None:
     """Append a ``snapshot.stale`` event for each snapshot that was marked."""
     events.append_all([build_stale_event(mysis_id, username, one) for one in touched])
 
 
 def build_stale_event(
-    mysis_id: int,
-    username: str,
-    touched: writes.TouchedSnapshot,
-    confidence: str = Confidence.INVALIDATED,
+    mysis_id: int, username: str, touched: TouchedSnapshot
 ) -> tuple[events.Kind, int, dict[str, Any]]:
     """The line of the event log for a snapshot that is to be believed less."""
     data = {
         "account": username,
         "tool": touched.tool,
         "args": dict(touched.args),
-        "fields": list(touched.fields),
-        "reason": touched.reason,
-        "tick": touched.tick,
-        "confidence": str(confidence),
+        "fields": list(touched.mark.fields),
+        "reason": touched.mark.reason,
+        "tick": touched.mark.tick,
+        "confidence": str(touched.confidence),
     }
     return events.Kind.SNAPSHOT_STALE, mysis_id, data
 

@@ -22,6 +22,7 @@ from memory.gamestate.types import (
     SECONDS_PER_TICK,
     AccountState,
     Snapshot,
+    Stale,
     Thresholds,
 )
 from memory.gamestate.values import (
@@ -65,6 +66,16 @@ class Confidence(StrEnum):
 
 
 _ORDER = tuple(Confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedSnapshot:
+    """A snapshot that is to be believed less, for the mark's reason."""
+
+    tool: str
+    args: Mapping[str, object]
+    mark: Stale
+    confidence: Confidence = Confidence.INVALIDATED
 
 
 def choose_worst(values: Iterable[Confidence]) -> Confidence:

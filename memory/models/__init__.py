@@ -90,7 +90,7 @@ def list_values(row: Model) -> list[Any]:
 
 
 def build_row(model: type[M], values: Mapping[str, Any]) -> M:
-    """A stored row out of the JSON that ``to_jsonb`` gives of it."""
+    """A stored row out of the JSON that ``to_json`` gives of it."""
     fields = [each for each in model._meta.concrete_fields if each.attname in values]
     read = [
         datetime.fromisoformat(value)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from django.db import models
 from pydantic import TypeAdapter, ValidationError
 
+from memory.gamestate.clock import Sighting
 from memory.gamestate.notices import Notice
 from memory.gamestate.types import Snapshot, Stale
 from memory.gamestate.values import parse_text
@@ -143,6 +144,11 @@ class AccountClock(models.Model):
 
     def __str__(self) -> str:
         return f"{self.username} at tick {self.tick}"
+
+    @property
+    def sighting(self) -> Sighting | None:
+        """The newest tick and its moment; None in a row that was never stored."""
+        return None if self.tick is None else Sighting(self.tick, self.seen_at)
 
 
 class GameEvent(models.Model):

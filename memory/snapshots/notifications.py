@@ -17,6 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from memory.gamestate import merge as rules
+from memory.gamestate.confidence import TouchedSnapshot
 from memory.gamestate.extract import Result
 from memory.gamestate.notices import Notice, read_notices, read_offset
 from memory.gamestate.reactions import Owner, find_outcome
@@ -74,19 +75,16 @@ _WRITTEN = ["merged", "field_ticks", "counted", *JOINED_MARK]
 
 @dataclass(frozen=True, slots=True)
 class ChangedSnapshot:
-    """A snapshot that events changed: what they wrote, and what they made doubtful.
+    """A snapshot that events changed.
 
-    ``doubted`` is None where nothing new is in doubt, () for the whole snapshot;
-    ``reason`` and ``tick`` are the doubt's.
+    ``merged`` are the paths that they wrote, with the tick of each; ``doubt`` is what
+    they made doubtful, None where nothing new is.
     """
 
     tool: str
     args: Mapping[str, Any]
-    merged: tuple[str, ...]
-    merged_tick: int | None
-    doubted: tuple[str, ...] | None
-    reason: str
-    tick: int | None
+    merged: Mapping[str, int]
+    doubt: TouchedSnapshot | None
 
 
 @transaction.atomic(savepoint=False)
@@ -246,17 +244,7 @@ def _set_merged(row: GameSnapshot, after: Snapshot) -> GameSnapshot:
 
 def _list_changes(before: Snapshot, after: Snapshot) -> ChangedSnapshot:
     new = None if after.stale == before.stale else after.stale
-    written = {
-        path: tick
-        for path, tick in after.field_ticks.items()
-        if before.field_ticks.get(path) != tick
-    }
-    return ChangedSnapshot(
-        tool=after.tool,
-        args=after.args,
-        merged=tuple(written),
-        merged_tick=max(written.values(), default=None),
-        doubted=new.fields if new else None,
-        reason=new.reason if new else "",
-        tick=new.tick if new else None,
-    )
+    doubt = TouchedSnapshot(after.tool, after.args, new) if new else None
+    known, written = before.field_ticks, after.field_ticks
+    merged = {path: tick for path, tick in written.items() if known.get(path) != tick}
+    return ChangedSnapshot(after.tool, after.args, merged, doubt)

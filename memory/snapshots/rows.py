@@ -33,28 +33,18 @@ from memory.models.game import parse_marks
 
 KEPT_NAMES = 1000
 T = TypeVar("T")
-_SIGHTING = "SELECT tick, seen_at FROM memory_accountclock WHERE username = %s"
-_LEXICON = "SELECT * FROM memory_lexicon WHERE username = %s"
 _ACCOUNT = """
 SELECT
-  (SELECT to_jsonb(clock) FROM memory_accountclock AS clock
+  (SELECT to_json(clock) FROM memory_accountclock AS clock
    WHERE username = %(username)s),
-  (SELECT to_jsonb(lexicon) FROM memory_lexicon AS lexicon
+  (SELECT to_json(lexicon) FROM memory_lexicon AS lexicon
    WHERE username = %(username)s),
-  (SELECT jsonb_agg(to_jsonb(action) ORDER BY id) FROM memory_actionunderway AS action
+  (SELECT json_agg(to_json(action) ORDER BY id) FROM memory_actionunderway AS action
    WHERE username = %(username)s
      AND (until > asked_at OR done_at >= %(asked_at)s OR tool = ANY(%(flights)s))),
   (SELECT era FROM memory_accountclock WHERE era <> '' ORDER BY seen_at DESC LIMIT 1),
   EXISTS (SELECT FROM memory_gameevent
     WHERE username = %(username)s AND received_at >= %(asked_at)s)
-"""
-_STORE_CLOCK = """
-INSERT INTO memory_accountclock (
-  username, tick, seen_at, era, offset_low, offset_high, offset_at
-) VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (username) DO UPDATE SET
-  tick = EXCLUDED.tick, seen_at = EXCLUDED.seen_at, era = EXCLUDED.era,
-  offset_low = EXCLUDED.offset_low, offset_high = EXCLUDED.offset_high,
-  offset_at = EXCLUDED.offset_at
 """
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext('game state'), hashtext(%s))"
 
@@ -74,30 +64,20 @@ class LockedAccount:
     """
 
     username: str
-    clock: AccountClock | None
+    clock: AccountClock
     lexicon: Lexicon
     actions: list[ActionUnderWay]
     era: str
     heard: bool
-    stored: list[Any] = field(default_factory=list)
+    stored: dict[str, Any] = field(init=False)
 
-    @property
-    def seen(self) -> Sighting | None:
-        """The newest tick seen; None where none was."""
-        return Sighting(self.clock.tick, self.clock.seen_at) if self.clock else None
+    def __post_init__(self) -> None:
+        self.stored = dict(vars(self.clock))
 
     def save_clock(self) -> None:
-        """Store the clock where it has changed."""
-        values = list_clock(self.clock)
-        if values != self.stored:
-            fetch_rows(_STORE_CLOCK, values, prepare=True)
-
-
-def list_clock(clock: AccountClock | None) -> list[Any]:
-    """The columns of a clock, in the order of its table."""
-    return (
-        [getattr(clock, each.attname) for each in clock._meta.fields] if clock else []
-    )
+        """Store the clock where it has changed, and some tick was seen."""
+        if self.clock.sighting and vars(self.clock) != self.stored:
+            self.clock.save()
 
 
 def open_account(username: str, asked_at: datetime) -> LockedAccount:
@@ -105,17 +85,13 @@ def open_account(username: str, asked_at: datetime) -> LockedAccount:
     lock_account(username)
     values = {"username": username, "asked_at": asked_at, "flights": list(FLIGHTS)}
     [(clock, lexicon, actions, era, heard)] = fetch_rows(_ACCOUNT, values, prepare=True)
-    kept = build_row(AccountClock, json.loads(clock)) if clock else None
     return LockedAccount(
         username,
-        kept,
-        build_row(Lexicon, json.loads(lexicon))
-        if lexicon
-        else Lexicon(username=username),
-        [build_row(ActionUnderWay, one) for one in json.loads(actions or "[]")],
+        build_row(AccountClock, clock) if clock else AccountClock(username=username),
+        build_row(Lexicon, lexicon) if lexicon else Lexicon(username=username),
+        [build_row(ActionUnderWay, one) for one in actions or ()],
         era or "",
         heard,
-        list_clock(kept),
     )
 
 
@@ -150,19 +126,12 @@ def compute_tick(seen: Sighting | None, now: datetime) -> int | None:
     return clock.estimate_tick(seen, now, settings.ZOEA_SECONDS_PER_TICK)
 
 
-def read_sighting(username: str | None) -> Sighting | None:
-    """The newest tick seen for an account; None where none was."""
-    if not username:
-        return None
-    return next((Sighting(*row) for row in fetch_rows(_SIGHTING, [username])), None)
-
-
 def note_result(
     account: LockedAccount, result: Result, now: datetime
 ) -> Sighting | None:
     """Keep the newest tick and the names that a result holds."""
     _learn(account, result.content)
-    before = account.seen
+    before = account.clock.sighting
     seen = clock.keep_newest_sighting(
         before,
         result.tick,
@@ -172,7 +141,6 @@ def note_result(
     )
     if seen is None or seen == before:
         return seen
-    account.clock = account.clock or AccountClock(username=account.username)
     account.clock.tick, account.clock.seen_at = seen.tick, seen.at
     if clock.is_reset(before.tick if before else None, seen.tick):
         _forget_ticks(account.username)
@@ -227,34 +195,24 @@ def learn_offset(
     """
     row = account.clock
     known = _offset_of(row, now)
-    if _is_here() and (known is None or known.holds(0.0)):
+    host = urlsplit(settings.SPACEMOLT_MCP_URL).hostname or ""
+    is_here = host in ("localhost", "::1") or host.startswith("127.")
+    if is_here and (known is None or known.holds(0.0)):
         known = SAME_CLOCK
     found = seen if known is None else known.narrow(seen)
-    if row is not None and found is not None and seen is not None:
-        row.offset_low, row.offset_high = found.low, found.high
-        row.offset_at = now
+    if found is not None and seen is not None:
+        row.offset_low, row.offset_high, row.offset_at = found.low, found.high, now
     return found
 
 
-def _offset_of(row: AccountClock | None, now: datetime) -> Offset | None:
-    if row is None or row.offset_low is None or row.offset_high is None:
+def _offset_of(row: AccountClock, now: datetime) -> Offset | None:
+    if row.offset_low is None or row.offset_high is None:
         return None
     known = Offset(row.offset_low, row.offset_high, row.offset_at).widen(now)
     return known if known.is_possible() else None
 
 
-def _is_here() -> bool:
-    host = urlsplit(settings.SPACEMOLT_MCP_URL).hostname or ""
-    return host == "localhost" or host == "::1" or host.startswith("127.")
-
-
 # --- Names and sizes
-
-
-def find_lexicon(username: str) -> Lexicon:
-    """The names and sizes from answers to an account; unsaved if there are none."""
-    found = Lexicon.objects.raw(_LEXICON, [username])
-    return next(iter(found), None) or Lexicon(username=username)
 
 
 def _learn(account: LockedAccount, content: object) -> None:

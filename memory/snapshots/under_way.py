@@ -128,7 +128,7 @@ def select_unanswered(
 
 
 def _is_pending(row: ActionUnderWay, tick: int | None, now: datetime) -> bool:
-    if _is_open(row) or row.tick is None or tick is None:
+    if is_open(row) or row.tick is None or tick is None:
         return row.until > now
     return invalidation.carry_mark(Stale(row.tool, row.tick), tick) is not None
 
@@ -136,22 +136,9 @@ def _is_pending(row: ActionUnderWay, tick: int | None, now: datetime) -> bool:
 # --- Flights of unknown outcome
 
 
-def _is_open(row: ActionUnderWay) -> bool:
-    """Whether it may take any time: only the game says when it is over."""
+def is_open(row: ActionUnderWay) -> bool:
+    """Whether a flight may take any time: only the game says when it is over."""
     return row.tool in FLIGHTS and row.until - row.asked_at >= KEPT_UNDER_WAY
-
-
-def select_flights(actions: Iterable[tuple[str, str, str]]) -> frozenset[str]:
-    """Of actions not over, the flights that the ship may still be on.
-
-    Each is its tool, and when it was asked for and ends, as JSON has it.
-    """
-    parse = datetime.fromisoformat
-    rows = (
-        ActionUnderWay(tool=tool, asked_at=parse(asked), until=parse(until))
-        for tool, asked, until in actions
-    )
-    return frozenset(row.tool for row in rows if _is_open(row))
 
 
 def update_flights(
@@ -196,7 +183,7 @@ def end_flights(
 
 
 def _select_open(account: LockedAccount) -> list[ActionUnderWay]:
-    return [row for row in account.actions if _is_open(row)]
+    return [row for row in account.actions if is_open(row)]
 
 
 def _has_begun(row: ActionUnderWay, tick: int | None, asked_at: datetime) -> bool:

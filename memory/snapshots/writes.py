@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from django.conf import settings
@@ -17,6 +17,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from memory.gamestate import clock, extract, invalidation, values
+from memory.gamestate.confidence import TouchedSnapshot
 from memory.gamestate.extract import Result
 from memory.gamestate.invalidation import Invalidation
 from memory.gamestate.types import Stale
@@ -32,7 +33,6 @@ from memory.snapshots.rows import (
     lock_account,
     note_result,
     open_account,
-    read_sighting,
     rewrite_rows,
 )
 
@@ -47,17 +47,6 @@ FROM memory_gamesnapshot
 WHERE username = %s AND (tool_name = %s OR marks <> '[]') ORDER BY id
 """
 _MARK_COLUMNS = ["marks", "field_ticks", *JOINED_MARK]
-
-
-@dataclass(frozen=True, slots=True)
-class TouchedSnapshot:
-    """A snapshot that an action made untrue: as a whole (no ``fields``) or in part."""
-
-    tool: str
-    args: Mapping[str, object]
-    fields: tuple[str, ...]
-    reason: str
-    tick: int | None
 
 
 @transaction.atomic(savepoint=False)
@@ -129,12 +118,13 @@ def invalidate_snapshots(
     result: Result,
     mutation: bool | None = None,
     asked_at: datetime | None = None,
-) -> list[TouchedSnapshot]:
+) -> tuple[list[TouchedSnapshot], int | None]:
     """Mark what an action made untrue (G6).
 
-    Returns the rows that it made more doubtful; those that were untrue before are
-    marked again, but are no news. ``mutation`` is what the server says of the tool,
-    ``asked_at`` when the call was sent.
+    Returns the rows that it made more doubtful (those that were untrue before are
+    marked again, but are no news), and the tick at which a queued action takes effect.
+    ``mutation`` is what the server says of the tool, ``asked_at`` when the call was
+    sent.
     """
     account = open_account(username, asked_at or timezone.now())
     now = timezone.now()
@@ -145,14 +135,15 @@ def invalidate_snapshots(
     around = invalidation.Circumstances(tick, era, mutation)
     hits = invalidation.find_invalidations(tool, args, result, around)
     asked = Stale(tool, tick, (), asked_at or now, done=now)
+    resolves = max((h.resolve_tick or 0 for h in hits), default=0) or None
     if hits:
         if not result.is_error and not result.is_unknown:
             under_way.end_flights(
                 account, tool, find_shown_tick(None, seen, now), asked_at or now
             )
-        resolves = max((h.resolve_tick or 0 for h in hits), default=0) or None
         under_way.store_action(username, replace(asked, tick=resolves), result, args)
-    return _mark_rows(username, hits, asked)
+    touched = _mark_rows(username, hits, asked)
+    return touched, resolves if result.queued else None
 
 
 @transaction.atomic
@@ -161,9 +152,8 @@ def mark_lost_events(username: str, reason: str) -> list[TouchedSnapshot]:
 
     ``reason`` is one of `invalidation.LOSSES`. Returns the rows made more doubtful.
     """
-    lock_account(username)
     now = timezone.now()
-    tick = compute_tick(read_sighting(username), now)
+    tick = compute_tick(open_account(username, now).clock.sighting, now)
     lost = Stale(reason, tick, (), now, done=now)
     under_way.store_action(username, lost, Result(content=None), {})
     return _mark_rows(username, invalidation.find_lost(reason), lost)
@@ -281,7 +271,7 @@ def _mark_row(
         for path, tick in row.field_ticks.items()
         if new.fields and not any(values.paths_overlap(path, f) for f in new.fields)
     }
-    return TouchedSnapshot(row.tool_name, row.args, new.fields, new.reason, new.tick)
+    return TouchedSnapshot(row.tool_name, row.args, new)
 
 
 def _learn_era(account: LockedAccount, tool: str, result: Result) -> str:
@@ -293,8 +283,7 @@ def _learn_era(account: LockedAccount, tool: str, result: Result) -> str:
     else:
         # One server has one era: what another account learnt counts as well.
         return account.era or _guess_era(account.username, tool)
-    if account.clock is not None:
-        account.clock.era = era
+    account.clock.era = era
     return era
 
 

@@ -27,9 +27,10 @@ def capture(tool, content=None, *, username="Ada", args=None):
 
 
 def act(tool, answer, *, username="Ada"):
-    return writes.invalidate_snapshots(
+    touched, _ = writes.invalidate_snapshots(
         username=username, tool=tool, args={}, result=read_result(answer), mutation=True
     )
+    return touched
 
 
 def at_tick(tick, username="Ada"):

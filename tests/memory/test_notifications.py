@@ -70,7 +70,7 @@ def test_a_yield_is_merged_once_however_often_it_is_told():
     capture("get_cargo", CARGO)
     mined = item(1, "mining_yield", YIELD)
     [changed] = tell(mined)
-    assert (changed.tool, changed.doubted) == ("get_cargo", None)
+    assert (changed.tool, changed.doubt) == ("get_cargo", None)
     assert tell(mined) == []
     tell(mined, item(2, "mining_yield", YIELD))
     assert shown("get_cargo")["used"] == 13
@@ -88,7 +88,7 @@ def test_mining_and_being_told_leaves_no_doubt():
     assert row("get_cargo").confidence is Confidence.INVALIDATED
     [changed] = tell(item(1, "mining_yield", YIELD), tick=101)
     assert set(changed.merged) == {"cargo", "used", "available"}
-    assert (changed.merged_tick, changed.doubted) == (101, None)
+    assert (max(changed.merged.values()), changed.doubt) == (101, None)
     assert row("get_cargo").confidence is Confidence.MERGED
     assert row("get_cargo").reason is None
     block = render_block(reads.read_account_state("Ada")).text
@@ -201,7 +201,7 @@ def test_only_what_an_event_concerns_is_made_anew(looks):
         capture(f"get_unheard_{number}", {"a": 1})
     capture("get_trades", {"incoming": []})
     [changed] = tell(item(1, "trade_declined", {}))
-    assert (changed.tool, changed.doubted) == ("get_trades", ())
+    assert (changed.tool, changed.doubt.mark.fields) == ("get_trades", ())
     assert len(looks) == 1
 
 

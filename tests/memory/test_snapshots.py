@@ -167,8 +167,8 @@ def test_a_refused_action_may_have_moved_the_dock_where_actions_block():
     capture("get_status")
     [touched] = act("mine", REFUSED)
     assert touched.tool == "get_status"
-    assert "player.docked_at_base" in touched.fields
-    assert "player.credits" not in touched.fields
+    assert "player.docked_at_base" in touched.mark.fields
+    assert "player.credits" not in touched.mark.fields
     # The era is the server's: another account of it knows as much.
     capture("get_status", {"player": {"username": "Ben"}}, username="Ben")
     assert act("mine", REFUSED, username="Ben") != []
@@ -179,7 +179,7 @@ def test_where_nothing_is_known_of_the_era_the_dock_tells():
     capture("get_status", {"player": {"username": "Ada", "docked_at_base": "b"}})
     assert act("sell", REFUSED) == []
     [touched] = act("mine", REFUSED)
-    assert "player.docked_at_base" in touched.fields
+    assert "player.docked_at_base" in touched.mark.fields
     capture("get_status")
     assert act("mine", REFUSED) == []
     assert act("sell", REFUSED) != []
