@@ -18,9 +18,9 @@ from agents.dashboard.game_state import (
 )
 from agents.dashboard.shared_results import Keyed
 from agents.models import Account, Mysis
-from memory.gamestate.confidence import Confidence, Moment, find_stale_paths
+from memory.gamestate.confidence import Confidence, find_stale_paths
 from memory.gamestate.facts import Names, collect_names
-from memory.gamestate.types import Snapshot
+from memory.gamestate.types import Moment, Snapshot
 from memory.gamestate.values import format_title
 
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)

@@ -23,14 +23,13 @@ from memory.gamestate import facts, sections
 from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
-    Moment,
     choose_worst,
     count_age_in_ticks,
     find_stale_paths,
     judge_confidence,
 )
 from memory.gamestate.facts import Names, collect_names
-from memory.gamestate.types import Snapshot
+from memory.gamestate.types import Moment, Snapshot
 from memory.gamestate.values import find_first, format_title, unwrap_content
 from memory.models import AccountClock, GameSnapshot, fetch_rows
 from memory.snapshots.reads import find_moment, read_names

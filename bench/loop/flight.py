@@ -28,11 +28,11 @@ from bench.loop.arms import ARMS, WIDE, Arm, ArmResult, SentCall
 from bench.processes import migrated_database
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.sent_view import render_messages
-from memory.gamestate.confidence import Confidence, Moment, judge_confidence
+from memory.gamestate.confidence import Confidence, judge_confidence
 from memory.gamestate.facts import Fact, Names, View
 from memory.gamestate.render import Scene
 from memory.gamestate.sections import READERS, read_facts
-from memory.gamestate.types import AccountState, Snapshot
+from memory.gamestate.types import AccountState, Moment, Snapshot
 from memory.gamestate.values import unwrap_content
 from memory.models import ContextPolicy, HistorySummary, SentContext
 from memory.snapshots.reads import read_account_state
@@ -263,7 +263,7 @@ def find_wrong_beliefs(
     ``truth`` are the answers that the account would get now, by tool. Facts whose
     tool answers with an error now are not counted.
     """
-    moment, names = Moment.from_state(state), Scene.from_state(state).names
+    moment, names = state.moment, Scene.from_state(state).names
     good, found = 0, []
     for snapshot in state.snapshots:
         answer = truth.get(snapshot.tool)

@@ -13,12 +13,8 @@ from django.utils import timezone
 
 from memory.admin.read_only import MysisFilter, NewestValuesFilter, ReadOnlyAdmin
 from memory.context import registry
-from memory.gamestate.confidence import (
-    Confidence,
-    Moment,
-    count_age_in_ticks,
-    judge_age,
-)
+from memory.gamestate.confidence import Confidence, count_age_in_ticks, judge_age
+from memory.gamestate.types import Moment
 from memory.models import (
     AccountClock,
     ActionUnderWay,

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
-from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -23,8 +22,8 @@ from memory.api.parameters import (
 )
 from memory.gamestate.rows import build_rows
 from memory.gamestate.types import AccountState
-from memory.models import GameSnapshot
-from memory.snapshots.reads import read_tick
+from memory.models import AccountClock, GameSnapshot
+from memory.snapshots.reads import find_moment
 
 state_router = Router(tags=["memory"])
 
@@ -87,16 +86,11 @@ def _build_state_page(
     found: QuerySet[GameSnapshot], username: str, wanted: StateWindow
 ) -> Rows:
     page = build_page(found.filter(username=username), wanted)
-    state = AccountState(
-        username=username,
-        snapshots=tuple(row.to_snapshot() for row in page["items"]),
-        current_tick=read_tick(username),
-        now=timezone.now(),
-        seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
-        thresholds=settings.ZOEA_STATE_AGES,
-    )
+    clock = AccountClock.objects.filter(username=username).first()
+    snapshots = tuple(row.to_snapshot() for row in page["items"])
+    state = AccountState(username, snapshots, find_moment(clock, timezone.now()))
     items = []
-    for row, snapshot in zip(build_rows(state), state.snapshots, strict=True):
+    for row, snapshot in zip(build_rows(state), snapshots, strict=True):
         content = {"content": snapshot.current} if wanted.full else {}
         age = round(row.age_seconds, 3)
         items.append(asdict(row) | {"age_seconds": age} | content)

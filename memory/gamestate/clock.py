@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from memory.gamestate.types import SECONDS_PER_TICK
+from memory.gamestate.types import SECONDS_PER_TICK, Moment, Snapshot
 
 # A result without a tick gets the account's one only if that was seen so lately.
 STAMP_WITHIN_TICKS = 2
@@ -161,16 +161,10 @@ def is_reset(previous: int | None, tick: int | None) -> bool:
     return previous - tick > RESET_AFTER_TICKS
 
 
-def measure_recency(
-    tick: int | None,
-    captured_at: datetime,
-    current: int | None,
-    now: datetime,
-    seconds_per_tick: float = SECONDS_PER_TICK,
-) -> Recency:
+def measure_recency(snapshot: Snapshot, moment: Moment) -> Recency:
     """How long ago a snapshot was taken (G7)."""
-    seconds = max(0.0, count_seconds(captured_at, now))
-    ticks = _tick_age(tick, current)
+    seconds = max(0.0, count_seconds(snapshot.captured_at, moment.now))
+    ticks = _tick_age(snapshot.tick, moment.current_tick)
     if ticks is None:
         words, rough = _wall_clock_words(seconds)
         return Recency(words, words, rough, None, seconds)
@@ -178,7 +172,7 @@ def measure_recency(
         now_words = "just now"
         return Recency(now_words, now_words, now_words, 0, seconds, skew=ticks < 0)
     short = f"{ticks} ticks ago"
-    passed = ticks * seconds_per_tick
+    passed = ticks * moment.seconds_per_tick
     shown = str(int(passed)) if passed == int(passed) else f"{passed:g}"
     long = f"{short} ({shown} seconds)"
     return Recency(long, short, f"{round_down(ticks)} ticks ago", ticks, seconds)

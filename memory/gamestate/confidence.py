@@ -7,8 +7,7 @@ newer snapshot takes it away, and a snapshot is as good as its worst field.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from memory.gamestate.clock import (
@@ -17,14 +16,7 @@ from memory.gamestate.clock import (
     count_ticks,
     measure_recency,
 )
-from memory.gamestate.types import (
-    ANY_TOOL,
-    SECONDS_PER_TICK,
-    AccountState,
-    Snapshot,
-    Stale,
-    Thresholds,
-)
+from memory.gamestate.types import ANY_TOOL, Moment, Snapshot, Stale, Thresholds
 from memory.gamestate.values import (
     applies_to,
     find_value,
@@ -83,32 +75,9 @@ def choose_worst(values: Iterable[Confidence]) -> Confidence:
     return max(values, key=_ORDER.index, default=Confidence.FRESH)
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """The present, as an account sees it; ``thresholds`` go before the defaults."""
-
-    current_tick: int | None
-    now: datetime
-    seconds_per_tick: float = SECONDS_PER_TICK
-    thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
-
-    @classmethod
-    def from_state(cls, state: AccountState) -> Moment:
-        """The moment of a state, with the state's own thresholds."""
-        return cls(
-            state.current_tick, state.now, state.seconds_per_tick, state.thresholds
-        )
-
-
 def count_age_in_ticks(snapshot: Snapshot, moment: Moment) -> int | None:
     """A snapshot's age by its tick, else by the clock; None where neither can tell."""
-    age = measure_recency(
-        snapshot.tick,
-        snapshot.captured_at,
-        moment.current_tick,
-        moment.now,
-        moment.seconds_per_tick,
-    )
+    age = measure_recency(snapshot, moment)
     if age.ticks is not None and not age.skew:
         return age.ticks
     elapsed = count_seconds(snapshot.captured_at, moment.now)

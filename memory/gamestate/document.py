@@ -11,6 +11,7 @@ from memory.gamestate.render import render_block
 from memory.gamestate.types import (
     SECONDS_PER_TICK,
     AccountState,
+    Moment,
     Snapshot,
     Stale,
     Thresholds,
@@ -37,10 +38,12 @@ def read_state(document: object) -> AccountState:
     return AccountState(
         username=repair_text(username) if username else None,
         snapshots=tuple(_snapshot(s, index) for index, s in enumerate(snapshots)),
-        current_tick=_tick(state.get("current_tick"), "state.current_tick"),
-        now=_moment(state.get("now"), "state.now"),
-        seconds_per_tick=_pace(state.get("seconds_per_tick")),
-        thresholds=_ages(state.get("ages")),
+        moment=Moment(
+            _tick(state.get("current_tick"), "state.current_tick"),
+            _moment(state.get("now"), "state.now"),
+            _pace(state.get("seconds_per_tick")),
+            _ages(state.get("ages")),
+        ),
     )
 
 

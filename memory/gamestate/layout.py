@@ -228,9 +228,8 @@ def build_events_section(state: AccountState) -> Section | None:
 
 
 def _ticks_since(event: Happening, state: AccountState) -> int | None:
-    if event.tick is None or state.current_tick is None:
-        return None
-    return state.current_tick - event.tick
+    current = state.moment.current_tick
+    return None if event.tick is None or current is None else current - event.tick
 
 
 def _describe_event(event: Happening) -> str:

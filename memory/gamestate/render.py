@@ -14,7 +14,6 @@ from memory.gamestate.clock import Recency, count_seconds, measure_recency
 from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
-    Moment,
     find_stale_paths,
     is_marked,
     judge_age,
@@ -80,7 +79,6 @@ class Scene:
     """A state with what all its sections share; `was` are the values last shown."""
 
     state: AccountState
-    moment: Moment
     ordered: tuple[Snapshot, ...]
     names: Names
     was: Mapping[str, str]
@@ -90,7 +88,10 @@ class Scene:
         same = state.last_shown.get(OWNER_KEY) == state.username
         newest_first = sorted(
             state.snapshots,
-            key=lambda s: (count_seconds(s.captured_at, state.now), _snapshot_key(s)),
+            key=lambda s: (
+                count_seconds(s.captured_at, state.moment.now),
+                _snapshot_key(s),
+            ),
         )
         # Curated sections in their order, the call without arguments first.
         ordered = sorted(
@@ -98,20 +99,13 @@ class Scene:
         )
         return cls(
             state,
-            Moment.from_state(state),
             tuple(ordered),
             {**state.names, **collect_names(newest_first[::-1])},
             state.last_shown if same else {},
         )
 
     def age(self, snapshot: Snapshot) -> Recency:
-        return measure_recency(
-            snapshot.tick,
-            snapshot.captured_at,
-            self.state.current_tick,
-            self.state.now,
-            self.state.seconds_per_tick,
-        )
+        return measure_recency(snapshot, self.state.moment)
 
     def plain(self, tool: str) -> Snapshot | None:
         """The snapshot of a tool that was called without arguments."""
@@ -181,7 +175,7 @@ def _stale_line(scene: Scene, snapshot: Snapshot, untrue: bool) -> Line | None:
         what = f"{call} is" if whole else parts
         cause, cure = _describe_cause(snapshot), _describe_remedy(scene, snapshot)
         return Line(f"{what} from {cause} - {cure}.")
-    if judge_age(snapshot, scene.moment) is not Confidence.STALE:
+    if judge_age(snapshot, scene.state.moment) is not Confidence.STALE:
         return None
     age = scene.age(snapshot)
     old = f"{age.ticks} ticks old" if age.ticks else f"from {age.short}"
@@ -304,7 +298,8 @@ def _describe_doubt(scene: Scene, snapshot: Snapshot, fact: Fact) -> str:
     ticks = snapshot.field_ticks
     merged = [ticks[path] for path in fact.paths if path in ticks]
     said = [f"from an event at tick {max(merged)}"] if merged else []
-    if any(may_have_recharged(snapshot, scene.moment, path) for path in fact.paths):
+    moment = scene.state.moment
+    if any(may_have_recharged(snapshot, moment, path) for path in fact.paths):
         said.append(_RECHARGING)
     return f" ({', '.join(said)})" if said else ""
 
@@ -315,7 +310,7 @@ def _describe_mark(scene: Scene, snapshot: Snapshot) -> str:
 
 def _describe_remedy(scene: Scene, snapshot: Snapshot) -> str:
     """Which tool to call for the truth; another first while a flight may go on."""
-    mark, now = snapshot.stale, scene.state.current_tick
+    mark, now = snapshot.stale, scene.state.moment.current_tick
     flown = mark and scene.state.unsettled.intersection(mark.reason.split(SEPARATOR))
     if flown and snapshot.tool != LOCATION_TOOL:
         return f"call {LOCATION_TOOL}, then {format_line(snapshot.tool, 40)}"
@@ -327,7 +322,7 @@ def _describe_remedy(scene: Scene, snapshot: Snapshot) -> str:
 
 def _awaits_game_tick(scene: Scene, snapshot: Snapshot) -> bool:
     """Whether an action was over, by our clock alone, before this was asked for."""
-    now, asked = scene.state.current_tick, snapshot.asked_at
+    now, asked = scene.state.moment.current_tick, snapshot.asked_at
     return any(
         mark.tick is not None
         and (now is not None and mark.tick <= now)

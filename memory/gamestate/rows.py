@@ -19,13 +19,12 @@ from memory.gamestate.clock import count_seconds
 from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
-    Moment,
     count_age_in_ticks,
     find_stale_paths,
     judge_confidence,
 )
 from memory.gamestate.extract import build_args_key
-from memory.gamestate.types import AccountState, Snapshot
+from memory.gamestate.types import AccountState, Moment, Snapshot
 from memory.gamestate.values import format_line, unwrap_content
 
 MAX_FIELDS = 200
@@ -54,8 +53,7 @@ def build_rows(state: AccountState) -> tuple[StateRow, ...]:
     """A row for each snapshot, in the order given; none where nobody is logged in."""
     if state.username is None:
         return ()
-    moment = Moment.from_state(state)
-    return tuple(_make_row(snapshot, moment) for snapshot in state.snapshots)
+    return tuple(_make_row(snapshot, state.moment) for snapshot in state.snapshots)
 
 
 def _make_row(snapshot: Snapshot, moment: Moment) -> StateRow:

@@ -80,23 +80,32 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """The present, as an account sees it.
+
+    ``thresholds`` replace the built-in ones by tool.
+    """
+
+    current_tick: int | None
+    now: datetime
+    seconds_per_tick: float = SECONDS_PER_TICK
+    thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class AccountState:
     """All that is known of one game account at one moment.
 
     ``username`` is None when nobody is logged in. ``last_shown`` are the facts of the
-    previous block; values that differ are shown with what they were. ``thresholds``
-    replace the built-in ones by tool. ``events`` are the newest, oldest first, and
-    ``fetched`` says that the program itself asks for them. ``unsettled`` are flights
-    that may or may not be over.
+    previous block; values that differ are shown with what they were. ``events`` are
+    the newest, oldest first, and ``fetched`` says that the program itself asks for
+    them. ``unsettled`` are flights that may or may not be over.
     """
 
     username: str | None
     snapshots: tuple[Snapshot, ...]
-    current_tick: int | None
-    now: datetime
-    seconds_per_tick: float = SECONDS_PER_TICK
+    moment: Moment
     last_shown: Mapping[str, str] = field(default_factory=dict)
-    thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     events: tuple[Happening, ...] = ()
     fetched: bool = False

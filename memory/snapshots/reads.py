@@ -19,14 +19,13 @@ from django.utils import timezone
 from memory.gamestate.clock import Sighting
 from memory.gamestate.confidence import (
     Confidence,
-    Moment,
     TouchedSnapshot,
     count_age_in_ticks,
     judge_age,
 )
 from memory.gamestate.layout import MOST_EVENTS, RECENT_TICKS
 from memory.gamestate.rows import format_content, parse_state_handle, pick_snapshot
-from memory.gamestate.types import AccountState, Happening, Snapshot, Stale
+from memory.gamestate.types import AccountState, Happening, Moment, Snapshot, Stale
 from memory.models import (
     AccountClock,
     ActionUnderWay,
@@ -114,11 +113,8 @@ def read_account_state(
     return AccountState(
         username=username,
         snapshots=tuple(known[each][1] for each in found.get("ids", ())),
-        current_tick=compute_tick(clock.sighting if clock else None, moment),
-        now=moment,
-        seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
+        moment=find_moment(clock, moment),
         last_shown=dict(last_shown or {}),
-        thresholds=settings.ZOEA_STATE_AGES,
         names=found.get("names") or {},
         events=tuple(Happening(*e) for e in found.get("events", ()))[::-1],
         fetched=fetched,

@@ -6,12 +6,13 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from memory.gamestate.types import AccountState, Snapshot
+from memory.gamestate.types import AccountState, Moment, Snapshot
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "gamestate"
 NOW = datetime(2026, 2, 5, 0, 1, 10, tzinfo=UTC)
 TICK = 107
 PACE = 10.0
+MOMENT = ("current_tick", "now", "seconds_per_tick", "thresholds")
 
 
 def payload(name):
@@ -34,6 +35,6 @@ def snapshot(tool, content=None, *, age=2, args=None, **kwargs):
 def state(*snapshots, **kwargs):
     """The state of VoidWanderer at tick 107."""
     kwargs.setdefault("username", "VoidWanderer")
-    kwargs.setdefault("current_tick", TICK)
-    kwargs.setdefault("now", NOW)
-    return AccountState(snapshots=tuple(snapshots), **kwargs)
+    moment = {name: kwargs.pop(name) for name in MOMENT if name in kwargs}
+    present = Moment(**{"current_tick": TICK, "now": NOW} | moment)
+    return AccountState(snapshots=tuple(snapshots), moment=present, **kwargs)

@@ -8,9 +8,10 @@ from datetime import timedelta
 
 from hypothesis import strategies as st
 
-from memory.gamestate.confidence import Moment, judge_confidence
+from memory.gamestate.confidence import judge_confidence
 from memory.gamestate.merge import arrange_events, learn_account, write_events
 from memory.gamestate.notices import Notice
+from memory.gamestate.types import Moment
 from memory.gamestate.values import find_value
 from tests.gamestate.builders import NOW, PACE, TICK, snapshot
 

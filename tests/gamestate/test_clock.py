@@ -17,11 +17,17 @@ from memory.gamestate.clock import (
     keep_newest_sighting,
     measure_recency,
 )
+from memory.gamestate.types import Moment, Snapshot
 from tests.gamestate.builders import NOW
 
 
 def ago(seconds):
     return NOW - timedelta(seconds=seconds)
+
+
+def recency(tick, captured_at, current, now, pace=10.0):
+    found = Snapshot("get_ship", {}, None, tick, captured_at)
+    return measure_recency(found, Moment(current, now, pace))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +42,7 @@ def ago(seconds):
 )
 def test_recency_by_ticks(tick, current, long, short, skew):
     # 65 s is "1 minutes": the last row must come from the clock, not from ticks.
-    age = measure_recency(tick, ago(65), current, NOW)
+    age = recency(tick, ago(65), current, NOW)
     if tick == 208:
         long = short = "1 minutes ago"
     assert (age.long, age.short, age.skew) == (long, short, skew)
@@ -56,7 +62,7 @@ def test_recency_by_ticks(tick, current, long, short, skew):
 )
 @pytest.mark.parametrize(("tick", "current"), [(None, 107), (105, None), (0, 107)])
 def test_recency_by_the_clock(seconds, words, tick, current):
-    age = measure_recency(tick, ago(seconds), current, NOW)
+    age = recency(tick, ago(seconds), current, NOW)
     assert (age.long, age.short, age.ticks) == (words, words, None)
 
 
@@ -65,9 +71,9 @@ def test_recency_by_the_clock(seconds, words, tick, current):
     [(5, 7, "4 ticks ago"), (9, 12, "8 ticks ago"), (64, 127, "64 ticks ago")],
 )
 def test_a_rough_age_in_ticks_changes_when_it_has_doubled(one, same, rough):
-    ages = [measure_recency(100, NOW, 100 + ticks, NOW, 2.5) for ticks in (one, same)]
+    ages = [recency(100, NOW, 100 + ticks, NOW, 2.5) for ticks in (one, same)]
     assert [age.rough for age in ages] == [rough, rough]
-    assert measure_recency(100, NOW, 100 + 2 * one, NOW).rough != rough
+    assert recency(100, NOW, 100 + 2 * one, NOW).rough != rough
 
 
 @pytest.mark.parametrize(
@@ -80,14 +86,14 @@ def test_a_rough_age_in_ticks_changes_when_it_has_doubled(one, same, rough):
     ],
 )
 def test_a_rough_age_by_the_clock(one, same, rough):
-    ages = [measure_recency(None, ago(seconds), 107, NOW) for seconds in (one, same)]
+    ages = [recency(None, ago(seconds), 107, NOW) for seconds in (one, same)]
     assert [age.rough for age in ages] == [rough, rough]
-    assert measure_recency(None, ago(2 * one + 60), 107, NOW).rough != rough
+    assert recency(None, ago(2 * one + 60), 107, NOW).rough != rough
 
 
 def test_the_seconds_follow_the_length_of_a_tick():
-    assert measure_recency(100, NOW, 103, NOW, 2).long == "3 ticks ago (6 seconds)"
-    assert measure_recency(100, NOW, 103, NOW, 2.5).long == "3 ticks ago (7.5 seconds)"
+    assert recency(100, NOW, 103, NOW, 2).long == "3 ticks ago (6 seconds)"
+    assert recency(100, NOW, 103, NOW, 2.5).long == "3 ticks ago (7.5 seconds)"
 
 
 @pytest.mark.parametrize(

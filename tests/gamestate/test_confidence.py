@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from memory.gamestate.confidence import (
     DEFAULT_THRESHOLDS,
     Confidence,
-    Moment,
     choose_worst,
     count_age_in_ticks,
     find_stale_paths,
     judge_confidence,
 )
-from memory.gamestate.types import Snapshot, Stale, Thresholds
+from memory.gamestate.types import Moment, Snapshot, Stale, Thresholds
 from memory.gamestate.values import applies_to, paths_overlap
 from tests.gamestate.builders import NOW, TICK, payload, snapshot
 

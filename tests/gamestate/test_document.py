@@ -38,7 +38,11 @@ DOCUMENT: dict[str, Any] = {
 
 def test_a_document_becomes_a_state():
     state = read_state(DOCUMENT)
-    assert (state.username, state.current_tick, state.now) == ("VoidWanderer", 107, NOW)
+    assert (state.username, state.moment.current_tick, state.moment.now) == (
+        "VoidWanderer",
+        107,
+        NOW,
+    )
     status, ship = state.snapshots
     assert status.stale == Stale("buy", 106, ("player.credits",))
     assert (ship.content, ship.tick, ship.stale) == ({"hull": 85}, None, None)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from memory.gamestate.layout import MOST_EVENTS, RECENT_TICKS
 from memory.gamestate.render import FETCHED, NOTE, render_block
-from memory.gamestate.types import AccountState, Happening
+from memory.gamestate.types import AccountState, Happening, Moment
 
 NOW = datetime(2026, 2, 5, tzinfo=UTC)
 YIELD = {"resource_id": "ore_copper", "resource_name": "Copper Ore", "quantity": 3}
 
 
 def block(*events: Happening, tick: int | None = 107, fetched: bool = True) -> str:
-    state = AccountState("Ada", (), tick, NOW, events=events, fetched=fetched)
+    state = AccountState("Ada", (), Moment(tick, NOW), events=events, fetched=fetched)
     return render_block(state).text
 
 

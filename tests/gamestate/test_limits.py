@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory.gamestate.confidence import NORMAL, Confidence, Moment, judge_confidence
+from memory.gamestate.confidence import NORMAL, Confidence, judge_confidence
 from memory.gamestate.facts import learn_names, learn_sizes
 from memory.gamestate.render import render_block
 from memory.gamestate.types import Thresholds, read_limits
@@ -32,14 +32,10 @@ def test_what_is_no_limit_is_refused_by_name(text):
 
 def test_own_limits_go_before_the_table_and_any_before_the_normal():
     rows = snapshot("get_nearby", age=3), snapshot("get_status", age=3)
-    moment = Moment.from_state(
-        state(*rows, thresholds=read_limits("get_nearby=3:4,*=1:2"))
-    )
+    moment = state(*rows, thresholds=read_limits("get_nearby=3:4,*=1:2")).moment
     assert judge_confidence(rows[0], moment) is Confidence.FRESH
     assert judge_confidence(rows[1], moment) is Confidence.STALE
-    assert (
-        judge_confidence(rows[1], Moment.from_state(state(*rows))) is Confidence.FRESH
-    )
+    assert judge_confidence(rows[1], state(*rows).moment) is Confidence.FRESH
     assert NORMAL.fresh >= 3
 
 

@@ -8,10 +8,10 @@ from datetime import timedelta
 
 import pytest
 
-from memory.gamestate.confidence import Confidence, Moment, judge_confidence
+from memory.gamestate.confidence import Confidence, judge_confidence
 from memory.gamestate.merge import learn_account
 from memory.gamestate.notices import Notice
-from memory.gamestate.types import Stale
+from memory.gamestate.types import Moment, Stale
 from tests.gamestate.builders import NOW, PACE, TICK, snapshot
 from tests.gamestate.merging import (
     ME,

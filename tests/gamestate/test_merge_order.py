@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.gamestate.confidence import Confidence, Moment, judge_confidence
+from memory.gamestate.confidence import Confidence, judge_confidence
 from memory.gamestate.merge import EventOrder, compare_event, learn_account
 from memory.gamestate.notices import Notice
 from memory.gamestate.render import render_block
-from memory.gamestate.types import Snapshot, Stale
+from memory.gamestate.types import Moment, Snapshot, Stale
 from tests.gamestate.builders import NOW, PACE, TICK, snapshot, state
 from tests.gamestate.merging import (
     CARGO,

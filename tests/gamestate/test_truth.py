@@ -17,9 +17,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memory.gamestate import clock, invalidation
-from memory.gamestate.confidence import Confidence, Moment, judge_confidence
+from memory.gamestate.confidence import Confidence, judge_confidence
 from memory.gamestate.extract import read_result
-from memory.gamestate.types import Snapshot
+from memory.gamestate.types import Moment, Snapshot
 from tests.gamestate.builders import NOW, PACE
 
 READS = ("get_status", "get_ship", "get_cargo", "get_poi")

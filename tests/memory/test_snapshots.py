@@ -124,7 +124,7 @@ def test_a_clock_that_goes_backwards_is_no_reason_to_believe():
     early = timezone.now() - timedelta(hours=1)
     found = snapshots_reads.read_account_state("Ada", now=early)
     assert "just now" in render_block(found).text
-    assert found.current_tick == 100
+    assert found.moment.current_tick == 100
 
 
 FOREIGN = {"log": [{"tick": 999_999, "text": "soon"}]}

@@ -17,7 +17,7 @@ from agents.db import run_in_db
 from agents.game import sessions
 from agents.models import Mysis
 from agents.tools.chain import Toolbox, open_toolbox
-from memory.gamestate.confidence import Confidence, Moment, judge_confidence
+from memory.gamestate.confidence import Confidence, judge_confidence
 from memory.gamestate.values import find_value
 from memory.snapshots import reads as snapshots_reads
 from sandbox.game.testing import SandboxServer
@@ -108,7 +108,7 @@ async def wrong(sandbox: SandboxServer, acts: list[str]) -> tuple[int, list[str]
     if not heard(truth):
         return 0, []
     found = await run_in_db(snapshots_reads.read_account_state, "Ada Nova")
-    moment, faults, believed = Moment.from_state(found), list[str](), 0
+    moment, faults, believed = found.moment, list[str](), 0
     for snapshot in found.snapshots:
         if snapshot.args or isinstance(snapshot.current, str):
             continue
@@ -116,7 +116,7 @@ async def wrong(sandbox: SandboxServer, acts: list[str]) -> tuple[int, list[str]
         if snapshot.tool == "get_skills":
             true = sandbox.answer("Ada Nova", "get_skills")
         for path in OWN.get(snapshot.tool, ()):
-            if path in MOVING and found.current_tick != truth["tick"]:
+            if path in MOVING and moment.current_tick != truth["tick"]:
                 # No answer has told yet that a tick has passed.
                 continue
             level = judge_confidence(snapshot, moment, path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from bench.loop.flight import find_wrong_beliefs
-from memory.gamestate.types import AccountState, Snapshot, Stale
+from memory.gamestate.types import AccountState, Moment, Snapshot, Stale
 
 NOW = datetime(2026, 2, 5, tzinfo=UTC)
 SHIP = {"ship": {"hull": 90, "max_hull": 100, "fuel": 50, "max_fuel": 60}}
@@ -13,7 +13,7 @@ SHIP = {"ship": {"hull": 90, "max_hull": 100, "fuel": 50, "max_fuel": 60}}
 
 def state(content: object, stale: Stale | None = None) -> AccountState:
     snapshot = Snapshot("get_ship", {}, content, 100, NOW, stale)
-    return AccountState("Ada", (snapshot,), 100, NOW)
+    return AccountState("Ada", (snapshot,), Moment(100, NOW))
 
 
 def test_what_is_shown_as_good_and_true_is_right():

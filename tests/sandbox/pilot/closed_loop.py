@@ -22,10 +22,10 @@ from memory.context.assemble import assemble
 from memory.context.tool_calls import guess_policy
 from memory.context.types import AssemblyRequest, Budget, Message, Origin
 from memory.gamestate import clock, invalidation
-from memory.gamestate.confidence import Confidence, Moment, judge_confidence
+from memory.gamestate.confidence import Confidence, judge_confidence
 from memory.gamestate.extract import Result, build_args_key, find_username, read_result
 from memory.gamestate.render import render_block
-from memory.gamestate.types import AccountState, Snapshot
+from memory.gamestate.types import AccountState, Moment, Snapshot
 
 PILOT = Endpoint("pilot", "pilot", "pilot", 128_000)
 SECONDS = 10
@@ -96,15 +96,14 @@ class Cache:
 
     def state(self, now: datetime) -> AccountState:
         found = tuple(self.snapshots.values())
-        return AccountState(self.username, found, self.tick(now), now, SECONDS)
+        return AccountState(self.username, found, Moment(self.tick(now), now, SECONDS))
 
     def is_fresh(self, tool: str, now: datetime) -> bool:
         """Whether a call of this tool would tell what is known for certain."""
         snapshot = self.snapshots.get((tool, ""))
         if snapshot is None:
             return False
-        moment = Moment.from_state(self.state(now))
-        return judge_confidence(snapshot, moment) is Confidence.FRESH
+        return judge_confidence(snapshot, self.state(now).moment) is Confidence.FRESH
 
 
 @dataclass
