@@ -94,15 +94,15 @@ def with_passwords(source: HistoryFile) -> HistoryFile:
 
 def check_source(mysis: Mysis, source: HistoryFile, done: Done) -> int:
     """Read all of a source; returns how many messages it has. Raises TransferError."""
-    found = survey_source(mysis.pk, source.read_lines(), done)
-    if not found.total:
+    total, late = survey_source(mysis.pk, source.read_lines(), done)
+    if not total:
         raise TransferError("holds no message")
-    if found.late:
+    if late:
         raise TransferError(
             f"holds orders from before the newest that {mysis.name} was given: they "
             "would pass for newer ones. Import it into a new Mysis."
         )
-    return found.total
+    return total
 
 
 def import_messages(mysis: Mysis, source: HistoryFile, done: Done) -> int:

@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.utils import timezone
+
 from memory.context.tokens import Calibration
-from memory.models import TokenCalibration, fetch_rows
+from memory.models import TokenCalibration
 
 # The factor in use is replaced once it is off by more than this share.
 STEP = 0.15
 # After so many calls only one in several is learnt from.
 ENOUGH = 32
 ONE_IN = 8
-_KNOWN = """
-SELECT used, error, factor, samples FROM memory_tokencalibration WHERE model = %s
-"""
-# Nothing where another call was learnt from meanwhile.
-_LEARN = """
-UPDATE memory_tokencalibration
-SET used = %s, factor = %s, error = %s, samples = %s, updated_at = now()
-WHERE model = %s AND samples = %s AND factor = %s RETURNING model
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +44,8 @@ class TokenFactor:
 
 def read_factor(model: str) -> TokenFactor:
     """What is known of a model's tokens."""
-    return parse_factor(next(iter(fetch_rows(_KNOWN, [model])), None))
+    rows = TokenCalibration.objects.filter(model=model)
+    return parse_factor(rows.values_list("used", "error", "factor", "samples").first())
 
 
 def parse_factor(row: Sequence[float] | None) -> TokenFactor:
@@ -80,11 +74,17 @@ def learn_factor(
         if not known.samples:
             new = TokenCalibration(model=model, error=Calibration().error)
             TokenCalibration.objects.bulk_create([new], ignore_conflicts=True)
-        if _replace_factor(model, known, known.learn(estimated, reported)):
+        # None where another call was learnt from meanwhile.
+        rows = TokenCalibration.objects.filter(
+            model=model, samples=known.samples, factor=known.mean
+        )
+        after = known.learn(estimated, reported)
+        if rows.update(
+            used=after.factor,
+            factor=after.mean,
+            error=after.error,
+            samples=after.samples,
+            updated_at=timezone.now(),
+        ):
             return
         known = read_factor(model)
-
-
-def _replace_factor(model: str, known: TokenFactor, new: TokenFactor) -> bool:
-    after = [new.factor, new.mean, new.error, new.samples]
-    return bool(fetch_rows(_LEARN, [*after, model, known.samples, known.mean]))

@@ -16,12 +16,12 @@ from typing import Any, Protocol, TypeVar, cast
 from django.apps import apps
 from django.db.models import QuerySet
 
+from memory.gamestate import rows as state_rows
 from memory.models import Memory
 from memory.redaction import HIDDEN
 
 MAX_ID = 2**63 - 1
 SCHEME = "ctx://"
-STATE_SCHEME = "state://"
 LONGEST_HANDLE = 2_000
 # Characters of one part: less than a view shows of one result.
 LARGEST_PART = 20_000
@@ -69,7 +69,7 @@ def parse_handle(handle: str) -> Handle:
 
 def is_state_handle(handle: str) -> bool:
     """Whether a handle names a snapshot of the game state, and no message."""
-    return handle.strip().startswith(STATE_SCHEME)
+    return handle.strip().startswith(state_rows.SCHEME)
 
 
 def read_message(

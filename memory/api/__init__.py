@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memory.api import log, policies, state, summaries
+from memory.api import log, policies, state
 
 routers = {
     "assembly": policies.assembly_router,
@@ -10,6 +10,6 @@ routers = {
     "policies": policies.policies_router,
     "search": log.search_router,
     "state": state.state_router,
-    "summaries": summaries.summaries_router,
-    "summary": summaries.summary_router,
+    "summaries": state.summaries_router,
+    "summary": state.summary_router,
 }

@@ -66,11 +66,8 @@ def list_memories(
     request: HttpRequest, reference: MysisReference, wanted: Query[MemoryFilter]
 ) -> Rows:
     """The stored messages of a Mysis, oldest first."""
-    rows = Memory.objects.filter(mysis_id=get_owner(reference).pk)
-    if wanted.role:
-        rows = rows.filter(role=wanted.role)
-    if wanted.origin:
-        rows = rows.filter(origin=wanted.origin)
+    chosen = wanted.model_dump(include={"role", "origin"}, exclude_none=True)
+    rows = Memory.objects.filter(mysis_id=get_owner(reference).pk, **chosen)
     page = build_page(rows, wanted, after=wanted.after)
     secret = read_secret_tools()
     page["items"] = [hide_row_secrets(row, secret) for row in page["items"]]

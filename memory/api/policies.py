@@ -132,10 +132,9 @@ def get_policy(reference: str) -> ContextPolicy:
 @transaction.atomic
 def apply_change(policy: ContextPolicy, body: PolicyChange) -> ContextPolicy:
     """Apply a body to a policy and store it; raises a 422 Problem."""
-    for field in ("name", "strategy", "options"):
-        value = getattr(body, field)
-        if value is not None:
-            setattr(policy, field, value)
+    given = body.model_dump(exclude={"budget"}, exclude_none=True)
+    for field, value in given.items():
+        setattr(policy, field, value)
     if body.budget is not None:
         _set_budget(policy, body.budget)
     try:

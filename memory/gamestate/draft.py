@@ -23,7 +23,7 @@ _HOLDS = frozenset({"get_status", "get_state", "get_ship", "get_cargo"})
 
 @dataclass(slots=True)
 class Draft:
-    """One snapshot's content, and the ticks at which paths of it were written.
+    """A copy of a snapshot's content, and the ticks at which paths of it were written.
 
     ``fixed`` paths were set to a value, ``written`` are these and the counted ones;
     ``failed`` paths could not be counted. Paths begin at ``root``.
@@ -36,18 +36,12 @@ class Draft:
     fixed: dict[str, int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     tick: int = 0
-    root: Any = None
+    root: Any = field(init=False)
 
     def __post_init__(self) -> None:
+        self.content = copy.deepcopy(self.content)
         # Found once: an event asks for many paths, and there are many events.
         self.root = unwrap_content(self.content)
-
-    @classmethod
-    def from_content(
-        cls, tool: str, content: object, sizes: Mapping[str, float]
-    ) -> Draft:
-        """A draft of a copy of the content."""
-        return cls(tool, copy.deepcopy(content), sizes)
 
     def get(self, path: str) -> object:
         return find_value(self.root, path)
@@ -124,11 +118,8 @@ class Draft:
         parent[key] = items
         held = next((i for i in items if _is_item(i, item_id)), None)
         if held is None and amount >= 0:
-            held = {
-                "item_id": item_id,
-                **({"name": name} if name else {}),
-                "quantity": 0,
-            }
+            named = {"name": name} if name else {}
+            held = {"item_id": item_id, **named, "quantity": 0}
             items.append(held)
         before = held.get("quantity") if held is not None else None
         if held is None or not isinstance(before, (int, float)):

@@ -216,7 +216,7 @@ def _make_draft(snapshot: Snapshot, account: AccountFacts) -> Draft:
     content = snapshot.content
     if snapshot.tool not in MERGEABLE or is_deep(content):
         return Draft(snapshot.tool, {})
-    return Draft.from_content(snapshot.tool, content, account.sizes)
+    return Draft(snapshot.tool, content, account.sizes)
 
 
 def _drop_doubled_yields(ordered: Sequence[Notice]) -> list[Notice]:
@@ -284,9 +284,7 @@ def _apply(draft: Draft, notice: Notice, account: AccountFacts, *, sure: bool) -
     if sure and notice.tick is not None:
         draft.tick, draft.failed = max(draft.tick, notice.tick), []
         return _add_paths(apply_event(draft, notice, account.me), draft.failed)
-    return _find_changes(
-        Draft.from_content(draft.tool, draft.content, draft.sizes), notice, account
-    )
+    return _find_changes(Draft(draft.tool, draft.content, draft.sizes), notice, account)
 
 
 def _find_changes(scratch: Draft, notice: Notice, account: AccountFacts) -> Doubt:
@@ -307,7 +305,7 @@ def _add_paths(doubt: Doubt, more: Sequence[str]) -> Doubt:
 
 def _doubt_text(tool: str, notice: Notice, account: AccountFacts) -> Doubt:
     """Nothing can be written into a text: an event puts all of it in doubt."""
-    attempt = Draft.from_content(tool, _TEXT_FORMS.get(tool, {}), account.sizes)
+    attempt = Draft(tool, _TEXT_FORMS.get(tool, {}), account.sizes)
     doubt = apply_event(attempt, notice, account.me)
     return None if doubt is None and not attempt.written else ()
 

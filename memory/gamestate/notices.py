@@ -16,7 +16,6 @@ from itertools import islice
 from memory.gamestate.clock import (
     FARTHEST,
     RESET_AFTER_TICKS,
-    SAME_CLOCK,
     Offset,
     check_stamp,
     count_seconds,
@@ -97,23 +96,18 @@ def read_notices(
     received_at: datetime,
     seconds_per_tick: float = SECONDS_PER_TICK,
     tick: int | None = None,
-    asked_at: datetime | None = None,
     offset: Offset | None = None,
 ) -> tuple[Notice, ...]:
     """The notices of an answer, in its order.
 
     ``tick`` is the account's, for an answer that names none; an event from a tick that
-    has not come yet counts as one that names none. ``asked_at`` is when the call was
-    sent. ``offset`` is what is known of the game's clock; without it the stamp of the
-    answer tells, and one clock for both is assumed where that allows it.
+    has not come yet counts as one that names none. ``offset`` is what is known of the
+    game's clock.
     """
     named_tick = find_tick(content)
     own = named_tick[0] if named_tick and named_tick[1] else None
     now = tick if own is None else own
     beyond = _MOST_BEYOND if own is None else 1
-    if offset is None:
-        seen = read_offset(content, asked_at, received_at)
-        offset = None if seen is None else SAME_CLOCK.narrow(seen)
     clock = _Clock(
         tick=now,
         server=_server_time(content, received_at),

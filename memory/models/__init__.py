@@ -2,10 +2,7 @@
 
 A turn runs such SQL in every call, as the ORM takes three to four times as long for it,
 or more than one round trip. Unlike that of `agents.db` it is not in one place: each
-statement stands with what is made of its rows. The log is read in `assembly.load`, what
-a call was sent in `assembly.prepare` and `assembly.sent_view`, summaries in
-`assembly.history_summaries`, the game state in `snapshots` (``rows``, ``reads`` and
-``under_way``), factors of tokens in `calibration`, secret tools in `search.results`.
+statement stands with what is made of its rows, as the callers of `fetch_rows` show.
 """
 
 from __future__ import annotations

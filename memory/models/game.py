@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from django.db import models
 from pydantic import TypeAdapter, ValidationError
 
 from memory.gamestate.clock import Sighting
+from memory.gamestate.invalidation import join_marks
 from memory.gamestate.notices import Notice
 from memory.gamestate.types import Snapshot, Stale
 from memory.gamestate.values import parse_text
@@ -76,12 +78,9 @@ class GameSnapshot(models.Model):
 
     def to_snapshot(self) -> Snapshot:
         """The row as the game-state rules see it."""
-        return Snapshot(
-            tool=self.tool_name,
-            args=self.args,
+        return replace(
+            self.to_outline(),
             content=parse_text(self.content),
-            tick=self.game_tick,
-            captured_at=self.captured_at,
             stale=self.get_joined_mark(),
             field_ticks=self.field_ticks,
             logged_out=self.stale_reason == BEFORE_LOGOUT or bool(self.logged_out_at),
@@ -106,12 +105,9 @@ class GameSnapshot(models.Model):
     def set_marks(self, marks: Iterable[Stale]) -> None:
         """Set the marks; of very many the oldest are joined, and answered no more."""
         listed = list(marks)
-        while len(listed) > MOST_MARKS:
-            one, other, *rest = listed
-            whole = not one.fields or not other.fields
-            both = () if whole else tuple(dict.fromkeys((*one.fields, *other.fields)))
-            ticks = [mark.tick for mark in (one, other) if mark.tick is not None]
-            listed = [Stale(other.reason, max(ticks, default=None), both), *rest]
+        oldest = listed[: len(listed) - MOST_MARKS + 1]
+        if len(listed) > MOST_MARKS and (joined := join_marks(oldest, None)):
+            listed[: len(oldest)] = [replace(joined, reason=oldest[-1].reason)]
         self.marks = _MARKS.dump_python(tuple(listed), mode="json")
 
 

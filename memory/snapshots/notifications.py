@@ -103,7 +103,7 @@ def merge_notifications(
     pace = settings.ZOEA_SECONDS_PER_TICK
     offset = learn_offset(account, read_offset(result.content, asked_at, now), now)
     account.save_clock()
-    notices = read_notices(result.content, now, pace, tick, asked_at, offset)
+    notices = read_notices(result.content, now, pace, tick, offset)
     new = _store_new(username, notices, now)
     if not new:
         return []
@@ -172,7 +172,14 @@ def _merge_all(
     """Rewrite the snapshots that a new event concerns; only those of ``tool``, if given."""
     username = account.username
     kept = list(GameSnapshot.objects.raw(_KEPT, [username, BEFORE_LOGOUT]))
-    hit = _find_concerned(username, kept, new, tool)
+    me = Owner(username)
+    hit = {
+        row.pk
+        for row in kept
+        for marks in [parse_marks(row.marks) or (Stale(row.stale_reason),)]
+        if tool in ("", row.tool_name)
+        and any(rules.may_change(each, row.tool_name, marks, me) for each in new)
+    }
     if not hit:
         return []
     # The mergeable ones together say who the player is, and how large items are.
@@ -202,21 +209,6 @@ def _merge_all(
 def _asked_at(row: GameSnapshot) -> datetime:
     """Events that came before this moment are in the snapshot already."""
     return row.asked_at or row.captured_at
-
-
-def _find_concerned(
-    username: str, kept: Sequence[GameSnapshot], new: Sequence[Notice], tool: str
-) -> set[int]:
-    """The rows, only of ``tool`` if given, that a new event may change."""
-    me = Owner(username, frozenset())
-    found = set()
-    for row in kept:
-        marks = parse_marks(row.marks) or (Stale(row.stale_reason),)
-        if tool in ("", row.tool_name) and any(
-            rules.may_change(notice, row.tool_name, marks, me) for notice in new
-        ):
-            found.add(row.pk)
-    return found
 
 
 def _read_events_since(

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from memory.gamestate import effects, invalidation
@@ -86,13 +86,10 @@ def _find_old(now: datetime) -> QuerySet[ActionUnderWay]:
 
 def end_actions(rows: Iterable[ActionUnderWay]) -> None:
     """Mark actions as over; answers that are on their way may not show them yet."""
-    ended = []
-    for row in rows:
+    ended = list(rows)
+    for row in ended:
         row.until, row.tick = row.asked_at, None
-        ended.append(row.pk)
-    if ended:
-        over = ActionUnderWay.objects.filter(pk__in=ended)
-        over.update(until=F("asked_at"), tick=None)
+    ActionUnderWay.objects.bulk_update(ended, ["until", "tick"])
 
 
 def to_mark(row: ActionUnderWay) -> Stale:
@@ -160,7 +157,7 @@ def update_flights(
     flying = effects.find_ticks_left(content)
     rests = effects.is_at_rest(tool, content)
     ended = []
-    for row in _select_open(account):
+    for row in filter(is_open, account.actions):
         if flying is not None and tick is not None:
             left = flying + invalidation.QUEUE_MARGIN_TICKS
             row.tick = tick + left
@@ -178,12 +175,8 @@ def end_flights(
 ) -> None:
     """End the flights of unknown outcome after an action that only a resting ship can do."""
     if tool in effects.NEED_REST:
-        rows = _select_open(account)
+        rows = filter(is_open, account.actions)
         end_actions(row for row in rows if _has_begun(row, tick, asked_at))
-
-
-def _select_open(account: LockedAccount) -> list[ActionUnderWay]:
-    return [row for row in account.actions if is_open(row)]
 
 
 def _has_begun(row: ActionUnderWay, tick: int | None, asked_at: datetime) -> bool:

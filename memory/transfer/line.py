@@ -212,22 +212,14 @@ class KnownMessages:
         return self._timed[key] > 0 and self._untimed[(*key[:5], None)] > 0
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """How many messages a source has, and whether its orders come too late.
-
-    ``late``: some of its orders are new here, but older than another order of the
-    Mysis; stored now they would pass for newer ones.
-    """
-
-    total: int
-    late: bool
-
-
 def survey_source(
     mysis_id: int, lines: Iterable[TransferMessage], done: Callable[[int], None]
-) -> Survey:
-    """Read a whole source before any of it is stored."""
+) -> tuple[int, bool]:
+    """Count a source's messages, and tell whether some of its orders come too late.
+
+    They do if they are new here, but older than another order of the Mysis: stored now
+    they would pass for newer ones.
+    """
     known = KnownMessages(mysis_id)
     orders = fetch_rows(_NEWEST_ORDER, [mysis_id, sorted(INTENT_ORIGINS)])
     newest = next(iter(orders), None)
@@ -237,7 +229,7 @@ def survey_source(
         if not known.take_match(line) and newest and line.origin in INTENT_ORIGINS:
             late |= line.created_at is None or line.created_at < newest[5]
         done(1)
-    return Survey(total, late and newest is not None and known.has_match(newest[0:6]))
+    return total, late and newest is not None and known.has_match(newest[0:6])
 
 
 def _key_of(line: TransferMessage) -> Key:

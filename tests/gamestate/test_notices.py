@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.gamestate.clock import Offset
+from memory.gamestate.clock import SAME_CLOCK, Offset
 from memory.gamestate.merge import learn_account
 from memory.gamestate.notices import read_notices, read_offset
 from memory.gamestate.render import render_block
@@ -22,6 +22,13 @@ from tests.gamestate.merging import (
     merge_events,
     value,
 )
+
+
+def read(answer, *, asked_at=None):
+    """The notices of an answer now, of a game that may have our clock."""
+    seen = read_offset(answer, asked_at, NOW)
+    offset = None if seen is None else SAME_CLOCK.narrow(seen)
+    return read_notices(answer, NOW, PACE, offset=offset)
 
 
 def test_the_recorded_answers_are_read():
@@ -48,14 +55,14 @@ def test_an_event_without_a_tick_gets_it_by_the_answers_clock():
             {"msg_type": "ok", "data": {"action": "dock"}},
         ],
     }  # fmt: skip
-    first, other = read_notices(answer, NOW, PACE)
+    first, other = read(answer)
     assert (first.tick, first.exact, first.kind) == (198, False, "mining_yield")
     assert first.sent_at == sent - timedelta(seconds=25)
     assert first.at is not None
     assert abs(first.at - (NOW - timedelta(seconds=25))).total_seconds() <= first.slack
     assert first.slack > 0
     assert other.id.startswith("sha:")
-    assert read_notices(answer, NOW, PACE)[1].id == other.id
+    assert read(answer)[1].id == other.id
 
 
 junk = st.recursive(
@@ -80,7 +87,7 @@ def test_nothing_a_server_sends_raises(answer, content, tool):
         "current_tick": 106,
         "timestamp": answer,
     }
-    for found in (read_notices(answer, NOW), read_notices(whole, NOW)):
+    for found in (read(answer), read(whole)):
         for body in (content, CONTENTS[tool]):
             row = snapshot(tool, {} if body is None else body)
             render_block(
@@ -98,7 +105,7 @@ def test_moments_are_as_sure_as_two_clocks_agree(apart, waited, slack):
     answer = {"timestamp": int(sent.timestamp()), "notifications": [
         {"msg_type": "ok", "data": {}, "timestamp": sent.isoformat()}]}  # fmt: skip
     asked = NOW - timedelta(seconds=waited)
-    [found] = read_notices(answer, NOW, PACE, asked_at=asked)
+    [found] = read(answer, asked_at=asked)
     assert found.slack == pytest.approx(slack, abs=0.2)
 
 
@@ -154,6 +161,6 @@ def test_a_stamp_near_now_is_kept_in_utc_whatever_its_zone():
         "data": {},
         "timestamp": NOW.astimezone(zone).isoformat(),
     }
-    [found] = read_notices({"notifications": [event]}, NOW, PACE)
+    [found] = read({"notifications": [event]})
     assert found.sent_at == NOW
     assert found.sent_at.utcoffset() == timedelta()

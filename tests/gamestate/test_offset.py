@@ -75,7 +75,7 @@ class Program:
         self.offset = before.narrow(seen) if before else seen
         self.seen = clock.keep_newest_sighting(self.seen, answer["current_tick"], now)
         tick = clock.estimate_tick(self.seen, now, PACE)
-        found = read_notices(answer, now, PACE, tick, asked_at, self.offset)
+        found = read_notices(answer, now, PACE, tick, self.offset)
         self.told += [(now, notice) for notice in found]
 
     def read(self, content, asked_at, now):
