@@ -61,8 +61,7 @@ def learn_factor(
 ) -> None:
     """Learn from one call: our estimate, with the factor it had, and the report.
 
-    A call without one of the two numbers changes nothing. ``known`` is what was read
-    before the call.
+    A call without one of the two changes nothing; ``known`` was read before the call.
     """
     if estimated <= 0 or reported <= 0:
         return

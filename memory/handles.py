@@ -2,8 +2,7 @@
 
 Whatever a view masks, truncates, summarises or leaves out carries a handle
 ``ctx://<mysis>/<message id>``. The caller judges who may use whose: `parse_handle` names
-the owner, `read_message` finds a message of one Mysis only, in parts of a bounded size
-(I21).
+the owner, `read_message` finds a message of one Mysis only, to be cut in parts (I21).
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 
 from django.apps import apps
-from django.db.models import QuerySet
 
 from memory.gamestate import rows as state_rows
 from memory.models import Memory
@@ -30,19 +28,9 @@ _FORM = (
     "or state://get_ship for the newest answer of a tool."
 )
 
-Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
-
 
 class RecallError(Exception):
     """A handle that stands for nothing; the text says why and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Handle:
-    """A message handle. ``owner`` is a number, a name, or "self"."""
-
-    owner: str
-    message_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +43,11 @@ class TextPart:
     next: int | None
 
 
-def parse_handle(handle: str) -> Handle:
-    """The owner and the message that a ``ctx://`` handle names; raises RecallError."""
+def parse_handle(handle: str) -> tuple[str, int]:
+    """The owner (a number, a name, or "self") and the id that a ``ctx://`` handle names.
+
+    Raises RecallError.
+    """
     body = handle.strip()
     if not body.startswith(SCHEME) or len(body) > LONGEST_HANDLE:
         raise RecallError(_FORM)
@@ -64,7 +55,7 @@ def parse_handle(handle: str) -> Handle:
     message_id = parse_id(number)
     if not owner or message_id is None:
         raise RecallError(_FORM)
-    return Handle(owner, message_id)
+    return owner, message_id
 
 
 def is_state_handle(handle: str) -> bool:
@@ -75,9 +66,9 @@ def is_state_handle(handle: str) -> bool:
 def read_message(
     mysis_id: int, message_id: int, *, secret: Collection[str] = ()
 ) -> str:
-    """The stored text of one message of one Mysis; raises RecallError.
+    """One message of one Mysis, letter for letter: what it says, calls and thinks.
 
-    Arguments and results of ``secret`` tools stay hidden (A11).
+    Arguments and results of ``secret`` tools stay hidden (A11). Raises RecallError.
     """
     rows = Memory.objects.defer("content_vector", "reasoning_vector")
     row = rows.filter(mysis_id=mysis_id, pk=min(message_id, MAX_ID)).first()
@@ -86,11 +77,6 @@ def read_message(
             f"There is no message {message_id} here, or it is no longer kept. "
             "Search for a word of it instead."
         )
-    return format_message(row, secret)
-
-
-def format_message(row: Memory, secret: Collection[str] = ()) -> str:
-    """A row's content letter for letter, then its calls, then its reasoning."""
     if row.tool_name in secret:
         return HIDDEN
     calls = [_call_text(call["function"], secret) for call in row.tool_calls]
@@ -147,14 +133,10 @@ def parse_id(reference: str) -> int | None:
 def find_owner(reference: str) -> Owner | None:
     """The Mysis of a number or a name, or None."""
     myses = apps.get_model("agents", "Mysis").objects
-    rows = myses.select_related("account", "prompt", "policy")
-    return cast("Owner | None", filter_by_reference(rows, reference).first())
-
-
-def filter_by_reference(rows: Rows, reference: str) -> Rows:
-    """Of Myses the one of a number or a name."""
     number, name = split_reference(reference)
-    return rows.filter(name=name) if number is None else rows.filter(pk=number)
+    rows = myses.filter(name=name) if number is None else myses.filter(pk=number)
+    found = rows.select_related("account", "prompt", "policy").first()
+    return cast("Owner | None", found)
 
 
 def split_reference(reference: str) -> tuple[int | None, str | None]:

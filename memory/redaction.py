@@ -27,7 +27,11 @@ def hide_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     if _SUSPECT.search(text):
         text = _drop_secret_keys(text)
         text = _NAMED.sub(rf"\1\2{HIDDEN}", text)
-    return _mask_values(text, secrets)
+    known = {*secrets, settings.SPACEMOLT_REGISTRATION_CODE}
+    for secret in sorted(known, key=len, reverse=True):
+        if len(secret) >= SHORTEST:
+            text = text.replace(secret, HIDDEN)
+    return text
 
 
 def hide_secrets_in_value(value: Any, secrets: Iterable[str] = ()) -> Any:
@@ -42,14 +46,6 @@ def hide_secrets_in_value(value: Any, secrets: Iterable[str] = ()) -> Any:
     if isinstance(value, list):
         return [hide_secrets_in_value(item, secrets) for item in value]
     return hide_secrets(value, secrets) if isinstance(value, str) else value
-
-
-def _mask_values(text: str, secrets: Iterable[str]) -> str:
-    known = {*secrets, settings.SPACEMOLT_REGISTRATION_CODE}
-    for secret in sorted(known, key=len, reverse=True):
-        if len(secret) >= SHORTEST:
-            text = text.replace(secret, HIDDEN)
-    return text
 
 
 def _drop_secret_keys(text: str) -> str:

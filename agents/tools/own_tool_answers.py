@@ -178,13 +178,13 @@ def answer_recall(arguments: Mapping[str, Any], scope: Scope) -> Answer:
 
 
 def _recalled_message(handle: str, scope: Scope) -> str:
-    named = parse_handle(handle)
+    named, message_id = parse_handle(handle)
     owner = scope.find_target(
-        named.owner,
+        named,
         argument="handle",
         remedy="only handles out of your own context can be recalled",
     )
-    return read_message(owner.pk, named.message_id, secret=scope.secret)
+    return read_message(owner.pk, message_id, secret=scope.secret)
 
 
 def _recalled_state(handle: str, owner: Mysis) -> str:

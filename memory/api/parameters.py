@@ -1,5 +1,4 @@
-"""Parameters, fields and pages of the REST routes, as strict as JSON allows, and rows
-by reference.
+"""Parameters, fields, pages and rows of the REST routes, as strict as JSON allows.
 
 A page has ascending ids, and its cursor is the last id shown.
 """

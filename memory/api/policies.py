@@ -113,7 +113,7 @@ def create_policy(request: HttpRequest, body: PolicyIn) -> Status[ContextPolicy]
 @policies_router.get("/policies/{reference}", response=PolicyOut)
 def read_policy(request: HttpRequest, reference: PolicyReference) -> ContextPolicy:
     """One policy, by name or number."""
-    return get_policy(reference)
+    return get_row(ContextPolicy.objects.all(), reference, "policy")
 
 
 @policies_router.patch("/policies/{reference}", response=PolicyOut)
@@ -121,12 +121,8 @@ def update_policy(
     request: HttpRequest, reference: PolicyReference, body: PolicyChange
 ) -> ContextPolicy:
     """Change what is given; the next call of every Mysis with it is made so."""
-    return apply_change(get_policy(reference), body)
-
-
-def get_policy(reference: str) -> ContextPolicy:
-    """The policy of a name or number; raises a 404 Problem."""
-    return get_row(ContextPolicy.objects.all(), reference, "policy")
+    policy = get_row(ContextPolicy.objects.all(), reference, "policy")
+    return apply_change(policy, body)
 
 
 @transaction.atomic

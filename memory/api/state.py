@@ -192,9 +192,8 @@ FROM owner
 class SummaryDocument:
     """The state block and the newest history summary.
 
-    ``rough_state`` has its ages rounded down to powers of two: an age that only grew a
-    little is no news. So a fleet that rests has the same ETag for longer and longer,
-    and yet no copy shows an age of less than half.
+    ``rough_state`` has its ages rounded down to powers of two: a fleet that rests has
+    the same ETag for longer and longer, and yet no copy shows an age of less than half.
     """
 
     state: str
@@ -203,10 +202,7 @@ class SummaryDocument:
 
 
 def read_document(reference: str) -> SummaryDocument:
-    """The document of a Mysis; raises a 404 Problem.
-
-    Costs one query as long as nothing was written.
-    """
+    """A Mysis's document, by one query if nothing has changed; raises a 404 Problem."""
     number, name = split_reference(reference)
     wanted = {"number": number, "name": name, "events": MOST_EVENTS}
     found = fetch_rows(SOURCES, wanted)
@@ -228,10 +224,7 @@ def read_document(reference: str) -> SummaryDocument:
 def _make_document(
     mysis_id: int, username: str | None, fetched: bool, version: tuple[object, ...]
 ) -> SummaryDocument:
-    """The document with the state block as the next call would show it.
-
-    ``version`` changes whenever the document may read otherwise.
-    """
+    """The document as the next call would show it; ``version`` changes where it may."""
     shown: Mapping[str, str] = {}
     if username is not None:
         calls = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")

@@ -1,7 +1,4 @@
-"""A snapshot's content while events are written into it.
-
-Only values that the content holds, in a form that is known, are changed.
-"""
+"""A snapshot's content while events change those values that it has in a known form."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import copy
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from memory.gamestate.values import find_value, is_number, unwrap_content
 
@@ -116,7 +113,7 @@ class Draft:
             return False
         items: list[Any] = parent[key] or []
         parent[key] = items
-        held = next((i for i in items if _is_item(i, item_id)), None)
+        held = next((i for i in items if is_entry(i, "item_id", item_id)), None)
         if held is None and amount >= 0:
             named = {"name": name} if name else {}
             held = {"item_id": item_id, **named, "quantity": 0}
@@ -140,7 +137,9 @@ class Draft:
             listed = self.get(path)
             items = listed if isinstance(listed, list) else []
             items = [item for item in items if isinstance(item, dict)]
-            if any(_is_item(i, item_id) for i in items) and self._all_of_one(items):
+            if any(is_entry(i, "item_id", item_id) for i in items) and self._all_of_one(
+                items
+            ):
                 return 1
         return None
 
@@ -153,5 +152,6 @@ class Draft:
         return used is not None and used == sum(c for c in counts if c is not None)
 
 
-def _is_item(item: object, item_id: str) -> bool:
-    return isinstance(item, dict) and item.get("item_id") == item_id
+def is_entry(item: object, key: str, value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether an entry of a list is the one with this value."""
+    return isinstance(item, dict) and item.get(key) == value

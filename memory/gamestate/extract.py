@@ -1,7 +1,6 @@
 """Read a tool result: its content, and its tick, account, error, queued or done.
 
-A result of the game server comes as MCP content blocks. They are read one by one
-and leniently; nothing a server sends raises here.
+Its MCP content blocks are read one by one and leniently: nothing raises here.
 """
 
 from __future__ import annotations
@@ -137,10 +136,8 @@ def _places(value: object) -> Iterator[Mapping[str, object]]:
     if not isinstance(value, Mapping):
         return
     yield value
-    for name in ENVELOPES:
-        inner = value.get(name)
-        if isinstance(inner, Mapping):
-            yield inner
+    inner = (value.get(name) for name in ENVELOPES)
+    yield from (part for part in inner if isinstance(part, Mapping))
 
 
 def parse_tick(value: object) -> int | None:

@@ -1,8 +1,4 @@
-"""What a call made untrue, and how long a stale mark stays (G6, API.md section 3).
-
-The table of `effects` is applied to one call and its answer; the stale marks that
-follow are made, joined and inherited here.
-"""
+"""What a call made untrue, and how long its stale marks stay (G6, API.md section 3)."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ from memory.gamestate.effects import (
     WHOLE,
     Effects,
 )
-from memory.gamestate.extract import Result, read_result
+from memory.gamestate.extract import Result
 from memory.gamestate.types import Stale
 from memory.gamestate.values import find_first, unwrap_content
 
@@ -80,6 +76,12 @@ class Invalidation:
         """Whether snapshots of ``tool`` are touched."""
         return self.tool in (tool, EVERYTHING)
 
+    def make_mark(self, action: Stale) -> Stale:
+        """The stale mark that the action, at its tick, leaves on such a snapshot."""
+        resolves = self.resolve_tick
+        tick = action.tick if resolves is None else resolves
+        return replace(action, tick=tick, fields=self.fields)
+
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
@@ -97,17 +99,14 @@ class Circumstances:
 def find_invalidations(
     tool: str,
     arguments: Mapping[str, object] | None,
-    result: object,
-    circumstances: Circumstances | None = None,
+    answer: Result,
+    around: Circumstances,
 ) -> tuple[Invalidation, ...]:
-    """The snapshots that a call with this result made untrue.
+    """The snapshots that a call with this answer made untrue.
 
-    ``result`` is a `Result` or what the tool answered. A refused call touches nothing
-    but the dock state, where actions dock and undock by themselves (era C). An
-    unknown mutation touches everything.
+    A refused call touches nothing but the dock state, where actions dock and undock by
+    themselves (era C). An unknown mutation touches everything.
     """
-    around = circumstances or Circumstances()
-    answer = result if isinstance(result, Result) else read_result(result)
     name = read_action_name(tool, arguments)
     if not is_mutation(name, around.mutation):
         return ()
@@ -210,26 +209,12 @@ def _find_resolve_tick(answer: Result, current_tick: int | None) -> int | None:
 # --- Stale marks
 
 
-def add_mark(
-    before: Stale | None,
-    invalidation: Invalidation,
-    tool: str,
-    current_tick: int | None,
-) -> Stale:
-    """The stale mark of a snapshot after ``tool`` touched it.
-
-    Marks add up: the fields of both, or the whole snapshot if either means that, and
-    the later tick. The reason is the newest action and those still under way.
-    """
-    resolves = invalidation.resolve_tick
-    new = Stale(
-        tool, current_tick if resolves is None else resolves, invalidation.fields
-    )
-    return _join_two(current_tick, before, new)
-
-
 def join_marks(marks: Iterable[Stale], current_tick: int | None) -> Stale | None:
-    """One mark that says what several say, the newest last; None for none."""
+    """One mark that says what several say, the newest last; None for none.
+
+    Marks add up: the fields of all, or the whole snapshot if one means that, and the
+    latest tick. The reason is the newest action and those still under way.
+    """
     found: Stale | None = None
     for each in marks:
         found = _join_two(current_tick, found, each)
@@ -260,17 +245,6 @@ def carry_mark(before: Stale | None, tick: int | None) -> Stale | None:
     if tick is not None and not tick < before.tick <= tick + LONGEST_WAIT_TICKS:
         return None
     return before
-
-
-def inherit_marks(
-    pending: Iterable[Stale], tool: str, args: Mapping[str, object], tick: int | None
-) -> tuple[Stale, ...]:
-    """The marks of a tool's new snapshot, one for each action under way.
-
-    ``pending`` are the marks of all the account's snapshots. An action that has not
-    taken effect by ``tick`` will make this new snapshot untrue as well.
-    """
-    return build_marks((each for each in pending if carry_mark(each, tick)), tool, args)
 
 
 def build_marks(

@@ -9,7 +9,7 @@ than they are; what cannot be told is in doubt.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
 
@@ -62,20 +62,12 @@ class EventOrder(Enum):
     UNSURE = "unsure"
 
 
-@dataclass(frozen=True, slots=True)
-class AccountFacts:
-    """What all snapshots of an account tell: its player, and the sizes of items."""
-
-    me: Owner
-    sizes: Mapping[str, float] = field(default_factory=dict)
-
-
 def learn_account(
     username: str,
     snapshots: Iterable[Snapshot],
     sizes: Mapping[str, float] | None = None,
-) -> AccountFacts:
-    """What is needed to write events of an account; ``sizes`` are those known before."""
+) -> Owner:
+    """What all snapshots of an account tell of it; ``sizes`` are those known before."""
     ids: set[str] = set()
     found = dict(sizes or {})
     for snapshot in snapshots:
@@ -85,17 +77,17 @@ def learn_account(
         own = find_first(content, "player.id", "player_id")
         if snapshot.tool in STATUS_TOOLS and isinstance(own, str) and own:
             ids.add(own)
-    return AccountFacts(Owner(username, frozenset(ids)), found)
+    return Owner(username, frozenset(ids), found)
 
 
 def write_events(
     snapshot: Snapshot,
     ordered: Sequence[Notice],
-    account: AccountFacts,
+    me: Owner,
     current_tick: int | None = None,
 ) -> Snapshot:
     """The snapshot after all events since; `arrange_events` puts them in order."""
-    draft = _make_draft(snapshot, account)
+    draft = _make_draft(snapshot, me)
     draft.tick = snapshot.tick or 0
     marks = _marks(snapshot)
     doubts: list[tuple[Stale, int | None]] = []
@@ -106,7 +98,7 @@ def write_events(
     only_doubted = len(concerned) - MOST_WRITTEN
     # Asked with arguments it may be of another ship, or another place.
     only_doubts = only_doubted > 0 or bool(snapshot.args)
-    scratch = _make_draft(snapshot, account) if only_doubts else draft
+    scratch = _make_draft(snapshot, me) if only_doubts else draft
     for place, notice in enumerate(concerned):
         command = find_outcome(notice)
         own = _find_answered_mark(marks, command, notice) if command else None
@@ -119,9 +111,9 @@ def write_events(
         if when is EventOrder.BEFORE:
             continue
         if place < only_doubted or snapshot.args:
-            doubt = _find_changes(scratch, notice, account)
+            doubt = _find_changes(scratch, notice, me)
         else:
-            doubt = _apply(draft, notice, account, sure=when is EventOrder.AFTER)
+            doubt = _apply(draft, notice, me, sure=when is EventOrder.AFTER)
         if doubt is not None:
             reason = command or notice.kind
             stale = Stale(reason, _earlier_tick(notice.tick, current_tick), doubt)
@@ -212,11 +204,11 @@ def _marks(snapshot: Snapshot) -> list[Stale]:
     return list(snapshot.marks) or ([snapshot.stale] if snapshot.stale else [])
 
 
-def _make_draft(snapshot: Snapshot, account: AccountFacts) -> Draft:
+def _make_draft(snapshot: Snapshot, me: Owner) -> Draft:
     content = snapshot.content
     if snapshot.tool not in MERGEABLE or is_deep(content):
         return Draft(snapshot.tool, {})
-    return Draft(snapshot.tool, content, account.sizes)
+    return Draft(snapshot.tool, content, me.sizes)
 
 
 def _drop_doubled_yields(ordered: Sequence[Notice]) -> list[Notice]:
@@ -278,21 +270,21 @@ def _find_answered_mark(
 # --- One event
 
 
-def _apply(draft: Draft, notice: Notice, account: AccountFacts, *, sure: bool) -> Doubt:
+def _apply(draft: Draft, notice: Notice, me: Owner, *, sure: bool) -> Doubt:
     if not isinstance(draft.root, dict):
-        return _doubt_text(draft.tool, notice, account)
+        return _doubt_text(draft.tool, notice, me)
     if sure and notice.tick is not None:
         draft.tick, draft.failed = max(draft.tick, notice.tick), []
-        return _add_paths(apply_event(draft, notice, account.me), draft.failed)
-    return _find_changes(Draft(draft.tool, draft.content, draft.sizes), notice, account)
+        return _add_paths(apply_event(draft, notice, me), draft.failed)
+    return _find_changes(Draft(draft.tool, draft.content, draft.sizes), notice, me)
 
 
-def _find_changes(scratch: Draft, notice: Notice, account: AccountFacts) -> Doubt:
+def _find_changes(scratch: Draft, notice: Notice, me: Owner) -> Doubt:
     """What an event would change, tried on a draft that is thrown away."""
     if not isinstance(scratch.root, dict):
-        return _doubt_text(scratch.tool, notice, account)
+        return _doubt_text(scratch.tool, notice, me)
     scratch.written, scratch.failed = {}, []
-    doubt = apply_event(scratch, notice, account.me)
+    doubt = apply_event(scratch, notice, me)
     return _add_paths(doubt, [*scratch.written, *scratch.failed])
 
 
@@ -303,10 +295,10 @@ def _add_paths(doubt: Doubt, more: Sequence[str]) -> Doubt:
     return tuple(dict.fromkeys((*(doubt or ()), *more)))
 
 
-def _doubt_text(tool: str, notice: Notice, account: AccountFacts) -> Doubt:
+def _doubt_text(tool: str, notice: Notice, me: Owner) -> Doubt:
     """Nothing can be written into a text: an event puts all of it in doubt."""
-    attempt = Draft(tool, _TEXT_FORMS.get(tool, {}), account.sizes)
-    doubt = apply_event(attempt, notice, account.me)
+    attempt = Draft(tool, _TEXT_FORMS.get(tool, {}), me.sizes)
+    doubt = apply_event(attempt, notice, me)
     return None if doubt is None and not attempt.written else ()
 
 

@@ -1,7 +1,6 @@
 """The answer of get_notifications as notices, the game's events (API.md section 5).
 
-The tick of a notice is the one it names, else that of its moment by the answer's own
-clock.
+Its tick is the one that it names, else that of its moment by the answer's own clock.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """Write the outcome of an own action, which an event tells, into a snapshot.
 
-What the event says is written; what else the action may have changed by the table of
-`effects` is in doubt.
+What the event says is written; what else `effects` tells of the action is in doubt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from memory.gamestate.draft import Draft
+from memory.gamestate.draft import Draft, is_entry
 from memory.gamestate.effects import CARGO, CREDITS, DOCK, FUEL, HERE, HULL, SYSTEM
 from memory.gamestate.extract import Result
 from memory.gamestate.invalidation import Circumstances, find_invalidations
@@ -91,7 +90,7 @@ def _write_remaining(
     for path in ("resources", "poi.resources"):
         items = draft.get(path)
         for item in items if isinstance(items, list) else ():
-            if isinstance(item, dict) and item.get("resource_id") == ore:
+            if is_entry(item, "resource_id", ore):
                 item["remaining"] = remaining
                 item.pop("remaining_display", None)
                 item.pop("depletion_percent", None)

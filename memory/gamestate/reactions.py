@@ -1,17 +1,16 @@
 """Which event changes which snapshot: the table of API.md section 5, `REACTIONS`.
 
 A reaction writes what its event says into one snapshot's draft, and returns what of
-the snapshot is in doubt from then on. A type that is not in the table changes nothing;
-the event itself is kept all the same.
+the snapshot is in doubt from then on. A type that is not in the table changes nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from memory.gamestate.draft import Draft
+from memory.gamestate.draft import Draft, is_entry
 from memory.gamestate.effects import CARGO, CREDITS, STATS
 from memory.gamestate.notices import Notice
 from memory.gamestate.outcomes import (
@@ -44,10 +43,11 @@ _SHIP_TOOLS = (*STATUS_TOOLS, "get_ship")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The name of the account that snapshots belong to, and the ids of its player."""
+    """The account that snapshots belong to: its name, its player's ids, items' sizes."""
 
     username: str
     ids: frozenset[str] = frozenset()
+    sizes: Mapping[str, float] = field(default_factory=dict)
 
     def is_meant(self, value: object) -> bool:
         """Whether a name or an id is the account's own."""
@@ -210,7 +210,7 @@ def _enlist(
     items = draft.root[listed] = draft.root[listed] or []
     if not isinstance(items, list):
         return ()
-    if not any(_is_entry(item, who) for item in items):
+    if not any(is_entry(item, *who) for item in items):
         items.append(entry)
         draft.note(listed)
         draft.add(count, 1)
@@ -223,7 +223,7 @@ def _delist(draft: Draft, places: tuple[str, str], who: tuple[str, str]) -> Doub
     items = draft.get(listed)
     if not isinstance(items, list):
         return None if items is None and not draft.get(count) else ()
-    found = next((item for item in items if _is_entry(item, who)), None)
+    found = next((item for item in items if is_entry(item, *who)), None)
     if found is not None:
         items.remove(found)
         draft.note(listed)
@@ -231,10 +231,6 @@ def _delist(draft: Draft, places: tuple[str, str], who: tuple[str, str]) -> Doub
         return None
     told = draft.get(count)
     return () if isinstance(told, int) and told > len(items) else None
-
-
-def _is_entry(item: object, who: tuple[str, str]) -> bool:
-    return isinstance(item, dict) and item.get(who[0]) == who[1]
 
 
 # --- The account
@@ -255,7 +251,7 @@ def _raise_skill(draft: Draft, data: Data, me: Owner) -> Doubt:
             _set_level(draft, "skills", skill, level)
             return _experience_of(f"skills.{skill}")
         for item in listed if isinstance(listed, list) else ():
-            if _is_entry(item, ("skill_id", skill)):
+            if is_entry(item, "skill_id", skill):
                 item["level"] = level
                 draft.note("player_skills")
                 return _experience_of("player_skills.*")

@@ -128,9 +128,12 @@ def render_block(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
     untrue += [find_stale_paths(each) is None for each in unlisted]
     told = build_events_section(state)
     sections += [told] if told else []
-    notes = Notes(
-        FETCHED if state.fetched else NOTE, _stale_lines(scene, untrue), len(unlisted)
-    )
+    stale = [
+        (_format_call(each), warning)
+        for each, changed in zip(scene.ordered, untrue, strict=True)
+        if (warning := _stale_line(scene, each, changed))
+    ]
+    notes = Notes(FETCHED if state.fetched else NOTE, stale, len(unlisted))
     lines = fit_lines(_header(scene), sections, notes, max_bytes)
     return Rendered(
         "\n".join(each.text for each in lines),
@@ -156,12 +159,6 @@ def _header(scene: Scene) -> list[Line]:
         Line(f"**Account:** {name}{suffix}"),
         Line(f"**Last Updated:** {updated}", rough=f"**Last Updated:** {rough}"),
     ]
-
-
-def _stale_lines(scene: Scene, untrue: list[bool]) -> list[tuple[str, Line]]:
-    lines = zip(scene.ordered, untrue, strict=True)
-    found = [(each, _stale_line(scene, each, changed)) for each, changed in lines]
-    return [(_format_call(each), warning) for each, warning in found if warning]
 
 
 def _stale_line(scene: Scene, snapshot: Snapshot, untrue: bool) -> Line | None:

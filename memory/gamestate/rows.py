@@ -104,27 +104,25 @@ _LONGEST = 2_000
 _FORM = "Give a handle such as state://get_ship, or state://get_map?system_id=sol."
 
 
-@dataclass(frozen=True, slots=True)
-class Handle:
-    """A read handle; ``args`` are texts by name, or JSON where it was given so."""
+def recall_content(snapshots: Iterable[Snapshot], handle: str) -> str:
+    """The content that a handle names: JSON with two spaces, or the text it came as.
 
-    tool: str
-    args: dict[str, object]
-    raw: bool = False
-
-
-def parse_state_handle(handle: str) -> Handle:
-    """What a handle names; ValueError with the right form for anything else."""
+    Raises ValueError with the right form for a handle of another form, LookupError that
+    says which snapshots exist where it names none of them.
+    """
     body = handle.strip()
     if not body.startswith(SCHEME) or len(body) > _LONGEST:
         raise ValueError(_FORM)
-    body = body.removeprefix(SCHEME)
-    raw = body.endswith(RAW)
-    tool, _, query = body.removesuffix(RAW).partition("?")
-    tool = unquote(tool).strip("/ ")
+    call = body.removeprefix(SCHEME)
+    name, _, query = call.removesuffix(RAW).partition("?")
+    tool = unquote(name).strip("/ ")
     if not tool:
         raise ValueError(_FORM)
-    return Handle(tool, _arguments(query), raw)
+    found = _pick_snapshot(snapshots, tool, _arguments(query))
+    content = found.content if call.endswith(RAW) else found.current
+    if isinstance(content, str):
+        return content
+    return json.dumps(content, ensure_ascii=False, indent=2)
 
 
 def _arguments(query: str) -> dict[str, object]:
@@ -138,27 +136,20 @@ def _arguments(query: str) -> dict[str, object]:
     return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=20))
 
 
-def pick_snapshot(snapshots: Iterable[Snapshot], handle: Handle) -> Snapshot:
-    """The snapshot that a handle names; else LookupError that says which exist."""
+def _pick_snapshot(
+    snapshots: Iterable[Snapshot], tool: str, args: dict[str, object]
+) -> Snapshot:
     known = list(snapshots)
-    same = [each for each in known if each.tool == handle.tool]
+    same = [each for each in known if each.tool == tool]
     same.sort(key=lambda each: (bool(each.args), -each.captured_at.timestamp()))
-    if handle.args:
-        same = [each for each in same if _has_arguments(each, handle.args)]
+    if args:
+        same = [each for each in same if _has_arguments(each, args)]
     if same:
         return same[0]
     names = sorted({format_line(each.tool, 40) for each in known})
     there = f"Kept are: {', '.join(names[:30])}." if names else "Nothing is kept yet."
-    what = f"No answer of {format_line(handle.tool, 40)} is kept for this account."
+    what = f"No answer of {format_line(tool, 40)} is kept for this account."
     raise LookupError(f"{what} {there}")
-
-
-def format_content(snapshot: Snapshot, *, raw: bool = False) -> str:
-    """A snapshot's content as text: JSON with two spaces, or the text it came as."""
-    content = snapshot.content if raw else snapshot.current
-    if isinstance(content, str):
-        return content
-    return json.dumps(content, ensure_ascii=False, indent=2)
 
 
 def _has_arguments(snapshot: Snapshot, args: dict[str, object]) -> bool:

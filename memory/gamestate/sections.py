@@ -7,6 +7,7 @@ are read; what is missing is left out.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
@@ -32,6 +33,7 @@ from memory.gamestate.values import (
 Reader = Callable[[View], Iterable[Fact]]
 
 _MAX_SCALARS = 50
+_OF_A_PLACE = ("get_system", "get_poi")
 
 
 # --- The account's own
@@ -110,10 +112,8 @@ def _read_ship(view: View) -> Iterator[Fact]:
         yield from make_fact("Ship", view.name(view.get("ship")), "ship.name")
     else:
         yield from _ship_numbers(view)
-    kinds: dict[str, int] = {}
-    for module in list_objects(view.get("modules")):
-        name = view.name(module) or view.name(module.get("type_id"))
-        kinds[name] = kinds.get(name, 0) + 1
+    modules = list_objects(view.get("modules"))
+    kinds = Counter(view.name(m) or view.name(m.get("type_id")) for m in modules)
     shown = tuple(n if k == 1 else f"{n} x{k}" for n, k in kinds.items() if n)
     if shown:
         yield Fact("Modules", "", ("modules",), items=shown)
@@ -182,9 +182,6 @@ def _progress(item: Mapping[str, object]) -> str:
 
 def _read_system(view: View) -> Iterator[Fact]:
     """get_system: name, places, ways out; both shapes of v0.87."""
-    if view.get("in_transit") is True:
-        yield from read_transit(view)
-        return
     name = view.name(view.get("system.name", "name", "system"))
     ruler = format_empire(view.get("system.empire", "empire"))
     if name:
@@ -206,9 +203,6 @@ def _list(view: View, label: str, places: tuple[str, ...]) -> Iterator[Fact]:
 
 
 def _read_poi(view: View) -> Iterator[Fact]:
-    if view.get("in_transit") is True:
-        yield from read_transit(view)
-        return
     name = view.name(view.get("poi"))
     kind = format_line(view.get("poi.type")).replace("_", " ")
     if name:
@@ -339,8 +333,8 @@ def _read_generic(content: object) -> Iterator[Fact]:
 def read_facts(tool: str, view: View, content: object) -> list[Fact]:
     """The facts of a snapshot by its tool's reader; by the general one where that
     finds nothing."""
+    facts: list[Fact] = []
     if tool in READERS and isinstance(content, Mapping):
-        facts = list(READERS[tool][1](view))
-        if facts:
-            return facts
-    return list(_read_generic(content))
+        in_flight = tool in _OF_A_PLACE and view.get("in_transit") is True
+        facts = list(read_transit(view) if in_flight else READERS[tool][1](view))
+    return facts or list(_read_generic(content))

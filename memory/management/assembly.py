@@ -1,7 +1,6 @@
 """``assemble`` without Django: it must start fast and needs no database.
 
-``manage.py`` calls :func:`main` before it sets anything up; the management command
-of the same name gives it the place in ``manage.py help``.
+``manage.py`` calls `main` before it sets anything up.
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
 """Cached game state by account. Others use `reads`, `writes` (answers and actions) and
-`notifications` (events of the game) only.
+`notifications` (events of the game) only. ``asked_at`` is when a call was sent.
 """

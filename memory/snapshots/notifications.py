@@ -91,10 +91,7 @@ class ChangedSnapshot:
 def merge_notifications(
     *, username: str, result: Result, asked_at: datetime | None = None
 ) -> list[ChangedSnapshot]:
-    """Store the events of an answer of get_notifications and merge the new ones.
-
-    ``asked_at`` is when the call was sent.
-    """
+    """Store the events of an answer of get_notifications and merge the new ones."""
     if result.is_error:
         return []
     account = open_account(username, asked_at or timezone.now())
@@ -214,10 +211,7 @@ def _asked_at(row: GameSnapshot) -> datetime:
 def _read_events_since(
     username: str, since: datetime
 ) -> tuple[list[tuple[datetime, Notice]], datetime | None]:
-    """The stored events in their order, each with when it was received.
-
-    And from when on all are stored; None where none was ever deleted.
-    """
+    """The events in order with their receipts, and since when all are kept, if not ever."""
     values = {"username": username, "since": since, "kept": KEPT_EVENTS - 1}
     rows: list[Any] = list(GameEvent.objects.raw(_SINCE, values))
     known = {row.event_id: row for row in rows}

@@ -1,8 +1,7 @@
 """What is known of a game account, as views and tables show it, and what grew old.
 
-The pass over ageing snapshots covers the accounts of a whole fleet, beside their turns:
-it finds without a lock which of them have news, and then writes one account after the
-other under its lock, where it looks again.
+Which of a fleet's accounts have news of age is found beside their turns, without a lock;
+then one after the other is locked, asked again and written.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from memory.gamestate.confidence import (
     judge_age,
 )
 from memory.gamestate.layout import MOST_EVENTS, RECENT_TICKS
-from memory.gamestate.rows import format_content, parse_state_handle, pick_snapshot
+from memory.gamestate.rows import recall_content
 from memory.gamestate.types import AccountState, Happening, Moment, Snapshot, Stale
 from memory.models import (
     AccountClock,
@@ -150,14 +149,8 @@ def read_names(username: str) -> dict[str, str]:
 
 
 def recall_snapshot(username: str | None, handle: str) -> str:
-    """The full content of the snapshot that a ``state://`` handle names.
-
-    Raises ValueError for a handle of another form, LookupError where no such snapshot
-    is stored; both say what to do.
-    """
-    wanted = parse_state_handle(handle)
-    found = read_account_state(username).snapshots if username else ()
-    return format_content(pick_snapshot(found, wanted), raw=wanted.raw)
+    """`recall_content` of an account's snapshots, with its errors."""
+    return recall_content(read_account_state(username).snapshots, handle)
 
 
 # --- Snapshots that grew old enough to be believed less, each reported once

@@ -1,7 +1,6 @@
 """What answers and actions do to the snapshots of an account: the only writes of them.
 
-Rows belong to the game account, never to the Mysis (G4). The rules are in
-``memory.gamestate``; here they meet the rows.
+Rows belong to the game account, never to the Mysis (G4).
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def capture_snapshot(
     Returns None, and stores nothing, for an error, for an answer that names another
     account (A7, A22), and for one asked for before what is stored. The mark of an
     action stays that takes effect after this snapshot (era A), or was not over when
-    this was asked for. ``asked_at`` is when the call was sent.
+    this was asked for.
     """
     if result.is_error or not extract.belongs_to(result, username):
         return None
@@ -123,8 +122,7 @@ def invalidate_snapshots(
 
     Returns the rows that it made more doubtful (those that were untrue before are
     marked again, but are no news), and the tick at which a queued action takes effect.
-    ``mutation`` is what the server says of the tool, ``asked_at`` when the call was
-    sent.
+    ``mutation`` is what the server says of the tool.
     """
     account = open_account(username, asked_at or timezone.now())
     now = timezone.now()
@@ -257,10 +255,8 @@ def _mark_row(
     row: GameSnapshot, hits: Iterable[Invalidation], action: Stale
 ) -> TouchedSnapshot:
     """Add an action's mark to a row, and drop what events had merged of its fields."""
-    new: Stale | None = None
-    for hit in hits:
-        new = invalidation.add_mark(new, hit, action.reason, action.tick)
-    assert new is not None  # noqa: S101 (there is at least one hit)
+    made = [hit.make_mark(action) for hit in hits]
+    new = invalidation.join_marks(made, action.tick) or action
     new = replace(new, at=action.at, done=action.done)
     row.set_marks((*parse_marks(row.marks), new))
     if row.stale_reason != BEFORE_LOGOUT:
@@ -321,11 +317,12 @@ def _find_marks(
     Such an action takes effect later, or was not over when this was asked for.
     """
     marks = sorted((m for row in others for m in parse_marks(row.marks)), key=_sort_key)
-    known = invalidation.inherit_marks(marks, tool, args, tick)
+    live = [mark for mark in marks if invalidation.carry_mark(mark, tick)]
     late = under_way.select_pending(account, tick, timezone.now())
     late += under_way.select_unanswered(account, asked_at) if asked_at else []
-    new = invalidation.build_marks(map(under_way.to_mark, late), tool, args)
-    once = {(mark.reason, mark.at, mark.fields): mark for mark in (*known, *new)}
+    live += map(under_way.to_mark, late)
+    found = invalidation.build_marks(live, tool, args)
+    once = {(mark.reason, mark.at, mark.fields): mark for mark in found}
     return tuple(sorted(once.values(), key=_sort_key))
 
 

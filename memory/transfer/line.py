@@ -31,10 +31,8 @@ class TransferError(Exception):
 class TransferMessage:
     """One message; the order of its fields is that of the keys in an export.
 
-    ``created_at`` is None where the source does not say it.
-
-    ``broadcast_at`` is when the broadcast that it delivers was sent, ``raw`` the same
-    message with its secrets, if it held some.
+    ``created_at`` is None where the source does not say it, ``broadcast_at`` when the
+    broadcast that it delivers was sent, ``raw`` the same message with any secrets.
     """
 
     role: str

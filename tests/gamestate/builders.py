@@ -6,7 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from memory.gamestate.types import AccountState, Moment, Snapshot
+from memory.gamestate.invalidation import build_marks, carry_mark, join_marks
+from memory.gamestate.types import AccountState, Moment, Snapshot, Stale
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "gamestate"
 NOW = datetime(2026, 2, 5, 0, 1, 10, tzinfo=UTC)
@@ -38,3 +39,14 @@ def state(*snapshots, **kwargs):
     moment = {name: kwargs.pop(name) for name in MOMENT if name in kwargs}
     present = Moment(**{"current_tick": TICK, "now": NOW} | moment)
     return AccountState(snapshots=tuple(snapshots), moment=present, **kwargs)
+
+
+def add_mark(before, hit, tool, tick):
+    """The joined mark of a snapshot after an action of a tool at a tick."""
+    marks = [before] if before else []
+    return join_marks([*marks, hit.make_mark(Stale(tool, tick))], tick)
+
+
+def inherit_marks(marks, tool, args, tick):
+    """The marks of a new snapshot of a tool, out of those of all snapshots."""
+    return build_marks((mark for mark in marks if carry_mark(mark, tick)), tool, args)

@@ -9,20 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.gamestate.effects import ACTIONS
-from memory.gamestate.extract import Result
+from memory.gamestate.extract import Result, read_result
 from memory.gamestate.invalidation import (
     EVERYTHING,
     Circumstances,
     Invalidation,
-    add_mark,
     carry_mark,
     find_invalidations,
-    inherit_marks,
     is_mutation,
     read_action_name,
 )
 from memory.gamestate.types import Stale
-from tests.gamestate.builders import GOLDEN, payload
+from tests.gamestate.builders import GOLDEN, add_mark, inherit_marks, payload
 
 COLUMNS = {
     "St": "get_status", "Sh": "get_ship", "Cg": "get_cargo", "Sy": "get_system",
@@ -43,9 +41,9 @@ def matrix():
 
 
 def hits(action, result=None, **around):
-    found = find_invalidations(
-        action, {}, result or {"done": 1}, Circumstances(**around)
-    )
+    if not isinstance(result, Result):
+        result = read_result(result or {"done": 1})
+    found = find_invalidations(action, {}, result, Circumstances(**around))
     return {hit.tool: hit for hit in found}
 
 
@@ -116,7 +114,9 @@ def test_the_servers_word_does_not_free_an_action_of_the_table():
 def test_grouped_tools_are_known_by_their_action():
     assert read_action_name("spacemolt", {"action": "mine"}) == "mine"
     assert read_action_name("facility", {"action": "build"}) == "facility"
-    found = find_invalidations("spacemolt", {"action": "get_status"}, {"ok": 1})
+    found = find_invalidations(
+        "spacemolt", {"action": "get_status"}, read_result({"ok": 1}), Circumstances()
+    )
     assert found == ()
 
 
@@ -125,22 +125,24 @@ def test_grouped_tools_are_known_by_their_action():
 
 def test_a_queued_action_resolves_later():
     travel = find_invalidations(
-        "travel", {}, payload("travel.feb_queued"), Circumstances(41_700)
+        "travel", {}, read_result(payload("travel.feb_queued")), Circumstances(41_700)
     )
     assert {hit.resolve_tick for hit in travel} == {41_708}
     mine = find_invalidations(
-        "mine", {}, payload("mine.feb_queued"), Circumstances(100)
+        "mine", {}, read_result(payload("mine.feb_queued")), Circumstances(100)
     )
     assert {hit.resolve_tick for hit in mine} == {102}
     jump = find_invalidations(
-        "jump", {}, {"queued": True, "ticks": 2}, Circumstances(100)
+        "jump", {}, read_result({"queued": True, "ticks": 2}), Circumstances(100)
     )
     assert {hit.resolve_tick for hit in jump} == {103}
 
 
 def test_an_answered_action_has_happened():
     for name in ("travel", "buy", "sell", "refuel"):
-        found = find_invalidations(name, {}, payload(name), Circumstances(100))
+        found = find_invalidations(
+            name, {}, read_result(payload(name)), Circumstances(100)
+        )
         assert {hit.resolve_tick for hit in found} == {None}
 
 
@@ -266,6 +268,6 @@ def test_a_second_mark_never_takes_doubt_away(before, hit, tick):
     max_leaves=10,
 ))  # fmt: skip
 def test_any_answer_is_judged(action, answer):
-    for hit in find_invalidations(action, {}, answer, Circumstances(5)):
+    for hit in find_invalidations(action, {}, read_result(answer), Circumstances(5)):
         assert hit.tool
         assert hit.resolve_tick is None or hit.resolve_tick > 0

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from memory.gamestate.rows import format_content, parse_state_handle, pick_snapshot
+from memory.gamestate.rows import recall_content
 from tests.gamestate.builders import snapshot
 
 ROWS = (
@@ -31,18 +31,11 @@ ROWS = (
     ],
 )
 def test_a_handle_names_one_content(handle, content):
-    wanted = parse_state_handle(handle)
-    assert (
-        json.loads(format_content(pick_snapshot(ROWS, wanted), raw=wanted.raw))
-        == content
-    )
+    assert json.loads(recall_content(ROWS, handle)) == content
 
 
 def test_a_text_comes_back_as_it_was():
-    assert (
-        format_content(pick_snapshot(ROWS, parse_state_handle("state://get_text")))
-        == "as it came\n"
-    )
+    assert recall_content(ROWS, "state://get_text") == "as it came\n"
 
 
 @pytest.mark.parametrize(
@@ -50,11 +43,11 @@ def test_a_text_comes_back_as_it_was():
 )
 def test_another_form_is_refused_with_the_right_one(handle):
     with pytest.raises(ValueError, match="state://get_ship"):
-        parse_state_handle(handle)
+        recall_content(ROWS, handle)
 
 
 def test_what_is_not_kept_is_said():
     with pytest.raises(LookupError, match="Kept are: get_map, get_ship, get_text"):
-        pick_snapshot(ROWS, parse_state_handle("state://get_base"))
+        recall_content(ROWS, "state://get_base")
     with pytest.raises(LookupError, match="Nothing is kept yet"):
-        pick_snapshot((), parse_state_handle("state://get_map?system_id=sirius"))
+        recall_content((), "state://get_map?system_id=sirius")

@@ -20,7 +20,7 @@ from memory.gamestate import clock, invalidation
 from memory.gamestate.confidence import Confidence, judge_confidence
 from memory.gamestate.extract import read_result
 from memory.gamestate.types import Moment, Snapshot
-from tests.gamestate.builders import NOW, PACE
+from tests.gamestate.builders import NOW, PACE, add_mark, inherit_marks
 
 READS = ("get_status", "get_ship", "get_cargo", "get_poi")
 ACTIONS = ("buy", "mine", "travel", "refuel", "dock", "undock", "warp_drive_v9")
@@ -112,7 +112,7 @@ class Store:
         present = clock.estimate_tick(self.seen, now, PACE)
         before = self.rows[tool].stale if tool in self.rows else None
         marks = [row.stale for row in self.rows.values() if row.stale]
-        under_way = invalidation.inherit_marks(marks, tool, {}, present)
+        under_way = inherit_marks(marks, tool, {}, present)
         joined = invalidation.join_marks(under_way, present)
         mark = invalidation.carry_mark(before, present) or joined
         self.rows[tool] = Snapshot(tool, {}, content, stamped, now, mark)
@@ -125,7 +125,7 @@ class Store:
         ):
             for tool, row in self.rows.items():
                 if hit.hits(tool):
-                    mark = invalidation.add_mark(row.stale, hit, action, tick)
+                    mark = add_mark(row.stale, hit, action, tick)
                     self.rows[tool] = Snapshot(
                         row.tool, row.args, row.content, row.tick, row.captured_at, mark
                     )

@@ -51,7 +51,7 @@ def test_a_part_is_never_larger_than_the_limit() -> None:
 def test_handles_name_their_owner_and_message(
     handle: str, owner: str, number: int
 ) -> None:
-    assert parse_handle(handle) == memory_handles.Handle(owner, number)
+    assert parse_handle(handle) == (owner, number)
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,10 @@ def test_everything_a_view_leaves_out_comes_back_letter_for_letter(
     handles = [line.handle for line in ledger if line.handle]
     assert handles
     for handle in handles:
-        named = parse_handle(handle)
-        assert named.owner == str(ada.pk)
-        row = Memory.objects.get(pk=named.message_id)
-        text = memory_handles.read_message(ada.pk, named.message_id)
+        owner, message_id = parse_handle(handle)
+        assert owner == str(ada.pk)
+        row = Memory.objects.get(pk=message_id)
+        text = memory_handles.read_message(ada.pk, message_id)
         if row.tool_calls:
             assert text.startswith("Looking.\n")
             assert row.tool_calls[0]["function"]["arguments"] in text

@@ -26,6 +26,7 @@ from memory.gamestate.confidence import Confidence, judge_confidence
 from memory.gamestate.extract import Result, build_args_key, find_username, read_result
 from memory.gamestate.render import render_block
 from memory.gamestate.types import AccountState, Moment, Snapshot
+from tests.gamestate.builders import add_mark, inherit_marks
 
 PILOT = Endpoint("pilot", "pilot", "pilot", 128_000)
 SECONDS = 10
@@ -78,7 +79,7 @@ class Cache:
         for hit in invalidation.find_invalidations(tool, arguments, result, around):
             for key, old in self.snapshots.items():
                 if hit.hits(old.tool):
-                    mark = invalidation.add_mark(old.stale, hit, tool, tick)
+                    mark = add_mark(old.stale, hit, tool, tick)
                     self.snapshots[key] = replace(old, stale=mark)
 
     def _store(
@@ -88,7 +89,7 @@ class Cache:
         stamp = clock.choose_tick(result.tick, self.seen, now, SECONDS)
         tick = stamp if stamp is not None else self.tick(now)
         marks = [known.stale for known in self.snapshots.values() if known.stale]
-        under_way = invalidation.inherit_marks(marks, tool, arguments, tick)
+        under_way = inherit_marks(marks, tool, arguments, tick)
         stale = invalidation.join_marks(under_way, tick)
         self.snapshots[key] = Snapshot(
             tool, dict(arguments), result.content, stamp, now, stale
