@@ -14,7 +14,6 @@ from typing import Any, Protocol, cast
 
 from django.apps import apps
 
-from memory.gamestate import rows as state_rows
 from memory.models import Memory
 from memory.redaction import HIDDEN
 
@@ -56,11 +55,6 @@ def parse_handle(handle: str) -> tuple[str, int]:
     if not owner or message_id is None:
         raise RecallError(_FORM)
     return owner, message_id
-
-
-def is_state_handle(handle: str) -> bool:
-    """Whether a handle names a snapshot of the game state, and no message."""
-    return handle.strip().startswith(state_rows.SCHEME)
 
 
 def read_message(

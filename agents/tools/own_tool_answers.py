@@ -18,12 +18,12 @@ from agents.actions.messages import count_recipients, send_broadcast, send_messa
 from agents.broadcast_search import search_broadcasts
 from agents.models import Mysis
 from memory.context.types import build_handle
+from memory.gamestate.rows import SCHEME as STATE_SCHEME
 from memory.handles import (
     LARGEST_PART,
     RecallError,
     cut_part,
     find_owner,
-    is_state_handle,
     parse_handle,
     read_message,
 )
@@ -152,7 +152,7 @@ def _signed(message: str, sender: Mysis | None) -> str:
 def answer_recall(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """The stored text of a handle, in parts where it is long (I21)."""
     handle = str(arguments["handle"]).strip()
-    if is_state_handle(handle):
+    if handle.startswith(STATE_SCHEME):
         text = _recalled_state(handle, scope.find_target(arguments.get("mysis_id")))
     else:
         text = _recalled_message(handle, scope)

@@ -246,7 +246,6 @@ _FAMILIES: tuple[tuple[Effects, str], ...] = (
     (_status("player.anonymous"), "set_anonymous"),
 )
 
-# Every known action, with what it changes.
 ACTIONS: Mapping[str, Effects] = {
     name: effects for effects, names in _FAMILIES for name in names.split()
 }
@@ -277,7 +276,6 @@ NEED_REST = frozenset(
 )
 # The tool whose answer always tells whether the ship rests.
 LOCATION_TOOL = "get_system"
-# The tool whose answer tells the current tick.
 TICK_TOOL = "get_notifications"
 # Where an answer holds something, the ship rests.
 _PLACES: Mapping[str, tuple[str, ...]] = {

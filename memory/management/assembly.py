@@ -67,6 +67,8 @@ def assemble_file(file: str, *, jsonl: bool) -> int:
             _answer(source, jsonl)
     except InputError as error:
         return _refuse(str(error))
+    except MemoryError:
+        return _refuse(_TOO_LARGE)
     except BrokenPipeError:
         _drop_output()  # the reader has seen enough
         return 0
@@ -104,7 +106,7 @@ def _refuse(text: str) -> int:
 
 def _answer(source: IO[bytes], jsonl: bool) -> None:
     if not jsonl:
-        _write(assemble_json(_read(source)))
+        _write(assemble_json(source.read(LARGEST + 1)))
         return
     for line in _lines(source):
         try:
@@ -112,13 +114,6 @@ def _answer(source: IO[bytes], jsonl: bool) -> None:
         except InputError as error:
             result = {"error": str(error)}
         _write(result)
-
-
-def _read(source: IO[bytes]) -> bytes:
-    try:
-        return source.read(LARGEST + 1)
-    except MemoryError:
-        raise InputError(_TOO_LARGE) from None
 
 
 def _lines(source: IO[bytes]) -> Iterator[bytes]:

@@ -94,11 +94,11 @@ def merge_notifications(
     """Store the events of an answer of get_notifications and merge the new ones."""
     if result.is_error:
         return []
-    account = open_account(username, asked_at or timezone.now())
-    now = timezone.now()
-    tick = compute_tick(note_result(account, result, now), now)
+    account = open_account(username, asked_at)
+    now = account.now
+    tick = compute_tick(note_result(account, result), now)
     pace = settings.ZOEA_SECONDS_PER_TICK
-    offset = learn_offset(account, read_offset(result.content, asked_at, now), now)
+    offset = learn_offset(account, read_offset(result.content, asked_at, now))
     account.save_clock()
     notices = read_notices(result.content, now, pace, tick, offset)
     new = _store_new(username, notices, now)

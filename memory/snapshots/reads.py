@@ -162,7 +162,8 @@ def find_due_accounts(
     """The accounts with crossings to report or actions to delete; read without a lock."""
     moment = now or timezone.now()
     crossed = {row.username for row, _ in _find_crossings(usernames, moment)}
-    return sorted(crossed | under_way.find_accounts_with_finished(usernames, moment))
+    finished = under_way.find_finished(usernames, moment)
+    return sorted(crossed.union(finished.values_list("username", flat=True)))
 
 
 @transaction.atomic
@@ -176,7 +177,7 @@ def claim_crossings(
     """
     moment = now or timezone.now()
     lock_account(username)
-    under_way.delete_finished(username, moment)
+    under_way.find_finished([username], moment).delete()
     found = list(_find_crossings([username], moment))
     for row, crossing in found:
         row.announced = str(crossing.confidence)

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import connection
+from django.utils import timezone
 
 from memory.gamestate import clock
 from memory.gamestate.clock import SAME_CLOCK, Offset, Sighting
@@ -58,7 +59,7 @@ def lock_account(username: str) -> None:
 class LockedAccount:
     """What is known of a locked account beside its snapshots.
 
-    ``actions`` are those that may not be over, or were not when the call was sent.
+    It is locked since ``now``. ``actions`` may not be over, or were not at ``asked_at``.
     ``era`` is the newest of any account; ``heard``: events came since the call was sent.
     Who changes ``clock`` calls `save_clock` at the end.
     """
@@ -69,6 +70,7 @@ class LockedAccount:
     actions: list[ActionUnderWay]
     era: str
     heard: bool
+    now: datetime = field(default_factory=timezone.now)
     stored: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -80,10 +82,11 @@ class LockedAccount:
             self.clock.save()
 
 
-def open_account(username: str, asked_at: datetime) -> LockedAccount:
-    """`lock_account`, and read what is known; ``asked_at`` is when the call was sent."""
+def open_account(username: str, asked_at: datetime | None = None) -> LockedAccount:
+    """`lock_account`, and read what is known; without ``asked_at`` it is now."""
+    asked = asked_at or timezone.now()
     lock_account(username)
-    values = {"username": username, "asked_at": asked_at, "flights": list(FLIGHTS)}
+    values = {"username": username, "asked_at": asked, "flights": list(FLIGHTS)}
     [(clock, lexicon, actions, era, heard)] = fetch_rows(_ACCOUNT, values, prepare=True)
     return LockedAccount(
         username,
@@ -126,16 +129,14 @@ def compute_tick(seen: Sighting | None, now: datetime) -> int | None:
     return clock.estimate_tick(seen, now, settings.ZOEA_SECONDS_PER_TICK)
 
 
-def note_result(
-    account: LockedAccount, result: Result, now: datetime
-) -> Sighting | None:
+def note_result(account: LockedAccount, result: Result) -> Sighting | None:
     """Keep the newest tick and the names that a result holds."""
     _learn(account, result.content)
     before = account.clock.sighting
     seen = clock.keep_newest_sighting(
         before,
         result.tick,
-        now,
+        account.now,
         is_current=result.tick_is_current,
         seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
     )
@@ -186,14 +187,12 @@ def _forget_ticks(username: str) -> None:
 # --- The game's clock
 
 
-def learn_offset(
-    account: LockedAccount, seen: Offset | None, now: datetime
-) -> Offset | None:
+def learn_offset(account: LockedAccount, seen: Offset | None) -> Offset | None:
     """Learn the offset of the game's clock from one more answer.
 
     A game on this machine has our clock, as long as no answer contradicts that.
     """
-    row = account.clock
+    row, now = account.clock, account.now
     known = _offset_of(row, now)
     host = urlsplit(settings.SPACEMOLT_MCP_URL).hostname or ""
     is_here = host in ("localhost", "::1") or host.startswith("127.")

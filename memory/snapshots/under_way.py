@@ -68,20 +68,13 @@ def _to_time(ticks: int) -> timedelta:
     return timedelta(seconds=ticks * settings.ZOEA_SECONDS_PER_TICK)
 
 
-def delete_finished(username: str, now: datetime) -> int:
-    """Delete the actions that no answer can be too old for any more; how many."""
-    return _find_old(now).filter(username=username).delete()[0]
-
-
-def find_accounts_with_finished(usernames: Collection[str], now: datetime) -> set[str]:
-    """Those of the accounts that have actions to delete."""
-    rows = _find_old(now).filter(username__in=usernames)
-    return set(rows.values_list("username", flat=True))
-
-
-def _find_old(now: datetime) -> QuerySet[ActionUnderWay]:
+def find_finished(
+    usernames: Collection[str], now: datetime
+) -> QuerySet[ActionUnderWay]:
+    """The actions that no answer can be too old for any more."""
     late = now - LONGEST_CALL
-    return ActionUnderWay.objects.filter(until__lt=late).exclude(done_at__gte=late)
+    rows = ActionUnderWay.objects.filter(username__in=usernames, until__lt=late)
+    return rows.exclude(done_at__gte=late)
 
 
 def end_actions(rows: Iterable[ActionUnderWay]) -> None:

@@ -67,9 +67,8 @@ def capture_snapshot(
     """
     if result.is_error or not extract.belongs_to(result, username):
         return None
-    account = open_account(username, asked_at or timezone.now())
-    now = timezone.now()
-    seen = note_result(account, result, now)
+    account = open_account(username, asked_at)
+    now, seen = account.now, note_result(account, result)
     account.save_clock()
     key = tool, make_storage_key(args)
     others = list(GameSnapshot.objects.raw(_OUTLINES, [username, tool]))
@@ -124,9 +123,8 @@ def invalidate_snapshots(
     marked again, but are no news), and the tick at which a queued action takes effect.
     ``mutation`` is what the server says of the tool.
     """
-    account = open_account(username, asked_at or timezone.now())
-    now = timezone.now()
-    seen = note_result(account, result, now)
+    account = open_account(username, asked_at)
+    now, seen = account.now, note_result(account, result)
     tick = compute_tick(seen, now)
     era = _learn_era(account, tool, result)
     account.save_clock()
@@ -150,8 +148,8 @@ def mark_lost_events(username: str, reason: str) -> list[TouchedSnapshot]:
 
     ``reason`` is one of `invalidation.LOSSES`. Returns the rows made more doubtful.
     """
-    now = timezone.now()
-    tick = compute_tick(open_account(username, now).clock.sighting, now)
+    account = open_account(username)
+    tick, now = compute_tick(account.clock.sighting, account.now), account.now
     lost = Stale(reason, tick, (), now, done=now)
     under_way.store_action(username, lost, Result(content=None), {})
     return _mark_rows(username, invalidation.find_lost(reason), lost)
@@ -196,9 +194,8 @@ def revive_snapshots(username: str) -> None:
 @transaction.atomic
 def note_tick(*, username: str, result: Result) -> None:
     """Store the newest tick that any result of the account has shown."""
-    now = timezone.now()
-    account = open_account(username, now)
-    note_result(account, result, now)
+    account = open_account(username)
+    note_result(account, result)
     account.save_clock()
 
 

@@ -118,10 +118,9 @@ def _read_values(path: Path, kind: str) -> Iterator[tuple[str, Any]]:
         return
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
+            place = f"line {number}"
             if line.strip():
-                yield from _split_chat(
-                    _parse_json(line, f"line {number}"), f"line {number}"
-                )
+                yield from _split_chat(_parse_json(line, place), place)
 
 
 def _split_chat(value: Any, place: str) -> Iterator[tuple[str, Any]]:

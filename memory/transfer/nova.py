@@ -171,11 +171,12 @@ class _Log:
         calls: list[dict[str, object]] = []
         if role == "assistant" and content.startswith(PREFIX):
             calls, content = self._read_calls(content)
+        name = self._names.get(str(sender))
         return TransferMessage(
             role=role,
             origin=ORIGINS.get((role, str(source)), find_default_origin(role)),
             content=content,
-            sender=self._sender(str(sender)),
+            sender=f"mysis:{name}" if name else repair_text(str(sender))[:LONGEST_ID],
             reasoning=repair_text(str(reasoning)),
             tool_calls=calls,
             created_at=parse_moment(made),
@@ -203,10 +204,6 @@ class _Log:
             is_error=text.lstrip()[:5].lower() == "error",
             created_at=parse_moment(made),
         )
-
-    def _sender(self, sender: str) -> str:
-        name = self._names.get(sender)
-        return f"mysis:{name}" if name else repair_text(sender)[:LONGEST_ID]
 
 
 # --- Calls and results as texts
