@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.utils import timezone
-
 from memory.context.tokens import Calibration
-from memory.models import TokenCalibration
+from memory.models import TokenCalibration, fetch_rows
 
 # The factor in use is replaced once it is off by more than this share.
 STEP = 0.15
 # After so many calls only one in several is learnt from.
 ENOUGH = 32
 ONE_IN = 8
+# Nothing where another call was learnt from meanwhile.
+_LEARN = """
+UPDATE memory_tokencalibration
+SET used = %s, factor = %s, error = %s, samples = %s, updated_at = now()
+WHERE model = %s AND samples = %s AND factor = %s RETURNING model
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +75,10 @@ def learn_factor(
     # Calls of many workers meet here: each builds on the one before.
     while True:
         if not known.samples:
-            new = TokenCalibration(model=model, error=Calibration().error)
-            TokenCalibration.objects.bulk_create([new], ignore_conflicts=True)
-        # None where another call was learnt from meanwhile.
-        rows = TokenCalibration.objects.filter(
-            model=model, samples=known.samples, factor=known.mean
-        )
-        after = known.learn(estimated, reported)
-        if rows.update(
-            used=after.factor,
-            factor=after.mean,
-            error=after.error,
-            samples=after.samples,
-            updated_at=timezone.now(),
-        ):
+            first = TokenCalibration(model=model, error=Calibration().error)
+            TokenCalibration.objects.bulk_create([first], ignore_conflicts=True)
+        new = known.learn(estimated, reported)
+        after = [new.factor, new.mean, new.error, new.samples]
+        if fetch_rows(_LEARN, [*after, model, known.samples, known.mean]):
             return
         known = read_factor(model)

@@ -197,11 +197,11 @@ def test_what_is_over_is_forgotten():
     for answer in ({"action": "sell"}, {"queued": True}, LOST):
         act("sell", answer)
     assert ActionUnderWay.objects.count() == 3
-    assert under_way.delete_finished("Ada", timezone.now()) == 0
+    assert not under_way.find_finished(["Ada"], timezone.now())
     later = timezone.now() + timedelta(minutes=11)
-    assert under_way.delete_finished("Ada", later) == 3
+    assert under_way.find_finished(["Ada"], later).delete()[0] == 3
     act("travel", LOST)
-    assert under_way.delete_finished("Ada", later) == 0
+    assert not under_way.find_finished(["Ada"], later)
 
 
 # -- flights of unknown outcome ---------------------------------------------------
