@@ -70,7 +70,7 @@ class LockedAccount:
     actions: list[ActionUnderWay]
     era: str
     heard: bool
-    now: datetime = field(default_factory=timezone.now)
+    now: datetime
     stored: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -95,6 +95,7 @@ def open_account(username: str, asked_at: datetime | None = None) -> LockedAccou
         [build_row(ActionUnderWay, one) for one in actions or ()],
         era or "",
         heard,
+        timezone.now(),
     )
 
 
