@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def state(*snapshots, **kwargs):
     """The state of VoidWanderer at tick 107."""
     kwargs.setdefault("username", "VoidWanderer")
     moment = {name: kwargs.pop(name) for name in MOMENT if name in kwargs}
-    present = Moment(**{"current_tick": TICK, "now": NOW} | moment)
+    present = replace(Moment(current_tick=TICK, now=NOW), **moment)
     return AccountState(snapshots=tuple(snapshots), moment=present, **kwargs)
 
 

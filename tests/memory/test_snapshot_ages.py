@@ -154,7 +154,8 @@ def test_passes_and_turns_at_once_neither_lock_up_nor_tell_twice():
         for tool in tools:
             capture(tool, name)
     later = timezone.now() + timedelta(seconds=300)
-    told, failures = [], []
+    told: list[tuple[str, str]] = []
+    failures: list[Exception] = []
 
     def watch(order):
         try:
