@@ -47,8 +47,10 @@ SELECT * FROM ({_COLUMNS}, size FROM (
     SELECT id, role, origin, content, reasoning, signature, tool_calls, tool_call_id,
       is_error, pending, tick, turn_id, created_at, {_SIZE} AS size
     FROM memory_memory
-    WHERE mysis_id = %(mysis)s AND id > %(after)s AND id <= %(through)s
-    ORDER BY id DESC LIMIT %(limit)s
+    -- As a span: else the planner may walk back through the rows of every Mysis.
+    WHERE mysis_id BETWEEN %(mysis)s AND %(mysis)s
+      AND id > %(after)s AND id <= %(through)s
+    ORDER BY mysis_id, id DESC LIMIT %(limit)s
   ) AS tail
   WINDOW newest AS (ORDER BY id DESC ROWS UNBOUNDED PRECEDING)
 ) AS sizes
@@ -135,7 +137,8 @@ def load_tail(wish: TailRequest, earlier: LoadedTail | None = None) -> LoadedTai
     for row in read.beside:
         if row.pk in covered or (shown and row.origin in INTENT_ORIGINS):
             found.setdefault(row.pk, row)
-    messages = to_messages(found[number] for number in sorted(found))
+    found = dict(sorted(found.items()))
+    messages = to_messages(found.values())
     return LoadedTail(messages, found, rows[0].pk if rows else None, cut, wish)
 
 
@@ -147,30 +150,50 @@ def _extend_tail(wish: TailRequest, earlier: LoadedTail) -> LoadedTail | None:
     """
     if earlier.wish is None or replace(wish, last=earlier.wish.last) != earlier.wish:
         return None
-    known, start = earlier.rows, earlier.start
-    if start is None:
+    known, before = earlier.rows, earlier.start
+    if before is None:
         return None
     unsure = [row.pk for row in known.values() if row.pending or row.is_error]
     since = _read(_SINCE, [wish.mysis_id, max(known), unsure])
     new = {row.pk: row for row in since if known.get(row.pk) != row}
     found = {**known, **new}
-    ordered = any(row.origin in INTENT_ORIGINS for row in new.values())
+    run = _cut_run(wish, [row for pk, row in found.items() if pk >= before])
     # A new order takes the place of an older one that was read by itself.
-    if (ordered and start > min(known)) or not _fits(wish, found, start):
+    ordered = any(row.origin in INTENT_ORIGINS for row in new.values())
+    if run is None or (ordered and before > min(known)):
         return None
+    start = run[0].pk
+    if start > before:
+        orders = [row for row in found.values() if row.origin in INTENT_ORIGINS]
+        beside = [row for row in orders[-1:] if row.pk < start]
+        found = {row.pk: row for row in (*beside, *run)}
     same = {each.id: each for each in earlier.messages if each.id not in new}
-    messages = tuple(
-        same.get(pk) or _to_message(row) for pk, row in sorted(found.items())
-    )
+    messages = tuple(same.get(pk) or _to_message(row) for pk, row in found.items())
     return LoadedTail(messages, found, start, earlier.cut, wish)
 
 
-def _fits(wish: TailRequest, rows: Mapping[int, LogRow], start: int) -> bool:
-    """Whether nothing of the unbroken run from ``start`` on is to be left out."""
-    newest = find_reads(wish.strategy) == "newest"
-    most = _count_newest_rows(wish) if newest else compute_row_limit(wish.budget) - 1
-    sizes = [row.size or 0 for pk, row in rows.items() if pk >= start]
-    return len(sizes) <= most and sum(sizes) <= compute_byte_limit(wish.budget)
+def _cut_run(wish: TailRequest, run: list[LogRow]) -> list[LogRow] | None:
+    """What of the unbroken rows at the end is still wanted; None: it must be read."""
+    most = compute_byte_limit(wish.budget)
+    if find_reads(wish.strategy) != "newest":
+        few = len(run) < compute_row_limit(wish.budget)
+        return run if few and sum(row.size or 0 for row in run) <= most else None
+    limit = _count_newest_rows(wish)
+    fit = _count_fitting(run[: -limit - 1 : -1], most)
+    first = len(run) - fit
+    if (fit == limit or first) and run[first].role == Role.TOOL:
+        calls = (at for at in range(first, -1, -1) if run[at].role == Role.ASSISTANT)
+        call = next(calls, None)
+        if call is None or first - call > TAIL_ROWS:
+            return None
+        first = call
+    return run[first:]
+
+
+def _count_fitting(newest_first: Iterable[LogRow], most: int) -> int:
+    """How many rows have at most so many bytes; one has, whatever its size."""
+    sizes = accumulate(row.size or 0 for row in newest_first)
+    return sum(size <= most or place == 0 for place, size in enumerate(sizes))
 
 
 def _count_newest_rows(wish: TailRequest) -> int:
@@ -261,8 +284,7 @@ def _read_newest(wish: TailRequest, after: int, limit: int, most: int) -> _Newes
     found = _to_rows(fetch_rows(_NEWEST, values))
     rows = [row for row in found if row.size is not None and row.size >= 0]
     rows.sort(key=lambda row: row.pk, reverse=True)
-    sizes = accumulate(row.size or 0 for row in rows)
-    fit = sum(size <= most or place == 0 for place, size in enumerate(sizes))
+    fit = _count_fitting(rows, most)
     return _NewestRows(
         rows[:fit][::-1],
         fit < len(rows) or fit == limit,

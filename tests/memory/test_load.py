@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from agents.models import ModelCall, Mysis
 from memory.assembly import history_summaries, prepare
@@ -80,6 +82,40 @@ def test_the_others_read_every_row_up_to_a_limit(strategy: str):
     assert len(load(mysis, strategy).messages) == MOST - 1
     fill(mysis, 1)
     assert len(load(mysis, strategy).messages) == MOST // 2
+
+
+@pytest.mark.parametrize("strategy", ["window", "tiered"])
+def test_the_calls_of_a_turn_read_on_what_reading_anew_would_give(strategy: str):
+    mysis = make_mysis()
+    make_memory(mysis, content="Never sell titanium.")
+    function = {"name": "mine", "arguments": "{}"}
+    call = {"id": "c", "type": "function", "function": function}
+    fill(mysis, assembly_load.TAIL_ROWS - 5)
+    wish = assembly_load.TailRequest(mysis.pk, strategy, None, SMALL)
+    reads = assembly_load.load_tail(wish)
+    for number in range(12):
+        make_memory(mysis, role="assistant", content="", tool_calls=[call])
+        result = make_memory(mysis, role="tool", tool_call_id="c", pending=True)
+        if number == 8:
+            make_memory(mysis, content="Sell it after all.")
+        reads = assembly_load.load_tail(wish, reads)
+        Memory.objects.filter(pk=result.pk).update(content="ore", pending=False)
+        reads = assembly_load.load_tail(wish, reads)
+        anew = assembly_load.load_tail(wish)
+        assert (reads.messages, reads.start) == (anew.messages, anew.start)
+        assert list(reads.rows) == list(anew.rows)
+
+
+def test_a_full_window_is_not_read_again_within_a_turn():
+    mysis = make_mysis()
+    fill(mysis, assembly_load.TAIL_ROWS + 5)
+    wish = assembly_load.TailRequest(mysis.pk, "window", None, SMALL)
+    reads = assembly_load.load_tail(wish)
+    fill(mysis, 3)
+    with CaptureQueriesContext(connection) as queries:
+        more = assembly_load.load_tail(wish, reads)
+    assert len(queries) == 1
+    assert more.messages[0] is reads.messages[3]
 
 
 def test_every_strategy_says_what_it_reads():
