@@ -20,8 +20,8 @@ from memory.assembly import load
 from memory.assembly.history_summaries import read_newest_summary
 from memory.assembly.load import LAST, LogRow
 from memory.assembly.sent_view import (
+    hash_encoded,
     hash_text,
-    hash_view,
     pack_ledger,
     read_source_rows,
     render_messages,
@@ -29,7 +29,7 @@ from memory.assembly.sent_view import (
 )
 from memory.calibration import TokenFactor
 from memory.context import registry
-from memory.context.assemble import assemble
+from memory.context.assemble import EarlierWork, assemble
 from memory.context.types import (
     Assembly,
     AssemblyRequest,
@@ -134,6 +134,18 @@ class TurnReads:
     last: LastCall | None = None
     tail: load.LoadedTail | None = None
     snapshots: KnownSnapshots = field(default_factory=dict)
+    work: EarlierWork = field(default_factory=EarlierWork)
+    references: dict[int, _Reference] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """A message of a view as it is stored, by its row, with the long texts in it."""
+
+    message: Mapping[str, Any]
+    row: LogRow | None
+    entry: dict[str, Any]
+    texts: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +183,7 @@ def prepare_request(
     else:
         state = partial(_show_whole, moment.state)
     loaded, request = _load_request(subject, moment, reads, state)
-    assembly = assemble(request)
+    assembly = assemble(request, reads.work)
     if loaded.cut:
         assembly.warnings.append(
             f"Messages before {loaded.start} were not read: there are too many that no "
@@ -183,7 +195,7 @@ def prepare_request(
         assembly=assembly,
         loaded=loaded,
         facts=shown[-1].facts if shown else {},
-        digest=hash_view(assembly.messages, assembly.system),
+        digest=hash_encoded(assembly.encoded, assembly.system),
     )
 
 
@@ -306,17 +318,16 @@ def record_call(
     """
     assembly = prepared.assembly
     stored = prepared.request.messages
-    rows = read_source_rows(assembly.sources, prepared.loaded.rows)
+    known = reads.references if reads else {}
+    references = _refer_view(assembly, prepared.loaded.rows, known)
     texts: dict[str, str] = {}
+    for each in references:
+        texts |= each.texts
     view = {
         "system": _refer_text(assembly.system, texts),
         "sources": assembly.sources,
         "synthetic": [asdict(s) for s in assembly.synthetic],
-        "messages": [
-            # One joined from several rows stands for none of them alone.
-            _refer(message, rows.get(source if isinstance(source, int) else 0), texts)
-            for message, source in zip(assembly.messages, assembly.sources, strict=True)
-        ],
+        "messages": [each.entry for each in references],
     }
     sent = SentContext(
         mysis_id=prepared.subject.mysis_id,
@@ -342,12 +353,28 @@ def record_call(
     if reads is not None:
         model = prepared.subject.model
         reads.last = LastCall(sent, model, 0, assembly.messages)
+        reads.references = {id(each.message): each for each in references}
     return sent
 
 
-def _refer(
-    message: Mapping[str, Any], row: LogRow | None, texts: dict[str, str]
-) -> dict[str, Any]:
+def _refer_view(
+    assembly: Assembly, stored: Mapping[int, LogRow], known: Mapping[int, _Reference]
+) -> list[_Reference]:
+    """Each message by its row; what the view before had too is ``known``."""
+    rows = read_source_rows(assembly.sources, stored)
+    found = []
+    for message, source in zip(assembly.messages, assembly.sources, strict=True):
+        # One joined from several rows stands for none of them alone.
+        row = rows.get(source) if isinstance(source, int) else None
+        same = known.get(id(message))
+        if same is None or same.message is not message or same.row is not row:
+            same = _refer(message, row)
+        found.append(same)
+    return found
+
+
+def _refer(message: Mapping[str, Any], row: LogRow | None) -> _Reference:
+    texts: dict[str, str] = {}
     plain = to_wire(row) if row is not None else {}
     changed = {
         key: _refer_text(value, texts)
@@ -361,7 +388,7 @@ def _refer(
         entry["m"] = row.pk
     if changed:
         entry["set"] = changed
-    return entry
+    return _Reference(message, row, entry, texts)
 
 
 def _refer_text(value: Any, texts: dict[str, str]) -> Any:

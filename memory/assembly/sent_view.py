@@ -77,6 +77,14 @@ def hash_view(messages: list[dict[str, Any]], system: str | None = None) -> str:
     return hash_text(to_canonical_json(messages, system))
 
 
+def hash_encoded(messages: Iterable[bytes], system: str | None) -> str:
+    """The same of a view whose messages are canonical JSON already."""
+    end = to_canonical_json([], system).removeprefix('{"messages":[')
+    whole = hashlib.sha256(b'{"messages":[' + b",".join(messages))
+    whole.update(end.encode("utf-8", "surrogatepass"))
+    return whole.hexdigest()
+
+
 def hash_span(messages: Iterable[Message]) -> str:
     """SHA-256 of stored messages: it shows whether a span is still what it was."""
     rows = [

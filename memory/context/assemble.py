@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, fields
 
 from memory.context import registry
 from memory.context.budget import BudgetImpossible, FittedUnits, fit_state, fit_units
-from memory.context.repair import RepairedRequest, repair_request
-from memory.context.report import ViewDraft, report_sent, report_unsent
+from memory.context.repair import LogReader, RepairedRequest, repair_request
+from memory.context.report import LastReport, ViewDraft, report_sent, report_unsent
 from memory.context.strategy import CommonOptions
 from memory.context.types import (
     DIALECTS,
@@ -28,22 +28,38 @@ _ORDER = Fate("kept", None, "The newest order; kept beyond what the strategy kee
 _NEWEST = Fate("kept", None, "The newest unit; kept beyond what the strategy keeps.")
 
 
-def assemble(request: AssemblyRequest) -> Assembly:
+@dataclass(slots=True)
+class EarlierWork:
+    """What one assembly leaves for the next: the log as it was read, and the report.
+
+    Whatever is not the same any more is made anew: a view never depends on it.
+    """
+
+    reader: LogReader | None = None
+    report: LastReport = field(default_factory=LastReport)
+
+
+def assemble(request: AssemblyRequest, earlier: EarlierWork | None = None) -> Assembly:
     """The view of one call of one Mysis, with ledger, statistics and reasons.
 
     Every log gives a result, `budget_impossible` among them. A strategy that is gone,
     misconfigured or failing is replaced by the window, and the result says so: check
     what a user gave with `registry.validate_options` first. Another bad field raises
-    ValueError naming it.
+    ValueError naming it. Of the calls of a turn each goes on from the `earlier` one.
     """
     if request.dialect not in DIALECTS:
         raise ValueError(f'dialect: "{request.dialect}" is not one of {DIALECTS}')
     options, failure = _options(request)
-    prepared = repair_request(request, options)
+    earlier = earlier or EarlierWork()
+    reader, earlier.reader = earlier.reader, None
+    if reader is None or reader.mysis != request.mysis:
+        earlier.report = LastReport()
+    prepared = repair_request(request, options, reader)
+    earlier.reader = prepared.reader
     if prepared.is_empty():
         return report_unsent(prepared, None)
     try:
-        return _build_or_fall_back(prepared, options, failure)
+        return _build_or_fall_back(prepared, options, failure, earlier.report)
     except BudgetImpossible as error:
         return report_unsent(prepared, error)
 
@@ -57,13 +73,13 @@ def _options(request: AssemblyRequest) -> tuple[CommonOptions, str]:
 
 
 def _build_or_fall_back(
-    prepared: RepairedRequest, options: CommonOptions, failure: str
+    prepared: RepairedRequest, options: CommonOptions, failure: str, last: LastReport
 ) -> Assembly:
     """The strategy's view, or the window's where the strategy or its view fails."""
     name = prepared.request.strategy
     if not failure:
         try:
-            return _build_view(prepared, name, options)
+            return _build_view(prepared, name, options, last)
         except BudgetImpossible:
             raise
         except Exception as error:
@@ -73,11 +89,15 @@ def _build_or_fall_back(
     common = {each.name: getattr(options, each.name) for each in fields(CommonOptions)}
     safe = registry.validate_options(FALLBACK_STRATEGY, common)
     said = prepared.sanitize(failure)[:300]
-    return _build_view(prepared, FALLBACK_STRATEGY, safe, said)
+    return _build_view(prepared, FALLBACK_STRATEGY, safe, last, said)
 
 
 def _build_view(
-    prepared: RepairedRequest, name: str, options: CommonOptions, failure: str = ""
+    prepared: RepairedRequest,
+    name: str,
+    options: CommonOptions,
+    last: LastReport,
+    failure: str = "",
 ) -> Assembly:
     history = prepared.build_history()
     plan = registry.find_strategy(name).run(history, options)
@@ -87,10 +107,9 @@ def _build_view(
     warnings = [*plan.warnings]
     if options.state_block:
         units = _add_state(units, plan, fitted, prepared, warnings)
-    fates = (prepared.capped, plan.fates, kept.fates, fitted.fates)
-    return report_sent(
-        prepared, ViewDraft(plan, units, fates, fitted.over_budget, warnings, failure)
-    )
+    fates = (prepared.repaired.capped, plan.fates, kept.fates, fitted.fates)
+    draft = ViewDraft(plan, units, fates, fitted.over_budget, warnings, failure)
+    return report_sent(prepared, draft, last)
 
 
 @dataclass(slots=True)

@@ -7,8 +7,9 @@ into the system message, whatever the strategy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from memory.context.budget import Frame
 from memory.context.strategy import CommonOptions
@@ -54,13 +55,13 @@ class RepairedRequest:
     messages: tuple[Message, ...]
     repaired: RepairedLog
     units: tuple[Unit, ...]
-    capped: dict[int, Fate]
     system: Item | None
     frame: Frame
     count: TokenCounter
     policy_of: PolicyLookup
     sanitize: Sanitizer
     nudge: str
+    reader: LogReader
 
     def build_history(self) -> History:
         """What a strategy sees; BudgetImpossible where nothing is left for units."""
@@ -74,6 +75,7 @@ class RepairedRequest:
             sanitize=self.sanitize,
             system=self.system,
             request=self.request,
+            notes=self.reader.notes,
         )
 
     def is_empty(self) -> bool:
@@ -84,18 +86,20 @@ class RepairedRequest:
         return not self.units and not self.repaired.pins and request.nudge is None
 
 
-def repair_request(request: AssemblyRequest, options: CommonOptions) -> RepairedRequest:
-    """Repair the log, cap its results and render the system message."""
-    count = choose_counter(request.counter, request.calibration)
-    policy_of = build_policy_lookup(request.tool_policy)
+def repair_request(
+    request: AssemblyRequest,
+    options: CommonOptions,
+    earlier: LogReader | None = None,
+) -> RepairedRequest:
+    """Repair the log, cap its results and render the system message.
+
+    What an `earlier` call has read is not read again, where it may stay as it is.
+    """
     messages = _sort_by_id(request.messages)
-    sanitize = build_sanitizer(messages, policy_of)
-    given = bool(sanitize(request.system or "").strip())
-    rules = RepairRules(count, policy_of, request.dialect, given, sanitize)
-    repaired = _Repair(rules).read(messages)
-    units, capped = repaired.units, dict[int, Fate]()
-    if options.result_cap:
-        units, capped = _cap_results(units, options.result_cap, count, request.mysis)
+    reader = _read_on(earlier, request, options, messages) if earlier else None
+    reader = reader or _read_anew(request, options, messages)
+    repaired, rules = reader.out, reader.rules
+    count, sanitize = rules.count, rules.sanitize
     system, prompt_tokens = _build_system(request, repaired, rules)
     nudge = sanitize(request.nudge or "").strip() or NUDGE_TEXT
     frame = Frame(
@@ -111,25 +115,66 @@ def repair_request(request: AssemblyRequest, options: CommonOptions) -> Repaired
         request=request,
         messages=messages,
         repaired=repaired,
-        units=tuple(units),
-        capped=capped,
+        units=tuple(repaired.units),
         system=system,
         frame=frame,
         count=count,
-        policy_of=policy_of,
+        policy_of=rules.policy_of,
         sanitize=sanitize,
         nudge=nudge,
+        reader=reader,
     )
 
 
 def _sort_by_id(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The messages by id (I30); a log in order is not copied."""
-    last = -1
-    for message in messages:
-        if message.id < last:
-            return tuple(sorted(messages, key=lambda message: message.id))
-        last = message.id
-    return messages
+    ids = [message.id for message in messages]
+    if ids == sorted(ids):
+        return messages
+    return tuple(sorted(messages, key=lambda message: message.id))
+
+
+def _read_anew(
+    request: AssemblyRequest, options: CommonOptions, messages: tuple[Message, ...]
+) -> LogReader:
+    count = choose_counter(request.counter, request.calibration)
+    policy_of = build_policy_lookup(request.tool_policy)
+    sanitize = build_sanitizer(messages, policy_of)
+    given = bool(sanitize(request.system or "").strip())
+    rules = RepairRules(count, policy_of, request.dialect, given, sanitize)
+    reader = LogReader(rules, request, options)
+    reader.read(messages)
+    return reader
+
+
+def _read_on(
+    earlier: LogReader,
+    request: AssemblyRequest,
+    options: CommonOptions,
+    messages: tuple[Message, ...],
+) -> LogReader | None:
+    """The reader, which has read what is new; None where all is to be read anew."""
+    known, rules = len(earlier.messages), earlier.rules
+    if (
+        earlier.out.secret
+        or earlier.depends_on != _depends_on(request, options)
+        or rules.system_given != bool(rules.sanitize(request.system or "").strip())
+        or earlier.messages != messages[:known]
+        or build_sanitizer(messages[known:], rules.policy_of) is not rules.sanitize
+    ):
+        return None
+    try:
+        earlier.read(messages)
+    except _ReopenedError:
+        return None
+    return None if earlier.out.secret else earlier
+
+
+def _depends_on(request: AssemblyRequest, options: CommonOptions) -> tuple[object, ...]:
+    """What a repaired log depends on beside its messages."""
+    counted_by = request.counter, request.calibration
+    cut_by = options.result_cap, request.mysis
+    return *counted_by, *cut_by, request.dialect, dict(request.tool_policy)
 
 
 def _build_system(
@@ -155,15 +200,27 @@ def _build_system(
 # --- The log as units
 
 
-class _Repair:
-    """Reads the log once, in stored order, in linear time.
+class _ReopenedError(Exception):
+    """A message changes what was made of earlier ones."""
+
+
+class LogReader:
+    """Reads a log in stored order, in linear time, and later what came after it.
 
     `current` is the tool block to which further results may still belong, `since` the
     rows after it: they move behind the block when one more of its results comes.
+    `notes` are those of the strategies.
     """
 
-    def __init__(self, rules: RepairRules) -> None:
+    def __init__(
+        self, rules: RepairRules, request: AssemblyRequest, options: CommonOptions
+    ) -> None:
         self.rules = rules
+        self.depends_on = _depends_on(request, options)
+        self.cap = options.result_cap
+        self.mysis = request.mysis
+        self.notes: dict[str, Any] = {}
+        self.messages: tuple[Message, ...] = ()
         self.out = RepairedLog()
         self.matcher = ResultMatcher()
         self.entries: list[Unit | BlockDraft] = []
@@ -171,20 +228,24 @@ class _Repair:
         self.since: list[int] = []
         self.prompts: list[Message] = []
 
-    def read(self, messages: Sequence[Message]) -> RepairedLog:
-        for index, message in enumerate(messages):
+    def read(self, messages: tuple[Message, ...]) -> None:
+        """Read what was not read yet; _ReopenedError where it ends no earlier unit."""
+        known = len(self.messages)
+        for index, message in enumerate(messages[known:], known):
             # W1, W2: the prompt comes in addition to the window.
             if message.origin not in MADE_UP_ORIGINS and message.origin != "prompt":
                 self.out.counted.append(index)
             self._take(message, index)
-        self._choose_prompt()
-        self.out.units = [
-            entry
-            if isinstance(entry, Unit)
-            else build_block(entry, self.rules, self.out)
-            for entry in self.entries
-        ]
-        return self.out
+        if not known:
+            self._choose_prompt()
+        for entry in self.entries:
+            if isinstance(entry, BlockDraft):
+                unit = build_block(entry, self.rules, self.out)
+            else:
+                unit = entry
+            self.out.units.append(self._cap_results(unit) if self.cap else unit)
+        self.entries.clear()
+        self.messages = messages
 
     def _take(self, message: Message, index: int) -> None:
         if message.role == "tool":
@@ -192,6 +253,8 @@ class _Repair:
         elif message.role == "assistant" and message.tool_calls:
             self._take_calls(message, index)
         elif message.role == "system" and message.origin == "prompt":
+            if self.messages:
+                raise _ReopenedError
             self.prompts.append(message)
         else:
             self._take_single(message, index)
@@ -201,6 +264,8 @@ class _Repair:
         if draft is None:
             self.out.tokens_in[message.id] = self.rules.count(message.content)
             self.out.fates[message.id] = _ORPHAN
+        elif draft.built:
+            raise _ReopenedError
         elif draft is self.current:
             for moved in self.since:
                 self._displace(moved, draft)
@@ -264,29 +329,23 @@ class _Repair:
                 self.out.fates[message.id] = Fate("superseded", by, _OLD_PROMPT)
         self.out.prompt = newest
 
+    def _cap_results(self, unit: Unit) -> Unit:
+        """Cut every result over the cap to its head and tail, with a handle."""
+        if unit.tokens <= self.cap:
+            return unit
+        return unit.with_items(tuple(map(self._cap_result, unit.items)))
 
-def _cap_results(
-    units: Iterable[Unit], cap: int, count: TokenCounter, mysis: str
-) -> tuple[list[Unit], dict[int, Fate]]:
-    """Cut every result over `cap` tokens to its head and tail, with a handle."""
-    fates: dict[int, Fate] = {}
-    reason = f"A tool result may take {cap} tokens; head and tail are sent."
-
-    def capped(item: Item) -> Item:
+    def _cap_result(self, item: Item) -> Item:
+        cap, count = self.cap, self.rules.count
         if item.role != "tool" or item.tokens <= cap or item.source is None:
             return item
-        text = shorten_text(item.content, cap, count, build_handle(mysis, item.source))
+        handle = build_handle(self.mysis, item.source)
+        text = shorten_text(item.content, cap, count, handle)
         if text is None:
             return item
-        fates[item.source] = Fate("truncated", "result_cap", reason)
+        reason = f"A tool result may take {cap} tokens; head and tail are sent."
+        self.out.capped[item.source] = Fate("truncated", "result_cap", reason)
         return item.with_text(text, count(text))
-
-    return [
-        unit.with_items(tuple(map(capped, unit.items)))
-        if any(item.tokens > cap for item in unit.items)
-        else unit
-        for unit in units
-    ], fates
 
 
 # --- Standing orders: verbatim, each once (I16)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from memory.context.budget import BudgetImpossible
@@ -24,7 +24,13 @@ from memory.context.types import (
     build_handle,
 )
 from memory.context.units import Fate, Plan, Unit
-from memory.context.wire import Messages, WireView, find_problems, write_messages
+from memory.context.wire import (
+    Messages,
+    WireView,
+    WrittenUnits,
+    find_problems,
+    write_messages,
+)
 
 _WAITING = Fate("kept", None, "There is nothing to send beside it.")
 _UNSENT = Fate("dropped_for_budget", "budget", "The view cannot be sent.")
@@ -64,12 +70,23 @@ _WORDS: Mapping[Disposition, str] = {
     "empty": "empty",
 }
 _KEPT = Fate("kept", None, "Sent as stored.")
-# One for all messages of a view: making an encoder takes longer than a short message.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class InvalidView(Exception):
     """A view that a provider would refuse; the text lists what is wrong."""
+
+
+# The line of each row, with what it says: its fate, and tokens before and after.
+Told = dict[int, tuple[tuple[Fate, int, int], LedgerLine]]
+
+
+@dataclass(slots=True)
+class LastReport:
+    """The newest view's units as messages, and its ledger by row."""
+
+    written: WrittenUnits = field(default_factory=dict)
+    lines: Told = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +101,27 @@ class ViewDraft:
     failure: str = ""
 
 
-def report_sent(prepared: RepairedRequest, sent: ViewDraft) -> Assembly:
-    """The assembly of a view; InvalidView where the dialect's rules refuse it."""
-    wire = write_messages(prepared.request.dialect, prepared.system, sent.units)
-    problems = find_problems(prepared.request.dialect, wire.messages)
+def report_sent(
+    prepared: RepairedRequest, sent: ViewDraft, last: LastReport
+) -> Assembly:
+    """The assembly of a view; InvalidView where the dialect's rules refuse it.
+
+    What it has in common with the `last` one is not made again.
+    """
+    dialect, before = prepared.request.dialect, last.written
+    wire = write_messages(dialect, prepared.system, sent.units, before)
+    checked = [unit for rows, unit in wire.written.items() if before.get(rows) is unit]
+    problems = find_problems(dialect, wire.messages, checked)
     if problems:
         raise InvalidView("; ".join(problems[:5]))
     view = _count_sent_tokens(sent.units)
     if prepared.system is not None and prepared.system.source is not None:
         view[prepared.system.source] = prepared.frame.system
-    lines = _write_ledger(prepared, sent.fates, view)
+    lines = _write_ledger(prepared, sent.fates, view, last)
     status, reason = _choose_status(sent, lines)
     figures = _common_statistics(prepared, lines, status, reason)
     figures.update(_view_statistics(prepared, sent, wire))
+    last.written = wire.written
     return Assembly(
         status=status,
         reason=reason,
@@ -106,6 +131,7 @@ def report_sent(prepared: RepairedRequest, sent: ViewDraft) -> Assembly:
         ledger=lines,
         stats=figures,
         warnings=sent.warnings,
+        encoded=wire.encoded,
         summary_wanted=sent.plan.summary_wanted,
         system=wire.system,
         dialect=prepared.request.dialect,
@@ -194,7 +220,7 @@ def _view_statistics(
         "window_exceeded": sent.plan.window_exceeded,
         "fillers": sum(item.kind == "filler" for item in items),
         "prefix_shared_bytes": count_shared_bytes(
-            prepared.request.previous, wire.messages
+            prepared.request.previous, wire.messages, wire.encoded
         ),
         "compression": {**_NO_COMPRESSION, **(sent.plan.compression or {})},
     }
@@ -219,20 +245,23 @@ def _write_ledger(
     prepared: RepairedRequest,
     fates: Sequence[Mapping[int, Fate]],
     view: Mapping[int, int],
+    last: LastReport,
 ) -> list[LedgerLine]:
     """The ledger of a view, which holds so many tokens of each stored row in it.
 
     `fates` stand in the order in which they applied, after those of the repair.
     """
     repaired = prepared.repaired
-    left_out = Fate(
-        "out_of_window", prepared.request.strategy, "Older than what is sent."
-    )
+    by = prepared.request.strategy
+    left_out = Fate("out_of_window", by, "Older than what is sent.")
     newest_first = [*(each for each in reversed(fates) if each), repaired.fates]
-    lines = []
+    decided = set[int]().union(*newest_first)
+    told, lines = Told(), list[LedgerLine]()
     for message in prepared.messages:
         row = message.id
-        if row in repaired.pins:
+        if row not in decided:
+            fate = _KEPT if row in view else left_out
+        elif row in repaired.pins:
             fate = repaired.fates[row]
         elif row in view:
             fate = _find_fate(row, newest_first, _PRESENT) or _KEPT
@@ -241,7 +270,13 @@ def _write_ledger(
         tokens_out = view.get(row, 0)
         if fate.disposition == "pinned" and row in repaired.pins:
             tokens_out += prepared.count(repaired.pins[row])
-        lines.append(_write_line(row, fate, prepared, tokens_out))
+        facts = fate, repaired.tokens_in[row], tokens_out
+        before = last.lines.get(row)
+        if before is None or before[0] != facts:
+            before = facts, _write_line(row, fate, prepared, tokens_out)
+        told[row] = before
+        lines.append(before[1])
+    last.lines = told
     return lines
 
 
@@ -324,14 +359,17 @@ def _explain_losses(ledger: Sequence[LedgerLine]) -> str:
     return f"Of {len(ledger)} stored messages: {', '.join(parts)}."
 
 
-def count_shared_bytes(previous: Messages | None, view: Messages) -> int:
-    """How many leading bytes of the view the previous one had too (I25)."""
+def count_shared_bytes(
+    previous: Messages | None, view: Messages, encoded: Sequence[bytes] = ()
+) -> int:
+    """How many leading bytes of the view the previous one had too (I25).
+
+    `encoded` is the view message by message, with its keys in whatever order.
+    """
     pairs = list(zip(previous or (), view, strict=False))
-    shared = 0
-    while shared < len(pairs) and _is_same(*pairs[shared]):
-        shared += 1
-    # Without the brackets of the list, and the commas between its messages.
-    total = len(_to_bytes(view[:shared])) - 2 - max(0, shared - 1)
+    differing = (at for at, pair in enumerate(pairs) if not _is_same(*pair))
+    shared = next(differing, len(pairs))
+    total = sum(map(len, (encoded or [*map(_to_bytes, view)])[:shared]))
     if shared < len(pairs):
         total += _count_common_bytes(*map(_to_bytes, pairs[shared]))
     return total

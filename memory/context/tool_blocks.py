@@ -38,13 +38,14 @@ class BlockDraft:
     """A unit in the making: the assistant row and its index in the log.
 
     `results` are its result rows in stored order, each with the index of its call;
-    `answers` are the same for each call.
+    `answers` are the same for each call. `built`: the unit was made.
     """
 
     message: Message
     start: int
     answers: list[list[Message]] = field(default_factory=list)
     results: list[tuple[Message, int]] = field(default_factory=list)
+    built: bool = False
 
 
 @dataclass(slots=True)
@@ -171,6 +172,7 @@ class RepairRules:
 def build_block(draft: BlockDraft, rules: RepairRules, out: RepairedLog) -> Unit:
     """The whole block: the calls, their results as stored, fillers at the end (A17)."""
     message = draft.message
+    draft.built = True
     # The last of the most final results of each call.
     winners = [max(reversed(a), key=_rank, default=None) for a in draft.answers]
     items = [_call_item(message, rules, out)]
@@ -237,6 +239,7 @@ def _sendable(
 ) -> ToolCall:
     name = normalize_name(call.name)
     if rules.policy_of(call.name) == "secret":
+        out.secret = True
         return ToolCall(call.id, name, redact_arguments(call.arguments))
     text = rules.sanitize(call.arguments)
     arguments, same = normalize_arguments(text)

@@ -267,7 +267,8 @@ class Assembly:
     """One view ready to send, with ledger, statistics and warnings.
 
     `system` is set only in the anthropic dialect, where the system text is no
-    message. `impossible` is set only with status `budget_impossible`.
+    message. `impossible` is set only with status `budget_impossible`. `encoded` are
+    the messages as canonical JSON, one by one.
     """
 
     status: Status
@@ -282,6 +283,7 @@ class Assembly:
     system: str | None = None
     impossible: Impossible | None = None
     dialect: Dialect = "openai"
+    encoded: Sequence[bytes] = ()
 
 
 def build_handle(mysis: str, message_id: int) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 from memory.context.tokens import TokenCounter
 from memory.context.tool_calls import PolicyLookup
@@ -69,7 +71,7 @@ class Item:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: its tokens are asked for often, so kept
 class Unit:
     """Items that stay together; `start` is the row index at which the unit begins.
 
@@ -86,7 +88,7 @@ class Unit:
     required: bool = False
     turn: int | None = None
 
-    @property
+    @cached_property
     def tokens(self) -> int:
         return sum([item.tokens for item in self.items])
 
@@ -127,7 +129,8 @@ class RepairedLog:
 
     `counted` holds the row indexes that count toward a window, `prompt` the stored
     system prompt to send, `pins` the texts of pinned rows by id, `intent` the id of
-    the newest order, `tokens_in` the tokens of each stored row.
+    the newest order, `tokens_in` the tokens of each stored row. `capped` says which
+    results were cut to the cap, `secret` whether a call may hold secrets.
     """
 
     units: list[Unit] = field(default_factory=list)
@@ -135,8 +138,10 @@ class RepairedLog:
     counted: list[int] = field(default_factory=list)
     pins: dict[int, str] = field(default_factory=dict)
     tokens_in: dict[int, int] = field(default_factory=dict)
+    capped: dict[int, Fate] = field(default_factory=dict)
     prompt: Message | None = None
     intent: int | None = None
+    secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +150,9 @@ class History:
 
     `counted` holds the row indexes that count toward a window, ascending. `window`
     is the budget without the output reserve, `room` what remains of it for units.
-    `sanitize` makes a text sendable that did not come in a unit.
+    `sanitize` makes a text sendable that did not come in a unit. `notes` are what
+    strategies noted, by their names, for the next view of the same log, longer only at
+    its end.
     """
 
     units: tuple[Unit, ...]
@@ -157,6 +164,7 @@ class History:
     sanitize: Callable[[str], str]
     system: Item | None
     request: AssemblyRequest
+    notes: dict[str, Any] = field(default_factory=dict)
 
     @property
     def summary(self) -> Summary | None:

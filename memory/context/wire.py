@@ -6,9 +6,11 @@ Call ids are unique in a request (I7). The check finds what a provider would ref
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from memory.context.text import clean_text
@@ -22,27 +24,52 @@ _ODD = re.compile(r"[^A-Za-z0-9_-]")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 Messages = Sequence[Mapping[str, Any]]
+_to_json = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), sort_keys=True
+).encode
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenUnit:
+    """A unit as messages of the OpenAI dialect, under the ids that its calls have."""
+
+    unit: Unit
+    call_ids: list[str]
+    messages: list[dict[str, Any]]
+    encoded: list[bytes]
+
+
+WrittenUnits = dict[tuple[int, ...], WrittenUnit]  # by the rows of the unit
 
 
 @dataclass(slots=True)
 class WireView:
-    """Messages in a dialect, with the stored rows or the made-up kind behind each."""
+    """Messages in a dialect, with the stored rows or the made-up kind behind each.
+
+    `encoded` are the same as JSON, `written` the units of stored rows.
+    """
 
     messages: list[dict[str, Any]] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     synthetic: list[Synthetic] = field(default_factory=list)
+    encoded: list[bytes] = field(default_factory=list)
     system: str | None = None
+    written: WrittenUnits = field(default_factory=dict)
 
 
 class _Ids:
     """Wire ids: the provider's own the first time, numbered where it repeats."""
 
-    def __init__(self, units: Iterable[Unit], dialect: Dialect) -> None:
+    def __init__(self, units: Sequence[Unit], dialect: Dialect) -> None:
         self._dialect = dialect
         self._used: set[str] = set()
         self._next: dict[str, int] = {}
-        self._raw = {
-            self._base(call.id) for unit in units for call in unit.items[0].calls
+        self._units = units
+
+    @cached_property
+    def _raw(self) -> set[str]:
+        return {
+            self._base(call.id) for unit in self._units for call in unit.items[0].calls
         }
 
     def assign(self, unit: Unit) -> list[str]:
@@ -68,29 +95,48 @@ class _Ids:
 
 
 def write_messages(
-    dialect: Dialect, system: Item | None, units: Sequence[Unit]
+    dialect: Dialect,
+    system: Item | None,
+    units: Sequence[Unit],
+    written: WrittenUnits | None = None,
 ) -> WireView:
-    """The messages of a dialect; the system text is the first of them for OpenAI."""
-    write = _write_anthropic if dialect == "anthropic" else _write_openai
-    return write(system, units, _Ids(units, dialect))
+    """The messages of a dialect; the system text is the first of them for OpenAI.
 
-
-def _write_openai(system: Item | None, units: Sequence[Unit], ids: _Ids) -> WireView:
-    wire = WireView()
-    if system is not None:
-        _append(wire, {"role": "system", "content": system.content}, system)
-    for unit in units:
-        call_ids = ids.assign(unit)
-        for item in unit.items:
-            _append(wire, _openai_message(item, call_ids), item)
+    Units that an earlier view has `written` alike give the same messages again.
+    """
+    ids = _Ids(units, dialect)
+    if dialect == "openai":
+        return _write_openai(system, units, ids, written or {})
+    wire = _write_anthropic(system, units, ids)
+    wire.encoded = encode_messages(wire.messages)
     return wire
 
 
-def _append(wire: WireView, message: dict[str, Any], item: Item) -> None:
-    if item.kind is not None:
-        wire.synthetic.append(Synthetic(len(wire.messages), item.kind))
-    wire.messages.append(message)
-    wire.sources.append(item.source)
+def encode_messages(messages: Messages) -> list[bytes]:
+    """Each message as JSON with its keys in order, no blanks and no escapes."""
+    return [_to_json(message).encode("utf-8", "surrogatepass") for message in messages]
+
+
+def _write_openai(
+    system: Item | None, units: Sequence[Unit], ids: _Ids, written: WrittenUnits
+) -> WireView:
+    wire = WireView()
+    for unit in (Unit((system,), -1), *units) if system else units:
+        call_ids = ids.assign(unit)
+        known = written.get(unit.rows)
+        same = known is not None and (known.unit is unit or known.unit == unit)
+        if known is None or not same or known.call_ids != call_ids:
+            messages = [_openai_message(item, call_ids) for item in unit.items]
+            known = WrittenUnit(unit, call_ids, messages, encode_messages(messages))
+        if unit.rows:
+            wire.written[unit.rows] = known
+        for place, item in enumerate(unit.items, len(wire.messages)):
+            if item.kind is not None:
+                wire.synthetic.append(Synthetic(place, item.kind))
+            wire.sources.append(item.source)
+        wire.messages += known.messages
+        wire.encoded += known.encoded
+    return wire
 
 
 def _openai_message(item: Item, call_ids: list[str]) -> dict[str, Any]:
@@ -184,9 +230,17 @@ def _tool_result(item: Item, call_id: str) -> dict[str, Any]:
 # --- The check
 
 
-def find_problems(dialect: Dialect, messages: Messages) -> list[str]:
-    """What a provider would refuse, one line each; empty for a valid view."""
-    check = _Anthropic() if dialect == "anthropic" else _OpenAI()
+def find_problems(
+    dialect: Dialect, messages: Messages, checked: Sequence[WrittenUnit] = ()
+) -> list[str]:
+    """What a provider would refuse, one line each; empty for a valid view.
+
+    The units that are `checked` already are only looked at for what is around them.
+    """
+    if dialect == "anthropic":
+        return _Anthropic().run(messages)
+    check = _OpenAI({id(message) for unit in checked for message in unit.messages})
+    check.ids.update(*(unit.call_ids for unit in checked))
     return check.run(messages)
 
 
@@ -243,6 +297,10 @@ class _Check:
 
 
 class _OpenAI(_Check):
+    def __init__(self, checked: Set[int]) -> None:
+        super().__init__()
+        self.checked = checked
+
     def run(self, messages: Messages) -> list[str]:
         roles: dict[str, Callable[[int, Mapping[str, Any]], None]] = {
             "system": self.check_system,
@@ -251,6 +309,8 @@ class _OpenAI(_Check):
             "tool": self.check_tool,
         }
         for position, message in enumerate(messages):
+            if id(message) in self.checked and not self.open:
+                continue
             check = roles.get(message.get("role", ""))
             if check is None:
                 self.report(position, f"role {message.get('role')} is unknown")

@@ -10,14 +10,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memory.context.types import Summary
+from memory.context.assemble import EarlierWork, assemble
+from memory.context.types import AssemblyRequest, Summary
 from tests.context.cases import (
     CASES,
     ROOMY,
     build,
     fast,
+    in_every_way,
     name_of,
     newest_head,
+    options_of,
+    requests,
     summaries,
     window_options,
 )
@@ -48,6 +52,47 @@ def test_appending_keeps_the_prefix(
     tail = {entry.position for entry in before.synthetic if entry.kind == "nudge"}
     stable = [m for i, m in enumerate(before.messages) if i not in tail]
     assert after.messages[: len(stable)] == stable
+
+
+@fast
+@given(histories(), requests, st.integers(1, 9), st.integers(1, 12))
+@in_every_way
+def test_a_view_that_goes_on_from_an_earlier_one_is_as_if_made_anew(
+    strategy: str, dialect: Any, log: Log, more: dict[str, Any], new: int, size: int
+) -> None:
+    """I2: what the calls of a turn have in common changes nothing, whatever came."""
+    options = options_of(strategy) | window_options(strategy, size)
+    rows, earlier, previous = log.done(), EarlierWork(), None
+    other = (replace(rows[-1], content="Another."),) if rows else ()
+    logs = (rows[:-new], rows[:-1], rows, rows[1:], (*rows[1:-1], *other), rows)
+    for messages in logs:
+        request = AssemblyRequest(
+            messages, strategy=name_of(strategy), options=options, previous=previous
+        )
+        request = replace(request, dialect=dialect, **more)
+        anew = assemble(request)
+        assert assemble(request, earlier) == anew
+        previous = anew.messages
+
+
+def test_what_changes_beside_the_log_changes_the_next_view() -> None:
+    """Policies of tools, caps, calibration and whose log it is hold for old rows too."""
+    log, earlier = Log(), EarlierWork()
+    log.turn("get_ship", "ship " * 90)
+    log.turn("login", '{"token": "quite-secret"}')
+    log.user("Go on.")
+    first = AssemblyRequest(log.done(), options={"window": 3}, strategy="window")
+    for more in (
+        {},
+        {"options": {"window": 9, "result_cap": 30}},
+        {"tool_policy": {"login": "secret"}},
+        {"calibration": 2.0},
+        {"mysis": "other", "options": {"window": 1}},
+        {"dialect": "anthropic"},
+        {"counter": "chars"},
+    ):
+        request = replace(first, **more)
+        assert assemble(request, earlier) == assemble(request)
 
 
 @pytest.mark.parametrize("strategy", ["summary:eager", "summary:two", "tiered:eager"])

@@ -86,12 +86,25 @@ def plan_tiered(history: History, options: TieredOptions) -> Plan:
         inside = {unit.start for unit in select_window(history, options.window)}
         units = tuple(unit for unit in units if unit.start in inside)
     head = sum(unit.tokens for unit in shown.head)
-    tiers = Tiers(history, options, history.window - history.room + head)
-    tiers.grow(units)
+    tiers = _grow_tiers(history, options, units, head)
     fates = {**shown.fates, **tiers.fates}
     left = replace(shown, units=tuple(tiers.units), fates=fates)
     decision = _decide_summary(left, tiers, history, options)
     return plan_view(left, decision, options)
+
+
+def _grow_tiers(
+    history: History, options: TieredOptions, units: Sequence[Unit], head: int
+) -> Tiers:
+    """The view of these units; where they only go on, so does that of the call before."""
+    around = history.window - history.room + head
+    known: Tiers | None = history.notes.pop("tiered", None)
+    if known is None or not known.leads_to(history, options, around, units):
+        known = Tiers(history, options, around)
+    known.history = history
+    known.grow(units)
+    history.notes["tiered"] = known
+    return known
 
 
 def _decide_summary(
@@ -113,7 +126,8 @@ class Tiers:
     """The view as it grew. `around` and `size` are tokens: beside the units, and in all.
 
     The summary counts as `around`. Every tool loop before the index `closed` is over;
-    `mark` is the size at which the next compaction is due.
+    `mark` is the size at which the next compaction is due. `grown` are the units that
+    it grew by.
     """
 
     history: History
@@ -124,11 +138,26 @@ class Tiers:
     fates: dict[int, Fate] = field(default_factory=dict)
     closed: int = 0
     mark: float = 0
+    grown: Sequence[Unit] = ()
+
+    def leads_to(
+        self,
+        history: History,
+        options: TieredOptions,
+        around: int,
+        units: Sequence[Unit],
+    ) -> bool:
+        """Whether the view of these units goes on from this one."""
+        mine = self.history.window, self.options, self.around
+        same = mine == (history.window, options, around)
+        return same and units[: len(self.grown)] == self.grown
 
     def grow(self, units: Sequence[Unit]) -> None:
         """Add the units one by one, compacting each time the mark is reached."""
-        self.mark, self.size = self._share(self.options.hi), self.around
-        for unit in units:
+        known, self.grown = len(self.grown), units
+        if not known:
+            self.mark, self.size = self._share(self.options.hi), self.around
+        for unit in units[known:]:
             ends_loop = self._ends_loop(unit)
             self.units.append(unit)
             self.size += unit.tokens
