@@ -56,7 +56,9 @@ def fetch_rows(
     """Run a statement; its rows as tuples, none where it gives none."""
     with open_prepared() if prepare else connection.cursor() as cursor:
         cursor.execute(sql, values)
-        return cursor.fetchall() if cursor.description else []
+        # To ask for the cursor's description would make an object for every column.
+        found: Any = cursor
+        return found.fetchall() if found.pgresult.nfields else []
 
 
 def open_prepared() -> Any:
