@@ -18,14 +18,14 @@ from django.utils import timezone
 
 from memory.assembly import load
 from memory.assembly.history_summaries import read_newest_summary
-from memory.assembly.load import LAST, LogRow
+from memory.assembly.load import LAST
 from memory.assembly.sent_view import (
+    Reference,
     hash_encoded,
-    hash_text,
     pack_ledger,
-    read_source_rows,
+    refer_text,
+    refer_view,
     render_messages,
-    to_wire,
 )
 from memory.calibration import TokenFactor
 from memory.context import registry
@@ -60,7 +60,6 @@ SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, view, stats, fac
 FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.call_id
 WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
 """
-_LONG_TEXT = 400
 _INSERT = f"""
 WITH texts AS (
   INSERT INTO memory_contexttext (digest, text)
@@ -135,17 +134,7 @@ class TurnReads:
     tail: load.LoadedTail | None = None
     snapshots: KnownSnapshots = field(default_factory=dict)
     work: EarlierWork = field(default_factory=EarlierWork)
-    references: dict[int, _Reference] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reference:
-    """A message of a view as it is stored, by its row, with the long texts in it."""
-
-    message: Mapping[str, Any]
-    row: LogRow | None
-    entry: dict[str, Any]
-    texts: dict[str, str]
+    references: dict[int, Reference] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,12 +308,12 @@ def record_call(
     assembly = prepared.assembly
     stored = prepared.request.messages
     known = reads.references if reads else {}
-    references = _refer_view(assembly, prepared.loaded.rows, known)
+    references = refer_view(assembly, prepared.loaded.rows, known)
     texts: dict[str, str] = {}
     for each in references:
         texts |= each.texts
     view = {
-        "system": _refer_text(assembly.system, texts),
+        "system": refer_text(assembly.system, texts),
         "sources": assembly.sources,
         "synthetic": [asdict(s) for s in assembly.synthetic],
         "messages": [each.entry for each in references],
@@ -355,45 +344,3 @@ def record_call(
         reads.last = LastCall(sent, model, 0, assembly.messages)
         reads.references = {id(each.message): each for each in references}
     return sent
-
-
-def _refer_view(
-    assembly: Assembly, stored: Mapping[int, LogRow], known: Mapping[int, _Reference]
-) -> list[_Reference]:
-    """Each message by its row; what the view before had too is ``known``."""
-    rows = read_source_rows(assembly.sources, stored)
-    found = []
-    for message, source in zip(assembly.messages, assembly.sources, strict=True):
-        # One joined from several rows stands for none of them alone.
-        row = rows.get(source) if isinstance(source, int) else None
-        same = known.get(id(message))
-        if same is None or same.message is not message or same.row is not row:
-            same = _refer(message, row)
-        found.append(same)
-    return found
-
-
-def _refer(message: Mapping[str, Any], row: LogRow | None) -> _Reference:
-    texts: dict[str, str] = {}
-    plain = to_wire(row) if row is not None else {}
-    changed = {
-        key: _refer_text(value, texts)
-        for key, value in message.items()
-        if key not in plain or plain[key] != value
-    }
-    gone = [key for key in plain if key not in message]
-    other = changed or gone or list(plain) != list(message)
-    entry: dict[str, Any] = {"order": list(message)} if other else {}
-    if row is not None:
-        entry["m"] = row.pk
-    if changed:
-        entry["set"] = changed
-    return _Reference(message, row, entry, texts)
-
-
-def _refer_text(value: Any, texts: dict[str, str]) -> Any:
-    if not isinstance(value, str) or len(value) < _LONG_TEXT:
-        return value
-    digest = hash_text(value)
-    texts[digest] = value
-    return {"text": digest}

@@ -16,10 +16,11 @@ from typing import Any
 
 from memory.assembly import load
 from memory.assembly.load import LogRow
-from memory.context.types import LedgerLine, Message, build_handle
+from memory.context.types import Assembly, LedgerLine, Message, build_handle
 from memory.models import Memory, Role, SentContext, fetch_rows
 
 COLUMNS = ("id", "disposition", "by", "reason", "tokens_in", "tokens_out")
+_LONG_TEXT = 400
 _TEXTS = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
 Packed = dict[str, Any]
 
@@ -97,6 +98,62 @@ def hash_span(messages: Iterable[Message]) -> str:
 def hash_text(text: str) -> str:
     """SHA-256 of a text, also of one with lone surrogates."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# --- Storing a view by reference
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A message of a view as it is stored, by its row, with the long texts in it."""
+
+    message: Mapping[str, Any]
+    row: LogRow | None
+    entry: dict[str, Any]
+    texts: dict[str, str]
+
+
+def refer_view(
+    assembly: Assembly, stored: Mapping[int, LogRow], known: Mapping[int, Reference]
+) -> list[Reference]:
+    """Each message by its row; what the view before had too is ``known``."""
+    rows = read_source_rows(assembly.sources, stored)
+    found = []
+    for message, source in zip(assembly.messages, assembly.sources, strict=True):
+        # One joined from several rows stands for none of them alone.
+        row = rows.get(source) if isinstance(source, int) else None
+        same = known.get(id(message))
+        if same is None or same.message is not message or same.row is not row:
+            same = _refer(message, row)
+        found.append(same)
+    return found
+
+
+def _refer(message: Mapping[str, Any], row: LogRow | None) -> Reference:
+    texts: dict[str, str] = {}
+    plain = to_wire(row) if row is not None else {}
+    changed = {
+        key: refer_text(value, texts)
+        for key, value in message.items()
+        if key not in plain or plain[key] != value
+    }
+    gone = [key for key in plain if key not in message]
+    other = changed or gone or list(plain) != list(message)
+    entry: dict[str, Any] = {"order": list(message)} if other else {}
+    if row is not None:
+        entry["m"] = row.pk
+    if changed:
+        entry["set"] = changed
+    return Reference(message, row, entry, texts)
+
+
+def refer_text(value: Any, texts: dict[str, str]) -> Any:
+    """The value, or where its text is stored if that is long."""
+    if not isinstance(value, str) or len(value) < _LONG_TEXT:
+        return value
+    digest = hash_text(value)
+    texts[digest] = value
+    return {"text": digest}
 
 
 # --- Rendering a stored view byte for byte
