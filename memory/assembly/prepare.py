@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from threading import Lock
 from typing import Any
 
 from django.conf import settings
@@ -48,18 +49,23 @@ from memory.models import (
 )
 from memory.snapshots.reads import KnownSnapshots, read_account_state
 
+# Its view only where that is another than the one whose digest is given.
 _LAST_SENT = """
-SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, view, stats, facts,
+SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, other.view, stats, facts,
   username, first_id, last_id, call.input_tokens AS reported, call.model AS counted_by,
   ARRAY(
     SELECT ARRAY[digest, text] FROM memory_contexttext WHERE digest IN (
-      SELECT view #>> '{system,text}'
-      UNION ALL SELECT jsonb_path_query(view, '$.messages.set.*.text') #>> '{}'
+      SELECT other.view #>> '{system,text}'
+      UNION ALL SELECT jsonb_path_query(other.view, '$.messages.set.*.text') #>> '{}'
     )
   ) AS texts
 FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.call_id
+CROSS JOIN LATERAL (SELECT CASE WHEN sent.digest <> %s THEN sent.view END AS view) AS other
 WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
 """
+# How many bytes the works of all Myses may have together in this process.
+_MOST_KEPT = 32_000_000
+_BYTES_PER_ROW = 2_000
 _INSERT = f"""
 WITH texts AS (
   INSERT INTO memory_contexttext (digest, text)
@@ -127,14 +133,27 @@ class LastCall:
 
 
 @dataclass(slots=True)
+class Work:
+    """What the newest call of a Mysis was made of in this process, and its view.
+
+    The next one, of whichever turn, goes on from there as far as its rows are the same.
+    """
+
+    earlier: EarlierWork = field(default_factory=EarlierWork)
+    messages: list[dict[str, Any]] | None = None
+    digest: str = ""
+    references: dict[int, Reference] = field(default_factory=dict)
+    size: int = 0
+
+
+@dataclass(slots=True)
 class TurnReads:
     """What the calls of one turn have read; each reads only what is new since."""
 
     last: LastCall | None = None
     tail: load.LoadedTail | None = None
     snapshots: KnownSnapshots = field(default_factory=dict)
-    work: EarlierWork = field(default_factory=EarlierWork)
-    references: dict[int, Reference] = field(default_factory=dict)
+    work: Work = field(default_factory=Work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +170,26 @@ class LogMoment:
     state: str | None = None
 
 
+# By Mysis, those that were used last at the end. Whoever uses one takes it out.
+_works: dict[int, Work] = {}
+_works_lock = Lock()
+
+
+def _take_work(subject: Subject) -> Work:
+    with _works_lock:
+        return _works.pop(subject.mysis_id, None) or Work()
+
+
+def _keep_work(work: Work, prepared: PreparedRequest) -> None:
+    rows, assembly = prepared.request.messages, prepared.assembly
+    work.messages, work.digest = assembly.messages, prepared.digest
+    work.size = sum([len(row.content) + _BYTES_PER_ROW for row in rows])
+    with _works_lock:
+        _works[prepared.subject.mysis_id] = work
+        while sum(each.size for each in _works.values()) > _MOST_KEPT:
+            del _works[next(iter(_works))]
+
+
 def prepare_request(
     subject: Subject,
     *,
@@ -164,21 +203,22 @@ def prepare_request(
     same turn have read, and is brought up to date.
     """
     shown: list[Rendered] = []
-    reads = reads or TurnReads()
+    known = reads or TurnReads()
+    work = known.work = _take_work(subject) if reads else Work()
     moment = before or LogMoment(read_newest_summary(subject.mysis_id))
-    reads.last = reads.last or _read_last_call(subject, moment)
+    known.last = known.last or _read_last_call(subject, moment, work)
     if moment.state is None:
-        state = _state_renderer(subject, reads, shown, now)
+        state = _state_renderer(subject, known, shown, now)
     else:
         state = partial(_show_whole, moment.state)
-    loaded, request = _load_request(subject, moment, reads, state)
-    assembly = assemble(request, reads.work)
+    loaded, request = _load_request(subject, moment, known, state)
+    assembly = assemble(request, work.earlier)
     if loaded.cut:
         assembly.warnings.append(
             f"Messages before {loaded.start} were not read: there are too many that no "
             "summary tells."
         )
-    return PreparedRequest(
+    prepared = PreparedRequest(
         subject=subject,
         request=request,
         assembly=assembly,
@@ -186,6 +226,9 @@ def prepare_request(
         facts=shown[-1].facts if shown else {},
         digest=hash_encoded(assembly.encoded, assembly.system),
     )
+    if reads is not None:
+        _keep_work(work, prepared)
+    return prepared
 
 
 def _show_whole(block: str, max_bytes: int) -> str:
@@ -193,11 +236,13 @@ def _show_whole(block: str, max_bytes: int) -> str:
     return block if len(block.encode()) <= max_bytes else ""
 
 
-def _read_last_call(subject: Subject, moment: LogMoment) -> LastCall | None:
-    rows: Any = SentContext.objects.raw(_LAST_SENT, [subject.mysis_id, moment.sent])
+def _read_last_call(subject: Subject, moment: LogMoment, work: Work) -> LastCall | None:
+    values = [work.digest, subject.mysis_id, moment.sent]
+    rows: Any = SentContext.objects.raw(_LAST_SENT, values)
     for row in rows:
+        messages = work.messages if row.view is None else None
         texts = dict(row.texts)
-        return LastCall(row, row.counted_by, row.reported, texts=texts)
+        return LastCall(row, row.counted_by, row.reported, messages, texts)
     return None
 
 
@@ -307,8 +352,8 @@ def record_call(
     """
     assembly = prepared.assembly
     stored = prepared.request.messages
-    known = reads.references if reads else {}
-    references = refer_view(assembly, prepared.loaded.rows, known)
+    known = reads or TurnReads()
+    references = refer_view(assembly, prepared.loaded.rows, known.work.references)
     texts: dict[str, str] = {}
     for each in references:
         texts |= each.texts
@@ -339,8 +384,6 @@ def record_call(
     digests = sorted(texts)
     new = [digests, [texts[each] for each in digests]]
     ((sent.pk,),) = fetch_rows(_INSERT, [*new, *list_values(sent)], prepare=True)
-    if reads is not None:
-        model = prepared.subject.model
-        reads.last = LastCall(sent, model, 0, assembly.messages)
-        reads.references = {id(each.message): each for each in references}
+    known.last = LastCall(sent, prepared.subject.model, 0, assembly.messages)
+    known.work.references = {id(each.message): each for each in references}
     return sent

@@ -123,7 +123,7 @@ def refer_view(
         # One joined from several rows stands for none of them alone.
         row = rows.get(source) if isinstance(source, int) else None
         same = known.get(id(message))
-        if same is None or same.message is not message or same.row is not row:
+        if same is None or same.message is not message or same.row != row:
             same = _refer(message, row)
         found.append(same)
     return found

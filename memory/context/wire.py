@@ -102,13 +102,14 @@ def write_messages(
 ) -> WireView:
     """The messages of a dialect; the system text is the first of them for OpenAI.
 
-    Units that an earlier view has `written` alike give the same messages again.
+    Units that an earlier view has `written` alike give the same messages again. They are
+    encoded only where it is given.
     """
     ids = _Ids(units, dialect)
     if dialect == "openai":
-        return _write_openai(system, units, ids, written or {})
+        return _write_openai(system, units, ids, written)
     wire = _write_anthropic(system, units, ids)
-    wire.encoded = encode_messages(wire.messages)
+    wire.encoded = [] if written is None else encode_messages(wire.messages)
     return wire
 
 
@@ -118,16 +119,16 @@ def encode_messages(messages: Messages) -> list[bytes]:
 
 
 def _write_openai(
-    system: Item | None, units: Sequence[Unit], ids: _Ids, written: WrittenUnits
+    system: Item | None, units: Sequence[Unit], ids: _Ids, written: WrittenUnits | None
 ) -> WireView:
     wire = WireView()
     for unit in (Unit((system,), -1), *units) if system else units:
         call_ids = ids.assign(unit)
-        known = written.get(unit.rows)
-        same = known is not None and (known.unit is unit or known.unit == unit)
-        if known is None or not same or known.call_ids != call_ids:
+        known = (written or {}).get(unit.rows)
+        if known is None or known.call_ids != call_ids or known.unit not in (unit,):
             messages = [_openai_message(item, call_ids) for item in unit.items]
-            known = WrittenUnit(unit, call_ids, messages, encode_messages(messages))
+            encoded = [] if written is None else encode_messages(messages)
+            known = WrittenUnit(unit, call_ids, messages, encoded)
         if unit.rows:
             wire.written[unit.rows] = known
         for place, item in enumerate(unit.items, len(wire.messages)):
@@ -239,7 +240,8 @@ def find_problems(
     """
     if dialect == "anthropic":
         return _Anthropic().run(messages)
-    check = _OpenAI({id(message) for unit in checked for message in unit.messages})
+    check = _OpenAI()
+    check.checked = {id(message) for unit in checked for message in unit.messages}
     check.ids.update(*(unit.call_ids for unit in checked))
     return check.run(messages)
 
@@ -297,9 +299,7 @@ class _Check:
 
 
 class _OpenAI(_Check):
-    def __init__(self, checked: Set[int]) -> None:
-        super().__init__()
-        self.checked = checked
+    checked: Set[int] = frozenset()  # messages, by their `id`
 
     def run(self, messages: Messages) -> list[str]:
         roles: dict[str, Callable[[int, Mapping[str, Any]], None]] = {

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents import context_inputs
-from agents.models import Mysis
+from agents.models import ModelCall, Mysis
+from memory.assembly import prepare
 from memory.assembly.load import TAIL_ROWS
-from memory.assembly.prepare import Subject, prepare_request
+from memory.assembly.prepare import Subject, TurnReads, prepare_request, record_call
 from memory.assembly.sent_view import hash_view
 from memory.context.types import Budget
 from memory.gamestate.extract import read_result
-from memory.models import GameSnapshot
+from memory.models import GameSnapshot, Memory
 from memory.snapshots.reads import READ_PER_TOOL, read_account_state
 from memory.snapshots.writes import KEPT_PER_TOOL, capture_snapshot
-from tests.factories import make_memory, make_mysis
+from tests.factories import make_memory, make_mysis, make_turn
 
 pytestmark = pytest.mark.django_db
 
@@ -116,3 +119,39 @@ def test_a_tool_asked_with_ever_new_arguments_costs_no_more():
         prepare_request(context_inputs.build_subject(mysis)).assembly.messages
         is not None
     )
+
+
+def test_a_turn_goes_on_from_the_call_before_and_sees_whatever_changed():
+    mysis = make_mysis()
+    rows = [make_memory(mysis, content=f"message {number}") for number in range(9)]
+    call_in_turn(mysis)
+    reader = prepare._works[mysis.pk].earlier.reader
+    make_memory(mysis, content="more")
+    call_in_turn(mysis)
+    assert prepare._works[mysis.pk].earlier.reader is reader
+    Memory.objects.filter(pk=rows[4].pk).update(content="edited")
+    call_in_turn(mysis)
+    rows[2].delete()
+    call_in_turn(mysis)
+    assert prepare._works[mysis.pk].earlier.reader is not reader
+
+
+def call_in_turn(mysis: Mysis) -> None:
+    """Prepare and record the first call of a turn; a preview must give the same."""
+    subject = context_inputs.build_subject(mysis)
+    preview, reads = prepare_request(subject), TurnReads()
+    prepared = prepare_request(subject, reads=reads)
+    same = [replace(each.assembly, stats={}) for each in (prepared, preview)]
+    assert same[0] == same[1]
+    assert prepared.digest == preview.digest == hash_view(preview.assembly.messages)
+    call = ModelCall.objects.create(turn=make_turn(mysis), number=1, model="m")
+    record_call(call_id=call.pk, prepared=prepared, reads=reads)
+
+
+def test_what_is_kept_for_later_turns_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    first, second = make_mysis(), make_mysis()
+    for mysis in (first, second):
+        make_memory(mysis, content="message " * 500)
+        monkeypatch.setattr(prepare, "_MOST_KEPT", 10_000)
+        call_in_turn(mysis)
+    assert list(prepare._works) == [second.pk]
