@@ -1,10 +1,9 @@
 """Which stored rows an assembly is given: enough for its strategy, never all.
 
 Every read goes by an index, so that a history of a million messages costs no more than
-one of a thousand. What is loaded begins at a place that seldom moves, since a view whose
-beginning changes with every call is in no provider's cache. Rows are read as tuples: a
-view reads up to thousands for each call, and a model instance costs several times what
-the rest of the work on a row does.
+one of a thousand. What is loaded begins at a place that seldom moves, since a view
+whose beginning changes with every call is in no provider's cache. Rows are read as
+tuples: a model instance costs several times the rest of the work.
 """
 
 from __future__ import annotations
@@ -64,10 +63,6 @@ UNION ALL (SELECT id, role, origin, '', '', '', '[]', '', false, false, NULL, NU
   FROM memory_memory WHERE mysis_id = %(mysis)s AND id > %(floor)s AND id <= %(after)s
   ORDER BY id DESC LIMIT 1)
 """  # noqa: S608 (no input in the text)
-_NEWEST_ORDER = """
-WHERE mysis_id = %s AND id <= %s AND origin IN ('human', 'broadcast')
-ORDER BY id DESC LIMIT 1
-"""
 # From the newest answer of the model before an id: what results after it belong to.
 _BEFORE = """
 WHERE mysis_id = %(mysis)s AND id < %(before)s AND id >= (
@@ -111,20 +106,23 @@ class LoadedTail:
     wish: TailRequest | None = None
 
 
-def load_tail(wish: TailRequest, earlier: LoadedTail | None = None) -> LoadedTail:
+def load_tail(
+    wish: TailRequest,
+    earlier: LoadedTail | None = None,
+    known: LoadedTail | None = None,
+) -> LoadedTail:
     """The rows that a strategy has to be given, oldest first.
 
     The newest order of a human or a broadcast is always among them (I17), and no
     result is without its call. What an ``earlier`` call of the turn was given is not
-    read again.
+    read again; rows like those ``known`` of an earlier turn give the same messages.
     """
     extended = _extend_tail(wish, earlier) if earlier else None
     if extended is not None:
         return extended
     if find_reads(wish.strategy) == "newest":
-        read = _read_newest(
-            wish, 0, _count_newest_rows(wish), compute_byte_limit(wish.budget)
-        )
+        limit, most = _count_newest_rows(wish), compute_byte_limit(wish.budget)
+        read = _read_newest(wish, 0, limit, most)
         if read.more:
             read.rows[:] = _with_call(wish.mysis_id, read.rows)
         cut = False
@@ -133,13 +131,14 @@ def load_tail(wish: TailRequest, earlier: LoadedTail | None = None) -> LoadedTai
     rows = read.rows
     found = {row.pk: row for row in rows}
     shown = rows and not any(row.origin in INTENT_ORIGINS for row in rows)
-    covered = _list_covered(wish)
     for row in read.beside:
-        if row.pk in covered or (shown and row.origin in INTENT_ORIGINS):
+        if row.pk in _list_covered(wish) or (shown and row.origin in INTENT_ORIGINS):
             found.setdefault(row.pk, row)
+    old = known.rows if known else {}
     found = dict(sorted(found.items()))
-    messages = to_messages(found.values())
-    return LoadedTail(messages, found, rows[0].pk if rows else None, cut, wish)
+    found |= {pk: row for pk, row in old.items() if found.get(pk) == row}
+    start = rows[0].pk if rows else None
+    return LoadedTail(_make_messages(found, known), found, start, cut, wish)
 
 
 def _extend_tail(wish: TailRequest, earlier: LoadedTail) -> LoadedTail | None:
@@ -167,9 +166,7 @@ def _extend_tail(wish: TailRequest, earlier: LoadedTail) -> LoadedTail | None:
         orders = [row for row in found.values() if row.origin in INTENT_ORIGINS]
         beside = [row for row in orders[-1:] if row.pk < start]
         found = {row.pk: row for row in (*beside, *run)}
-    same = {each.id: each for each in earlier.messages if each.id not in new}
-    messages = tuple(same.get(pk) or _to_message(row) for pk, row in found.items())
-    return LoadedTail(messages, found, start, earlier.cut, wish)
+    return LoadedTail(_make_messages(found, earlier), found, start, earlier.cut, wish)
 
 
 def _cut_run(wish: TailRequest, run: list[LogRow]) -> list[LogRow] | None:
@@ -338,7 +335,9 @@ def read_rows_by_id(ids: Iterable[int]) -> dict[int, LogRow]:
 
 def read_newest_order(mysis_id: int, through: int = LAST) -> LogRow | None:
     """The newest message that a human or a broadcast brought, up to an id (A14)."""
-    return next(iter(_read(_NEWEST_ORDER, [mysis_id, through])), None)
+    order = "WHERE mysis_id = %s AND id <= %s AND origin IN ('human', 'broadcast')"
+    which = f"{order} ORDER BY id DESC LIMIT 1"
+    return next(iter(_read(which, [mysis_id, through])), None)
 
 
 def read_span(mysis_id: int, first_id: int, through_id: int) -> list[LogRow]:
@@ -365,6 +364,14 @@ def _to_rows(found: Iterable[Sequence[Any]]) -> list[LogRow]:
 def to_messages(rows: Iterable[LogRow]) -> tuple[Message, ...]:
     """Stored rows as the core sees them, in their order."""
     return tuple(_to_message(row) for row in rows)
+
+
+def _make_messages(
+    rows: Mapping[int, LogRow], known: LoadedTail | None
+) -> tuple[Message, ...]:
+    old = known or LoadedTail((), {}, None)
+    same = {m.id: m for m in old.messages if old.rows[m.id] is rows.get(m.id)}
+    return tuple(same.get(pk) or _to_message(row) for pk, row in rows.items())
 
 
 def _to_message(row: LogRow) -> Message:

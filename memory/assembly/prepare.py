@@ -140,6 +140,7 @@ class Work:
     """
 
     earlier: EarlierWork = field(default_factory=EarlierWork)
+    tail: load.LoadedTail | None = None
     messages: list[dict[str, Any]] | None = None
     digest: str = ""
     references: dict[int, Reference] = field(default_factory=dict)
@@ -267,8 +268,9 @@ def _load_request(
             moment.through,
         ),
         reads.tail,
+        reads.work.tail,
     )
-    reads.tail = loaded
+    reads.tail = reads.work.tail = loaded
     same = before is not None and before.sent.dialect == subject.dialect
     if before is not None and same and before.messages is None:
         before.messages = render_messages(before.sent, loaded.rows, before.texts)[0]
