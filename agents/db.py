@@ -19,6 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from django.conf import settings
 from django.db import connection
+from psycopg.rows import dict_row
 
 from memory.models import fetch_rows, open_prepared
 
@@ -368,8 +369,7 @@ def fetch_row(
 
 def fetch_named(sql: str, values: Mapping[str, Any]) -> dict[str, Any] | None:
     """Run a prepared statement and return its first row by the names of its columns."""
-    with open_prepared() as cursor:
+    with open_prepared(dict_row) as cursor:
         cursor.execute(sql, values)
-        row = cursor.fetchone()
-        names = [column.name for column in cursor.description]
-    return None if row is None else dict(zip(names, row, strict=True))
+        row: dict[str, Any] | None = cursor.fetchone()
+    return row

@@ -260,7 +260,10 @@ class SessionPool:
         return session
 
     def _gate(self, url: str) -> RateLimiter:
-        return self._gates.setdefault(url, RateLimiter(url))
+        # Not by `setdefault`: to read an address costs more than the rest of this.
+        if url not in self._gates:
+            self._gates[url] = RateLimiter(url)
+        return self._gates[url]
 
     def lock(self, mysis_id: int) -> asyncio.Lock:
         """Held while the account of a Mysis is logged in, out or changed."""

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
-from django.db.models import JSONField
 from django.utils import timezone
 
 from agents import budgets, db, events, scheduling
@@ -28,14 +27,11 @@ from agents.models import Account, Budget, Mysis, Provider, Turn
 from agents.tools.request import INTERRUPTED
 from agents.tools.snapshot import doubt_call
 from memory.assembly.prepare import TurnReads
-from memory.models import ContextPolicy, Memory, build_row
+from memory.models import ContextPolicy, Memory, build_row, read_row
 from memory.snapshots.reads import compute_present_tick, fetches_events
 
 # By name: the server keeps the statement, and a migration may add a column.
-_FIELDS = Mysis._meta.concrete_fields
-_NAMES = [field.attname for field in _FIELDS]
-_JSON = {field.attname for field in _FIELDS if isinstance(field, JSONField)}
-_COLUMNS = ", ".join(f'mysis."{field.column}"' for field in _FIELDS)
+_COLUMNS = ", ".join(f'mysis."{field.column}"' for field in Mysis._meta.concrete_fields)
 
 
 class TurnSuperseded(Exception):
@@ -175,9 +171,8 @@ def _first_joined(sql: str, values: Mapping[str, object]) -> Mysis | None:
         row = db.fetch_named(sql.replace("mysis.*", _COLUMNS), values)
     if row is None:
         return None
-    own = [json.loads(row[name]) if name in _JSON else row[name] for name in _NAMES]
-    mysis = Mysis.from_db(None, _NAMES, own)
-    vars(mysis).update((name, row[name]) for name in row if name not in _NAMES)
+    mysis = read_row(Mysis, row)
+    vars(mysis).update((name, row[name]) for name in row.keys() - vars(mysis).keys())
     if mysis.account_id is not None:
         mysis.account = Account.from_db(
             None, ["id", "username"], [mysis.account_id, row["account_name"]]

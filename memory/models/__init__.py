@@ -7,14 +7,16 @@ statement stands with what is made of its rows, as the callers of `fetch_rows` s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.postgresql.base import ServerBindingCursor
-from django.db.models import DateTimeField, Field, Model
+from django.db.models import DateTimeField, Field, JSONField, Model
+from psycopg.rows import dict_row, tuple_row
 
 from .contexts import (
     ContextPolicy,
@@ -44,9 +46,11 @@ __all__ = [
     "TokenCalibration",
     "build_insert",
     "build_row",
+    "fetch_models",
     "fetch_rows",
     "list_values",
     "open_prepared",
+    "read_row",
 ]
 
 
@@ -56,21 +60,22 @@ def fetch_rows(
     """Run a statement; its rows as tuples, none where it gives none."""
     with open_prepared() if prepare else connection.cursor() as cursor:
         cursor.execute(sql, values)
-        # To ask for the cursor's description would make an object for every column.
-        found: Any = cursor
-        return found.fetchall() if found.pgresult.nfields else []
+        # The description of each column would cost as much as a short statement.
+        return [] if cursor.rownumber is None else cursor.fetchall()
 
 
-def open_prepared() -> Any:
+def open_prepared(row_factory: Any = tuple_row) -> Any:
     """A cursor for what every turn asks: the server keeps the plans of its statements.
 
     To plan one can take longer than to run it. Its result must not have all columns of
     a table (``*``): where a migration changes them, the server refuses what it has kept.
     """
-    database: Any = connection
+    database: Any = connections[DEFAULT_DB_ALIAS]
     database.ensure_connection()
     cursor: Any = ServerBindingCursor
-    return database._prepare_cursor(cursor(database.connection))
+    return database._prepare_cursor(
+        cursor(database.connection, row_factory=row_factory)
+    )
 
 
 def build_insert(model: type[Model], rows: int = 1) -> str:
@@ -82,8 +87,9 @@ def build_insert(model: type[Model], rows: int = 1) -> str:
 
 def list_values(row: Model) -> list[Any]:
     """A row's values for `build_insert`; the moment of creation is the row's own."""
+    database = connections[DEFAULT_DB_ALIAS]
     return [
-        field.get_db_prep_save(getattr(row, field.attname), connection)
+        field.get_db_prep_save(getattr(row, field.attname), database)
         for field in _list_written(type(row))
     ]
 
@@ -99,6 +105,47 @@ def build_row(model: type[M], values: Mapping[str, Any]) -> M:
         for value in [values[each.attname]]
     ]
     return model.from_db(None, [each.attname for each in fields], read)
+
+
+def fetch_models(
+    model: type[M],
+    condition: str,
+    values: Sequence[Any] | Mapping[str, Any],
+    *,
+    without: Sequence[str] = (),
+) -> list[M]:
+    """Stored rows in the order of their ids, by a prepared statement.
+
+    The columns ``without`` are read when they are asked for.
+    """
+    fields = [
+        each for each in model._meta.concrete_fields if each.column not in without
+    ]
+    columns = ", ".join(each.column for each in fields)
+    sql = f"SELECT {columns} FROM {model._meta.db_table} WHERE {condition} ORDER BY id"  # noqa: S608 (no input in the text)
+    with open_prepared(dict_row) as cursor:
+        cursor.execute(sql, values)
+        return [read_row(model, row) for row in cursor]
+
+
+def read_row(model: type[M], values: Mapping[str, Any]) -> M:
+    """A stored row out of the columns that a statement gives, maybe among others."""
+    found = {name: values[name] for name in _list_names(model) if name in values}
+    for name in _list_documents(model):
+        if found.get(name) is not None:
+            found[name] = json.loads(found[name])
+    return model.from_db(DEFAULT_DB_ALIAS, list(found), list(found.values()))
+
+
+@cache
+def _list_names(model: type[Model]) -> list[str]:
+    return [each.attname for each in model._meta.concrete_fields]
+
+
+@cache
+def _list_documents(model: type[Model]) -> list[str]:
+    fields = model._meta.concrete_fields
+    return [each.attname for each in fields if isinstance(each, JSONField)]
 
 
 @cache

@@ -26,6 +26,7 @@ from memory.models import (
     GameEvent,
     GameSnapshot,
     build_insert,
+    fetch_models,
     fetch_rows,
     list_values,
 )
@@ -57,14 +58,14 @@ WITH new AS (
 SELECT event_id FROM new
 """
 # With each the moment since when all are stored: that of the oldest that is kept.
-_SINCE = """
-SELECT event.*, (
+_SINCE = f"""
+SELECT received_at, event_id, data, {", ".join(SAME_IN_NOTICE)}, (
   SELECT received_at FROM memory_gameevent WHERE username = %(username)s
   ORDER BY id DESC OFFSET %(kept)s LIMIT 1
-) AS complete_since
-FROM memory_gameevent AS event
+)
+FROM memory_gameevent
 WHERE username = %(username)s AND received_at > %(since)s ORDER BY id
-"""
+"""  # noqa: S608 (no input in the text)
 # All but what a logout hides, without their contents.
 _KEPT = """
 SELECT id, tool_name, marks, stale_reason FROM memory_gamesnapshot
@@ -168,20 +169,20 @@ def _merge_all(
 ) -> list[ChangedSnapshot]:
     """Rewrite the snapshots that a new event concerns; only those of ``tool``, if given."""
     username = account.username
-    kept = list(GameSnapshot.objects.raw(_KEPT, [username, BEFORE_LOGOUT]))
+    kept = fetch_rows(_KEPT, [username, BEFORE_LOGOUT], prepare=True)
     me = Owner(username)
     hit = {
-        row.pk
-        for row in kept
-        for marks in [parse_marks(row.marks) or (Stale(row.stale_reason),)]
-        if tool in ("", row.tool_name)
-        and any(rules.may_change(each, row.tool_name, marks, me) for each in new)
+        pk
+        for pk, name, stored, reason in kept
+        for marks in [parse_marks(json.loads(stored)) or (Stale(reason),)]
+        if tool in ("", name)
+        and any(rules.may_change(each, name, marks, me) for each in new)
     }
     if not hit:
         return []
     # The mergeable ones together say who the player is, and how large items are.
-    wanted = hit.union(row.pk for row in kept if row.tool_name in rules.MERGEABLE)
-    rows = list(GameSnapshot.objects.filter(pk__in=wanted).order_by("pk"))
+    wanted = hit.union(pk for pk, name, *_ in kept if name in rules.MERGEABLE)
+    rows = fetch_models(GameSnapshot, "id = ANY(%s)", [list(wanted)])
     snapshots = {row.pk: row.to_snapshot() for row in rows}
     known = rules.learn_account(username, snapshots.values(), account.lexicon.sizes)
     rows = [row for row in rows if row.pk in hit]
@@ -213,11 +214,16 @@ def _read_events_since(
 ) -> tuple[list[tuple[datetime, Notice]], datetime | None]:
     """The events in order with their receipts, and since when all are kept, if not ever."""
     values = {"username": username, "since": since, "kept": KEPT_EVENTS - 1}
-    rows: list[Any] = list(GameEvent.objects.raw(_SINCE, values))
-    known = {row.event_id: row for row in rows}
-    ordered = rules.arrange_events(row.to_notice() for row in known.values())
-    complete_since = rows[-1].complete_since if rows else None
-    return [(known[each.id].received_at, each) for each in ordered], complete_since
+    rows = fetch_rows(_SINCE, values, prepare=True)
+    received = {}
+    notices = {}
+    for received_at, event_id, data, *rest, _ in rows:
+        told = dict(zip(SAME_IN_NOTICE, rest, strict=True))
+        notices[event_id] = Notice(id=event_id, data=json.loads(data), **told)
+        received[event_id] = received_at
+    ordered = rules.arrange_events(notices.values())
+    complete_since = rows[-1][-1] if rows else None
+    return [(received[each.id], each) for each in ordered], complete_since
 
 
 def _set_merged(row: GameSnapshot, after: Snapshot) -> GameSnapshot:

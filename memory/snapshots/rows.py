@@ -52,7 +52,7 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtext('game state'), hashtext(%s))"
 
 def lock_account(username: str) -> None:
     """Keep others from writing an account's state until the transaction ends."""
-    fetch_rows(_LOCK, [username])
+    fetch_rows(_LOCK, [username], prepare=True)
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ def rewrite_rows(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> None:
     FROM jsonb_to_recordset(%s::jsonb) AS new(id bigint, {typed})
     WHERE kept.id = new.id
     """  # noqa: S608 (no input in the text)
-    fetch_rows(sql, [json.dumps(body)])
+    fetch_rows(sql, [json.dumps(body)], prepare=True)
 
 
 # --- Ticks

@@ -20,7 +20,14 @@ from memory.gamestate.confidence import TouchedSnapshot
 from memory.gamestate.extract import Result
 from memory.gamestate.invalidation import Invalidation
 from memory.gamestate.types import Stale
-from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
+from memory.models import (
+    AccountClock,
+    ActionUnderWay,
+    GameEvent,
+    GameSnapshot,
+    Lexicon,
+    fetch_models,
+)
 from memory.models.game import BEFORE_LOGOUT, JOINED_MARK, parse_marks
 from memory.snapshots import under_way
 from memory.snapshots.notifications import merge_recent
@@ -45,6 +52,7 @@ SELECT id, tool_name, args_key, captured_at, asked_at, marks, stale_reason, stal
 FROM memory_gamesnapshot
 WHERE username = %s AND (tool_name = %s OR marks <> '[]') ORDER BY id
 """
+_LONG_COLUMNS = ("content", "merged")
 _MARK_COLUMNS = ["marks", "field_ticks", *JOINED_MARK]
 
 
@@ -228,8 +236,12 @@ def _mark_rows(
     """Mark the account's rows that an action hits; returns those it made more doubtful."""
     rows, changed = [], []
     # In one order, so that no two writers wait for each other.
-    found = GameSnapshot.objects.filter(username=username).order_by("pk")
-    for row in found.defer("content", "merged") if hits else ():
+    found = (
+        fetch_models(GameSnapshot, "username = %s", [username], without=_LONG_COLUMNS)
+        if hits
+        else ()
+    )
+    for row in found:
         here = [hit for hit in hits if hit.hits(row.tool_name)]
         if not here:
             continue
