@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import F
 
@@ -35,6 +35,24 @@ UNPRICED = (
     "No price is known of {models}: those calls count as $0, and a limit of money does "
     "not stop them. Give the budget a limit of tokens too."
 )
+
+# Gives a row where the amount fits. Counters of a day begin anew with the first call
+# of the next; a worker whose clock is behind counts on.
+TAKE_BUDGET = """
+INSERT INTO agents_budgetspend AS kept (budget_id, subject, day, tokens, cost)
+VALUES (%(budget)s, %(subject)s, %(day)s, %(tokens)s, %(cost)s)
+ON CONFLICT (budget_id, subject) DO UPDATE SET
+  tokens = EXCLUDED.tokens + CASE WHEN kept.day >= EXCLUDED.day THEN kept.tokens ELSE 0 END,
+  cost = EXCLUDED.cost + CASE WHEN kept.day >= EXCLUDED.day THEN kept.cost ELSE 0 END,
+  day = greatest(kept.day, EXCLUDED.day)
+WHERE kept.day < EXCLUDED.day OR (
+  (%(most_tokens)s::bigint IS NULL OR (
+    kept.tokens < %(most_tokens)s AND kept.tokens + EXCLUDED.tokens <= %(most_tokens)s))
+  AND (%(most_cost)s::numeric IS NULL OR (
+    kept.cost < %(most_cost)s AND kept.cost + EXCLUDED.cost <= %(most_cost)s))
+)
+RETURNING id
+"""
 
 # Models of which this process has looked whether a price is known.
 _checked_models: set[str] = set()
@@ -74,18 +92,9 @@ class BudgetStatus:
 
 def find_budgets(mysis: Mysis) -> list[Budget]:
     """The budgets that the calls of a Mysis count in, always in the same order."""
-    (found,) = db.fetch_row(db.BUDGETS_OF_MYSIS, name_scopes(mysis))
+    values = {"mysis": mysis.pk, "providers": list_provider_candidates(mysis.model)}
+    (found,) = db.fetch_row(db.BUDGETS_OF_MYSIS, values, prepare=True)
     return parse_budgets(found)
-
-
-def name_scopes(mysis: Mysis) -> dict[str, Any]:
-    """The parameters of `db.BUDGETS_OF_MYSIS`."""
-    return {
-        "mysis": mysis.pk,
-        "providers": list_provider_candidates(mysis.model),
-        "group": mysis.group,
-        "policy": mysis.policy_id,
-    }
 
 
 def parse_budgets(text: str) -> list[Budget]:
@@ -123,7 +132,9 @@ def _take(budget: Budget, mysis: Mysis, amount: Amount) -> Taken:
         "most_tokens": budget.tokens,
         "most_cost": budget.cost,
     }
-    if _fits(budget, NOTHING, amount) and db.fetch_row(db.TAKE_BUDGET, values):
+    if _fits(budget, NOTHING, amount) and db.fetch_row(
+        TAKE_BUDGET, values, prepare=True
+    ):
         return taken
     row = BudgetSpend.objects.filter(budget=budget, subject=taken.subject).first()
     raise BudgetSpentError(_refusal_text(budget, _current(budget, row), amount))

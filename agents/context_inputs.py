@@ -9,7 +9,7 @@ is derived from its text is kept in the process, by that text.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -32,7 +32,7 @@ from memory.calibration import TokenFactor, parse_factor
 from memory.context import registry
 from memory.context.tokens import choose_counter
 from memory.context.types import Budget
-from memory.models import ContextPolicy, HistorySummary
+from memory.models import ContextPolicy, HistorySummary, fetch_named
 from memory.snapshots.reads import fetches_events
 
 NOTHING = "[]"
@@ -65,32 +65,40 @@ class ContextInputs:
     summary: HistorySummary | None
 
     @classmethod
-    def read_with(cls, ask: Callable[[dict[str, Any]], Sequence[Any]]) -> ContextInputs:
-        """From what ``ask`` gives for the parameters that are the same for all Myses.
-
-        It runs a statement with `db.INPUT_COLUMNS`. Tools are read only if stored anew.
-        """
-        global _read_catalogue
-        known_at, text = _read_catalogue
-        same = {"template": SUMMARY_PROMPT_NAME, "url": settings.SPACEMOLT_MCP_URL}
-        prompt, template, broadcast, pins, *others = ask(same | {"known_at": known_at})
-        stored_at, catalogue, learnt, tried, summary = others
-        if stored_at is None:
-            catalogue = NOTHING
-        elif catalogue is None:
-            catalogue = text
-        else:
-            _read_catalogue = stored_at, catalogue
+    def read(cls, row: Mapping[str, Any]) -> ContextInputs:
+        """From the columns that a statement with `name_inputs` gives."""
         return cls(
-            prompt,
-            template or "",
-            broadcast,
-            tuple(pins),
-            catalogue,
-            parse_factor(learnt),
-            tuple(HistorySummary(**row) for row in json.loads(tried or "[]")),
-            HistorySummary(**json.loads(summary)) if summary else None,
+            row["prompt_text"],
+            row["template"] or "",
+            row["broadcast"],
+            tuple(row["pin_texts"]),
+            _keep_catalogue(row["catalogue_at"], row["catalogue"]),
+            parse_factor(row["calibration"]),
+            tuple(HistorySummary(**one) for one in json.loads(row["tried"] or "[]")),
+            HistorySummary(**json.loads(row["summary"])) if row["summary"] else None,
         )
+
+
+def name_inputs() -> dict[str, Any]:
+    """The parameters of inputs that are the same for all Myses.
+
+    The tools are read again only where they were stored anew.
+    """
+    return {
+        "template": SUMMARY_PROMPT_NAME,
+        "url": settings.SPACEMOLT_MCP_URL,
+        "known_at": _read_catalogue[0],
+    }
+
+
+def _keep_catalogue(stored_at: datetime | None, text: str | None) -> str:
+    """The stored list of tools; no ``text`` is that of the one which was read last."""
+    global _read_catalogue
+    if stored_at is None:
+        return NOTHING
+    if text is not None:
+        _read_catalogue = stored_at, text
+    return _read_catalogue[1]
 
 
 def preview_context(
@@ -183,9 +191,8 @@ def build_subject(
 def read_inputs(mysis: Mysis) -> ContextInputs:
     """Read the inputs of one Mysis, in one query."""
     own = {"prompt": mysis.prompt_id, "mysis": mysis.pk, "model": mysis.model}
-    return ContextInputs.read_with(
-        lambda same: db.fetch_row(db.CONTEXT_INPUTS, own | same)
-    )
+    [row] = fetch_named(db.CONTEXT_INPUTS, own | name_inputs())
+    return ContextInputs.read(row)
 
 
 def fit_budget(

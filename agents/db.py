@@ -19,9 +19,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from django.conf import settings
 from django.db import connection
-from psycopg.rows import dict_row
 
-from memory.models import fetch_rows, open_prepared
+from memory.models import fetch_rows
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,9 +36,7 @@ _long_threads = ThreadPoolExecutor(4, thread_name_prefix="database-long")
 keeps_connections = Event()
 
 _MYSIS_COLUMNS = """
-SELECT mysis.*, account.username AS account_name, policy.name AS policy_name,
-  policy.strategy AS policy_strategy, policy.options AS policy_options,
-  policy.budget_tokens AS policy_tokens, policy.budget_reserve AS policy_reserve,
+SELECT mysis.*, account.username AS account_name, to_jsonb(policy) AS policy_row,
   clock.tick AS clock_tick, clock.seen_at AS clock_seen_at
 """
 _MYSIS = """
@@ -58,28 +55,27 @@ WHERE mysis.id = %(mysis)s AND mysis.epoch = %(epoch)s AND mysis.state = 'runnin
 # The turn is locked too: else one that was ended while this waited for the Mysis
 # would be seen as it was before.
 _LOCK = "FOR UPDATE OF mysis FOR NO KEY UPDATE OF turn"
-LOCK_FOR_TURN = _MYSIS_COLUMNS + _FOR_TURN + _LOCK
+LOCK_FOR_TURN = f"SELECT turn.id {_FOR_TURN} {_LOCK}"
+# Budgets that the calls of the Mysis count in, as they were a moment ago: that is good
+# enough, as what is spent of them is checked when a call takes its part.
 _BUDGETS = """
   (SELECT coalesce(jsonb_agg(to_jsonb(budget) ORDER BY budget.id), '[]')
    FROM agents_budget AS budget
-   WHERE scope IN ('fleet', 'each') OR (scope = 'mysis' AND budget.mysis_id = {mysis})
+   WHERE scope IN ('fleet', 'each') OR (scope = 'mysis' AND budget.mysis_id = mysis.id)
      OR (scope = 'provider' AND label = ANY(%(providers)s))
-     OR (scope = 'group' AND label = {group} AND label <> '')
-     OR (scope = 'policy' AND budget.policy_id = {policy})) AS budgets_found
+     OR (scope = 'group' AND label = mysis."group" AND label <> '')
+     OR (scope = 'policy' AND budget.policy_id = mysis.policy_id)) AS budgets_found
 """
-BUDGETS_OF_MYSIS = "SELECT" + _BUDGETS.format(
-    mysis="%(mysis)s", group="%(group)s", policy="%(policy)s"
-)
-# Budgets as they were a moment ago are good enough: `TAKE_BUDGET` checks what is spent.
-LOCK_FOR_CALL = f"""{_MYSIS_COLUMNS},
-  {_BUDGETS.format(mysis="mysis.id", group='mysis."group"', policy="mysis.policy_id")}
-{_FOR_TURN} {_LOCK}"""
+_OF_MYSIS = "FROM agents_mysis AS mysis WHERE mysis.id = %(mysis)s"
+BUDGETS_OF_MYSIS = f"SELECT {_BUDGETS} {_OF_MYSIS}"
+LOCK_FOR_CALL = f"{_MYSIS_COLUMNS}, {_BUDGETS} {_FOR_TURN} {_LOCK}"
 # An operator's command is no call of a turn, and ends by itself unless it was broken off.
 LONGEST_COMMAND = timedelta(minutes=15)
 _LEFT_OPEN = f"""
   mysis_id = %(mysis)s AND pending AND (
     turn_id IS NOT NULL OR created_at < now() - interval '{LONGEST_COMMAND}')
 """
+OPEN_CALLS = f"SELECT * FROM memory_memory WHERE {_LEFT_OPEN} ORDER BY id"  # noqa: S608 (no input in the text)
 # What a turn finds when it begins: calls left open by one that was lost, budgets, and
 # whether the turns since the last that called a model were cut off before they could.
 FIND_BEFORE_TURN = f"""
@@ -93,45 +89,40 @@ SELECT
         SELECT number FROM agents_turn WHERE mysis_id = %(mysis)s AND iterations > 0
         ORDER BY number DESC LIMIT 1), 0)
   ),
-  {_BUDGETS.format(mysis="%(mysis)s", group="%(group)s", policy="%(policy)s")},
+  {_BUDGETS},
   (SELECT coalesce(jsonb_agg(to_jsonb(provider)), '[]')
    FROM agents_provider AS provider WHERE name = ANY(%(providers)s))
+{_OF_MYSIS}
 """  # noqa: S608 (no input in the text)
 # What the next call depends on beside the log and the game. A preview has the row of
 # its Mysis, as it would be; a turn reads it with the rest, in one statement.
 _INPUTS = """
-  (SELECT text FROM agents_promptversion WHERE prompt_id = {prompt}
+  (SELECT text FROM agents_promptversion WHERE prompt_id = mysis.prompt_id
    ORDER BY number DESC LIMIT 1) AS prompt_text,
   (SELECT version.text FROM agents_promptversion AS version
    JOIN agents_prompt AS prompt ON prompt.id = version.prompt_id
    WHERE prompt.name = %(template)s ORDER BY version.number DESC LIMIT 1) AS template,
   (SELECT text FROM agents_broadcast WHERE NOT from_mysis
    ORDER BY id DESC LIMIT 1) AS broadcast,
-  ARRAY(SELECT text FROM agents_pin WHERE mysis_id = {mysis} ORDER BY id) AS pin_texts,
+  ARRAY(SELECT text FROM agents_pin WHERE mysis_id = mysis.id ORDER BY id) AS pin_texts,
   (SELECT updated_at FROM agents_toolcatalogue WHERE url = %(url)s) AS catalogue_at,
   (SELECT tools::text FROM agents_toolcatalogue WHERE url = %(url)s
      AND updated_at IS DISTINCT FROM %(known_at)s::timestamptz) AS catalogue,
   (SELECT ARRAY[used, error, factor, samples]
-   FROM memory_tokencalibration WHERE model = {model}) AS calibration,
+   FROM memory_tokencalibration WHERE model = %(model)s) AS calibration,
   (SELECT jsonb_agg(to_jsonb(tried)) FROM (
     SELECT id, status, turn_number, error FROM memory_historysummary
-    WHERE mysis_id = {mysis} ORDER BY id DESC LIMIT 3) AS tried) AS tried,
+    WHERE mysis_id = mysis.id ORDER BY id DESC LIMIT 3) AS tried) AS tried,
   (SELECT jsonb_build_object('id', id, 'through_id', through_id, 'text', text,
      'generation', generation, 'order_id', order_id, 'answer_id', answer_id)
-   FROM memory_historysummary WHERE mysis_id = {mysis} AND status = 'active'
+   FROM memory_historysummary WHERE mysis_id = mysis.id AND status = 'active'
    ORDER BY through_id DESC LIMIT 1) AS summary
 """
-INPUT_COLUMNS = (
-    *("prompt_text", "template", "broadcast", "pin_texts", "catalogue_at", "catalogue"),
-    *("calibration", "tried", "summary"),
-)
-CONTEXT_INPUTS = "SELECT" + _INPUTS.format(
-    prompt="%(prompt)s::bigint", mysis="%(mysis)s", model="%(model)s"
-)
-LOAD_INPUTS_FOR_TURN = f"""{_MYSIS_COLUMNS},
-  {_INPUTS.format(prompt="mysis.prompt_id", mysis="mysis.id", model="%(model)s")}
-{_FOR_TURN}
-"""
+CONTEXT_INPUTS = f"""
+SELECT {_INPUTS}
+FROM (SELECT %(mysis)s::bigint AS id, %(prompt)s::bigint AS prompt_id) AS mysis
+"""  # noqa: S608 (no input in the text)
+LOAD_INPUTS_FOR_TURN = f"{_MYSIS_COLUMNS}, {_INPUTS} {_FOR_TURN}"
 # Also when the stored list of the game's tools was written last.
 TOOL_SESSION = """
 SELECT mysis.messaging, account.id, account.username, account.sealed_session,
@@ -151,9 +142,14 @@ SELECT turn.id FROM agents_turn AS turn JOIN agents_mysis AS mysis
   ON mysis.id = turn.mysis_id AND mysis.epoch = turn.epoch
 WHERE turn.id = ANY(%s::bigint[]) AND turn.outcome IS NULL AND mysis.state = 'running'
 """
-OPEN_TURNS = "SELECT * FROM agents_turn WHERE mysis_id = %s AND outcome IS NULL"
-OPEN_CALLS = f"SELECT * FROM memory_memory WHERE {_LEFT_OPEN} ORDER BY id"  # noqa: S608 (no input in the text)
-BEGIN_TURN = """
+# What the event says follows, and where that is from. Its transaction's id is drawn
+# before its own, as `agents.events` wants it.
+_APPEND_EVENT = """
+stamp AS MATERIALIZED (SELECT txid_current() AS xid), event AS (
+  INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
+  SELECT stamp.xid,
+"""
+BEGIN_TURN = f"""
 WITH mysis AS (
   UPDATE agents_mysis SET turn_count = %(number)s, next_job = NULL, wake_at = NULL,
     activity = 'thinking'
@@ -164,16 +160,12 @@ WITH mysis AS (
     cached_tokens, cost, latency_ms, error, started_at
   ) VALUES (%(mysis)s, %(number)s, %(epoch)s, %(job)s, %(trigger)s, 0, 0, 0, 0, 0, 0,
     '', %(now)s) RETURNING id
-), stamp AS MATERIALIZED (
-  SELECT txid_current() AS xid
-), event AS (
-  INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
-  SELECT stamp.xid, 'turn.started', %(mysis)s, jsonb_build_object('turn', turn.id,
+), {_APPEND_EVENT} 'turn.started', %(mysis)s, jsonb_build_object('turn', turn.id,
     'number', %(number)s::int, 'trigger', %(trigger)s::text), clock_timestamp()
   FROM stamp, turn
 )
 SELECT id FROM turn
-"""
+"""  # noqa: S608 (no input in the text)
 # A call of a turn is counted in it; a summary is not, and has no ``counted``.
 OPEN_MODEL_CALL = """
 WITH turn AS (
@@ -199,11 +191,8 @@ WITH mysis AS (
 ), turn AS (
   UPDATE agents_turn SET outcome = %(outcome)s, error = %(error)s, finished_at = %(now)s
   WHERE id = %(turn)s
-), stamp AS MATERIALIZED (
-  SELECT txid_current() AS xid
-)
-INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
-SELECT stamp.xid, %(kind)s, %(mysis)s, %(data)s::jsonb, clock_timestamp() FROM stamp
+), {_APPEND_EVENT} %(kind)s, %(mysis)s, %(data)s::jsonb, clock_timestamp() FROM stamp)
+SELECT
 """  # noqa: S608 (no input in the text)
 FIND_AT_END = f"""
 SELECT turn.number, turn.iterations,
@@ -214,20 +203,20 @@ SELECT turn.number, turn.iterations,
     AND origin IN ('human', 'broadcast'))
 FROM agents_turn AS turn WHERE turn.id = %(turn)s AND turn.outcome IS NULL
 """  # noqa: S608 (no input in the text)
-# Rows of an answer, of which the first is what was said, with the event of that one.
-STORE_ANSWER = """
+# Rows of an answer, of which the first is what was said, with the event of that one and
+# what its Mysis does then.
+STORE_ANSWER = f"""
 WITH said AS (
-  {insert} RETURNING id
-), stamp AS MATERIALIZED (
-  SELECT txid_current() AS xid
-), event AS (
-  INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
-  SELECT stamp.xid, 'memory.added', %s, jsonb_build_object('memory_id',
+  {{insert}} RETURNING id
+), mysis AS (
+  UPDATE agents_mysis SET activity = %s, tick = coalesce(%s::bigint, tick),
+    last_memory_at = %s WHERE id = %s
+), {_APPEND_EVENT} 'memory.added', %s, jsonb_build_object('memory_id',
     (SELECT min(id) FROM said), 'role', %s::text, 'origin', %s::text), clock_timestamp()
   FROM stamp
 )
 SELECT id FROM said ORDER BY id
-"""
+"""  # noqa: S608 (no input in the text)
 # Gives a row where the result was still wanted. The row of the Mysis first, as whoever
 # ends a turn: it orders the two, and neither waits for the other's lock of the call.
 STORE_RESULT = """
@@ -240,69 +229,6 @@ UPDATE memory_memory SET content = %(content)s, is_error = %(is_error)s,
   pending = false, tokens = %(tokens)s, tick = coalesce(%(tick)s::bigint, tick)
 WHERE id = %(memory)s AND (SELECT count(*) FROM owner) >= 0
   AND (pending OR (content = %(unknown)s AND is_error)) RETURNING id
-"""
-RECORD_USAGE = """
-WITH owner AS (
-  SELECT id FROM agents_mysis WHERE id = %(mysis_id)s FOR UPDATE
-), call AS (
-  UPDATE agents_modelcall SET
-    input_tokens = %(input)s, output_tokens = %(output)s, cached_tokens = %(cached)s,
-    cost = %(cost)s, latency_ms = %(latency_ms)s, finish_reason = %(finish_reason)s,
-    error = %(error)s
-  WHERE id = %(call_id)s RETURNING turn_id
-), turn AS (
-  UPDATE agents_turn SET
-    input_tokens = input_tokens + %(input)s,
-    output_tokens = output_tokens + %(output)s,
-    cached_tokens = cached_tokens + %(cached)s,
-    cost = cost + %(cost)s, latency_ms = latency_ms + %(latency_ms)s
-  WHERE id = (SELECT turn_id FROM call)
-), mysis AS (
-  UPDATE agents_mysis SET
-    input_tokens = input_tokens + %(input)s,
-    output_tokens = output_tokens + %(output)s,
-    cost = cost + %(cost)s,
-    activity = coalesce(%(activity)s::text, activity),
-    tick = coalesce(%(tick)s::bigint, tick),
-    last_memory_at = coalesce(%(said_at)s::timestamptz, last_memory_at)
-  WHERE id = %(mysis_id)s
-)
-INSERT INTO agents_usage AS kept (
-  day, mysis_id, policy, model, calls, summaries, errors,
-  input_tokens, output_tokens, cached_tokens, cost, latency_ms
-)
--- The row of the Mysis before this one, as every step of a turn locks them: else two
--- could wait for each other. PostgreSQL runs the insert before the other parts.
-SELECT %(day)s::date, %(mysis_id)s, %(policy)s, %(model)s, %(calls)s, %(summaries)s,
-  %(errors)s, %(input)s, %(output)s, %(cached)s, %(cost)s, %(latency_ms)s
-FROM (SELECT count(*) FROM owner) AS locked
-ON CONFLICT (mysis_id, day, policy, model) DO UPDATE SET
-  calls = kept.calls + EXCLUDED.calls,
-  summaries = kept.summaries + EXCLUDED.summaries,
-  errors = kept.errors + EXCLUDED.errors,
-  input_tokens = kept.input_tokens + EXCLUDED.input_tokens,
-  output_tokens = kept.output_tokens + EXCLUDED.output_tokens,
-  cached_tokens = kept.cached_tokens + EXCLUDED.cached_tokens,
-  cost = kept.cost + EXCLUDED.cost,
-  latency_ms = kept.latency_ms + EXCLUDED.latency_ms
-"""
-
-# Gives a row where the amount fits. Counters of a day begin anew with the first call
-# of the next; a worker whose clock is behind counts on.
-TAKE_BUDGET = """
-INSERT INTO agents_budgetspend AS kept (budget_id, subject, day, tokens, cost)
-VALUES (%(budget)s, %(subject)s, %(day)s, %(tokens)s, %(cost)s)
-ON CONFLICT (budget_id, subject) DO UPDATE SET
-  tokens = EXCLUDED.tokens + CASE WHEN kept.day >= EXCLUDED.day THEN kept.tokens ELSE 0 END,
-  cost = EXCLUDED.cost + CASE WHEN kept.day >= EXCLUDED.day THEN kept.cost ELSE 0 END,
-  day = greatest(kept.day, EXCLUDED.day)
-WHERE kept.day < EXCLUDED.day OR (
-  (%(most_tokens)s::bigint IS NULL OR (
-    kept.tokens < %(most_tokens)s AND kept.tokens + EXCLUDED.tokens <= %(most_tokens)s))
-  AND (%(most_cost)s::numeric IS NULL OR (
-    kept.cost < %(most_cost)s AND kept.cost + EXCLUDED.cost <= %(most_cost)s))
-)
-RETURNING id
 """
 
 
@@ -365,11 +291,3 @@ def fetch_row(
 ) -> Any:
     """Run a statement and return its first row; None where it gives none."""
     return next(iter(fetch_rows(sql, values, prepare=prepare)), None)
-
-
-def fetch_named(sql: str, values: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Run a prepared statement and return its first row by the names of its columns."""
-    with open_prepared(dict_row) as cursor:
-        cursor.execute(sql, values)
-        row: dict[str, Any] | None = cursor.fetchone()
-    return row

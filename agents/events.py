@@ -22,7 +22,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, TypedDict
 
 import psycopg
-from django.db import connection, connections, transaction
+from django.db import connections, transaction
 
 from agents.db import fetch_row
 from agents.models import Event
@@ -69,7 +69,7 @@ PLACE = "SELECT xid FROM agents_event WHERE id <= %s ORDER BY id DESC LIMIT 1"
 # by a restore from another server: they are old, and must not hold others up.
 SETTLE_FOREIGN = """
 UPDATE agents_event SET xid = 0
-WHERE xid >= txid_snapshot_xmax(txid_current_snapshot())
+WHERE xid >= txid_snapshot_xmax(txid_current_snapshot()) RETURNING id
 """
 
 
@@ -136,8 +136,7 @@ def append_all(lines: Sequence[Line]) -> None:
         return
     kinds, owners, bodies = zip(*lines, strict=True)
     texts = [json.dumps(make_storable(body)) for body in bodies]
-    values = [[str(kind) for kind in kinds], list(owners), texts]
-    fetch_row(APPEND, values, prepare=True)
+    fetch_row(APPEND, [[str(k) for k in kinds], list(owners), texts])
     send_hint()
 
 
@@ -166,8 +165,8 @@ def read_from(
     limit: int = 500,
 ) -> list[tuple[Position, Item]]:
     """Settled events after a position, in stream order."""
-    wanted = build_read_parameters(position, mysis_id, kinds, limit)
-    return [make_item(row) for row in fetch_rows(READ, wanted)]
+    values = build_read_parameters(position, mysis_id, kinds, limit)
+    return [make_item(row) for row in fetch_rows(READ, values)]
 
 
 def find_position(after: int) -> Position:
@@ -197,9 +196,7 @@ def find_mysis_number(reference: str) -> int | None:
 
 def settle_foreign() -> int:
     """Settle events restored from another server; returns how many."""
-    with connection.cursor() as cursor:
-        cursor.execute(SETTLE_FOREIGN)
-        return int(cursor.rowcount)
+    return len(fetch_rows(SETTLE_FOREIGN))
 
 
 def build_read_parameters(

@@ -6,7 +6,8 @@ route adds up days and not calls.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -17,19 +18,55 @@ from django.utils import timezone
 from agents import db
 from agents.models import Usage
 
-FIELDS = (
-    "calls",
-    "summaries",
-    "errors",
-    "input_tokens",
-    "output_tokens",
-    "cached_tokens",
-    "cost",
-    "latency_ms",
+Clock = tuple[int | None, datetime | None]
+USED = ("input_tokens", "output_tokens", "cached_tokens", "cost", "latency_ms")
+FIELDS = ("calls", "summaries", "errors", *USED)
+
+
+def _name_parameters(names: Iterable[str]) -> str:
+    return ", ".join(f"%({name})s" for name in names)
+
+
+def _add(names: Iterable[str]) -> str:
+    return ", ".join(f"{name} = {name} + %({name})s" for name in names)
+
+
+# With the account's clock where the turn of the call may go on. The row of the Mysis
+# first, as in every other step of a turn: else two could wait for each other. Then that
+# of the turn, which may have been ended while this waited; only then what changes them.
+RECORD = f"""
+WITH owner AS (
+  SELECT id FROM agents_mysis WHERE id = %(mysis_id)s FOR UPDATE
+), going AS MATERIALIZED (
+  SELECT clock.tick, clock.seen_at FROM agents_modelcall AS call
+  JOIN agents_turn AS turn ON turn.id = call.turn_id AND turn.outcome IS NULL
+  JOIN agents_mysis AS mysis ON mysis.id = turn.mysis_id
+    AND mysis.epoch = turn.epoch AND mysis.state = 'running'
+  LEFT JOIN agents_account AS account ON account.id = mysis.account_id
+  LEFT JOIN memory_accountclock AS clock ON clock.username = account.username
+  WHERE call.id = %(call_id)s AND (SELECT count(*) FROM owner) >= 0
+  FOR UPDATE OF mysis FOR NO KEY UPDATE OF turn
+), call AS (
+  UPDATE agents_modelcall SET ({", ".join(USED)}, finish_reason, error)
+    = ({_name_parameters(USED)}, %(finish_reason)s, %(error)s)
+  WHERE id = %(call_id)s AND (SELECT count(*) FROM going) >= 0 RETURNING turn_id
+), turn AS (
+  UPDATE agents_turn SET {_add(USED)} WHERE id = (SELECT turn_id FROM call)
+), mysis AS (
+  UPDATE agents_mysis SET {_add(("input_tokens", "output_tokens", "cost"))}
+  WHERE id = %(mysis_id)s AND (SELECT count(*) FROM going) >= 0
 )
+INSERT INTO agents_usage AS kept (day, mysis_id, policy, model, {", ".join(FIELDS)})
+-- After the locks, of which PostgreSQL would else run this before the first.
+SELECT %(day)s::date, %(mysis_id)s, %(policy)s, %(model)s, {_name_parameters(FIELDS)}
+FROM (SELECT count(*) FROM going) AS locked
+ON CONFLICT (mysis_id, day, policy, model) DO UPDATE SET
+  {", ".join(f"{name} = kept.{name} + EXCLUDED.{name}" for name in FIELDS)}
+RETURNING EXISTS (SELECT FROM going), (SELECT tick FROM going), (SELECT seen_at FROM going)
+"""  # noqa: S608 (no input in the text)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallPlace:
     """Where a call is counted: its row, its Mysis, and what it was made under."""
 
@@ -41,43 +78,34 @@ class CallPlace:
     summary: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallCost:
     """What a call cost. ``error`` is why it brought no answer, empty for one."""
 
-    input: int = 0
-    output: int = 0
-    cached: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
     cost: Decimal = Decimal(0)
     latency_ms: int = 0
     finish_reason: str = ""
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What an answer makes of its Mysis: what it does now, at which tick, and when."""
-
-    activity: str | None = None
-    tick: int | None = None
-    said_at: datetime | None = None
-
-
-NOTHING_SAID = Said()
-
-
-def record_cost(place: CallPlace, spent: CallCost, said: Said = NOTHING_SAID) -> None:
+def record_cost(place: CallPlace, spent: CallCost) -> Clock | None:
     """Write what a call cost wherever it is added up, in one statement.
 
-    What was paid is counted even where the turn, or the Mysis, is gone meanwhile.
+    What was paid is counted even where the turn, or the Mysis, is gone meanwhile: then
+    it returns None, else the last tick of the account and when that was seen. The rows
+    of the Mysis and of the turn are locked.
     """
     counts = {
         "calls": int(not place.summary),
         "summaries": int(place.summary),
         "errors": int(bool(spent.error)),
     }
-    values = asdict(place) | asdict(spent) | counts | asdict(said)
-    db.fetch_row(db.RECORD_USAGE, values, prepare=True)
+    values = vars(place) | vars(spent) | counts
+    goes_on, *clock = db.fetch_row(RECORD, values, prepare=True)
+    return (clock[0], clock[1]) if goes_on else None
 
 
 def today() -> date:

@@ -18,16 +18,10 @@ from agents.budgets import NOTHING, Amount
 from agents.db import run_in_db
 from agents.llm.complete import complete
 from agents.llm.model_types import Completion, CompletionRequest, ModelError
-from agents.models import Mysis
 from agents.runtime.model_calls import Opened, ReadyCall
-from agents.runtime.turn_rows import (
-    TurnHandle,
-    TurnSuperseded,
-    estimate_tick,
-    lock_for_turn,
-)
+from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
 from agents.tools.request import INTERRUPTED, Outcome
-from agents.usage import NOTHING_SAID, CallCost, Said
+from agents.usage import CallCost, Clock
 from memory import calibration
 from memory.context.tokens import estimate_tokens
 from memory.context.types import ToolCall
@@ -35,6 +29,7 @@ from memory.gamestate.values import parse_text, repair_text
 from memory.models import Memory, Origin, Role, build_insert, fetch_rows, list_values
 from memory.models.vectors import describe_calls
 from memory.redaction import hide_secrets_in_value
+from memory.snapshots.reads import compute_present_tick
 
 LONGEST_ID = 200
 MOST_CALLS = 32
@@ -100,31 +95,27 @@ def store_answer(
     handle: TurnHandle, opened: Opened, answer: Completion, latency_ms: int
 ) -> list[PendingCall] | None:
     """Store what was paid, and the answer; None, without it, of a superseded turn."""
-    try:
-        mysis = lock_for_turn(handle)
-    except TurnSuperseded:
-        record_usage(opened, answer, latency_ms)
+    clock = record_usage(opened, answer, latency_ms)
+    if clock is None:
         return None
-    rows = _build_rows(handle, mysis, answer)
-    record_usage(opened, answer, latency_ms, _describe(rows))
-    return _store_rows(rows)
+    return _store_rows(_build_rows(handle, compute_present_tick(*clock), answer))
 
 
 @transaction.atomic(savepoint=False)
-def record_usage(
-    opened: Opened, answer: Completion, latency_ms: int, said: Said = NOTHING_SAID
-) -> None:
-    """Write what an answer cost and what it makes of the Mysis; settle the budgets."""
+def record_usage(opened: Opened, answer: Completion, latency_ms: int) -> Clock | None:
+    """Write what an answer cost, as `usage.record_cost`, and settle the budgets."""
     spent = CallCost(
-        input=answer.usage.input,
-        output=answer.usage.output,
-        cached=answer.usage.cached,
+        input_tokens=answer.usage.input,
+        output_tokens=answer.usage.output,
+        cached_tokens=answer.usage.cached,
         cost=answer.cost,
         latency_ms=latency_ms,
         finish_reason=repair_text(answer.finish_reason)[:50],
     )
-    usage.record_cost(opened.place, spent, said)
-    budgets.settle_budgets(opened.taken, Amount(spent.input + spent.output, spent.cost))
+    clock = usage.record_cost(opened.place, spent)
+    used = Amount(answer.usage.input + answer.usage.output, spent.cost)
+    budgets.settle_budgets(opened.taken, used)
+    return clock
 
 
 @transaction.atomic
@@ -171,14 +162,16 @@ def write_result(
     return [describe_memory(row)]
 
 
-def _build_rows(handle: TurnHandle, mysis: Mysis, answer: Completion) -> list[Memory]:
+def _build_rows(
+    handle: TurnHandle, tick: int | None, answer: Completion
+) -> list[Memory]:
     """The rows of an answer and of the results of its calls; none of an empty answer."""
     if not (answer.text.strip() or answer.tool_calls or answer.reasoning.strip()):
         return []
-    tick, now = estimate_tick(mysis), timezone.now()
+    now = timezone.now()
     calls = [_stored_call(call) for call in answer.tool_calls]
     speech = Memory(
-        mysis=mysis,
+        mysis_id=handle.mysis_id,
         turn_id=handle.turn_id,
         role=Role.ASSISTANT,
         origin=Origin.AGENT,
@@ -191,7 +184,7 @@ def _build_rows(handle: TurnHandle, mysis: Mysis, answer: Completion) -> list[Me
         tokens=answer.usage.output or estimate_tokens(answer.text),
         created_at=now,
     )
-    results = [_result_row(mysis, handle, call, tick) for call in calls]
+    results = [_result_row(handle, call, tick) for call in calls]
     for place, row in enumerate(results):
         row.created_at, row.pending = now, place < MOST_CALLS
         if not row.pending:
@@ -199,26 +192,19 @@ def _build_rows(handle: TurnHandle, mysis: Mysis, answer: Completion) -> list[Me
     return [speech, *results]
 
 
-def _describe(rows: Sequence[Memory]) -> Said:
-    if not rows:
-        return NOTHING_SAID
-    speech, *results = rows
-    calling = [call["function"]["name"] for call in speech.tool_calls]
-    activity = f"calling {calling[0]}"[:200] if results else ""
-    return Said(activity, speech.tick, speech.created_at)
-
-
 def _store_rows(rows: Sequence[Memory]) -> list[PendingCall]:
     """Store an answer with its event; the calls to run now."""
     if not rows:
         return []
     speech, *results = rows
-    values = [value for row in rows for value in list_values(row)]
-    shown = [speech.mysis_id, speech.role, speech.origin]
-    insert = build_insert(Memory, len(rows))
-    ids = fetch_rows(
-        db.STORE_ANSWER.format(insert=insert), [*values, *shown], prepare=True
-    )
+    activity = f"calling {results[0].tool_name}"[:200] if results else ""
+    values = [
+        *(value for row in rows for value in list_values(row)),
+        *(activity, speech.tick, speech.created_at, speech.mysis_id),
+        *(speech.mysis_id, speech.role, speech.origin),
+    ]
+    sql = db.STORE_ANSWER.format(insert=build_insert(Memory, len(rows)))
+    ids = fetch_rows(sql, values, prepare=True)
     for row, (pk,) in zip(rows, ids, strict=True):
         row.pk = pk
     events.send_hint()
@@ -240,13 +226,11 @@ def _stored_call(call: ToolCall) -> dict[str, Any]:
     }
 
 
-def _result_row(
-    mysis: Mysis, handle: TurnHandle, call: dict[str, Any], tick: int | None
-) -> Memory:
+def _result_row(handle: TurnHandle, call: dict[str, Any], tick: int | None) -> Memory:
     function = call["function"]
     arguments = parse_text(function["arguments"])
     return Memory(
-        mysis=mysis,
+        mysis_id=handle.mysis_id,
         turn_id=handle.turn_id,
         role=Role.TOOL,
         origin=Origin.TOOL,

@@ -14,10 +14,7 @@ from django.db import transaction
 
 from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
-from agents.runtime.turn_rows import (
-    TurnHandle,
-    lock_for_turn,
-)
+from agents.runtime.turn_rows import TurnHandle, lock_for_turn
 from agents.tools.chain import Toolbox
 from agents.tools.request import INTERRUPTED
 from agents.tools.unknown_outcomes import lose_events
@@ -83,8 +80,9 @@ def _arguments(toolbox: Toolbox) -> str:
 
 @transaction.atomic
 def _add_finding(handle: TurnHandle, memory_id: int, words: str) -> None:
-    mysis = lock_for_turn(handle)
-    row = Memory.objects.filter(pk=memory_id, mysis=mysis, pending=False).first()
+    lock_for_turn(handle)
+    own = Memory.objects.filter(mysis=handle.mysis_id, pending=False)
+    row = own.filter(pk=memory_id).first()
     if row is None or row.content != INTERRUPTED:
         # It was added before, and the model has seen it.
         return

@@ -26,12 +26,12 @@ from agents.runtime.turn_rows import (
     TurnHandle,
     answer_open_calls,
     describe_end,
-    estimate_tick,
     lock_mysis,
     pause_for_budget,
 )
 from agents.tools.request import Outcome
 from memory.gamestate.values import make_storable, repair_text
+from memory.snapshots.reads import compute_present_tick
 
 # A turn that ended by itself is followed by a nudge after this pause.
 NUDGE_SECONDS = 1.0
@@ -112,7 +112,6 @@ def finish_turn(
 def _end_turn(
     turn: Turn, outcome: Turn.Outcome, error: str, answered: Sequence[int]
 ) -> None:
-    """Write a turn's end and what its Mysis is like then, with the event."""
     kind, _, data = describe_end(turn, outcome, error, answered)
     own = {name: getattr(turn.mysis, name) for name in db.END_COLUMNS}
     values = {
@@ -132,7 +131,8 @@ def _plan_next(mysis: Mysis, ending: Ending, *, unheard: bool) -> NextTurn | Non
     """Queue what is to follow, None where a budget holds it; the caller stores the row."""
     if ending.held:
         return None
-    tick = estimate_tick(mysis)
+    joined = vars(mysis)
+    tick = compute_present_tick(joined["clock_tick"], joined["clock_seen_at"])
     if tick is not None:
         ending = replace(ending, tick=tick)
     pace = Pace(

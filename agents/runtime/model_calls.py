@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -14,7 +13,7 @@ from agents.actions import messages
 from agents.actions.base import append_state_event
 from agents.budgets import NOTHING, Taken
 from agents.llm.model_types import Endpoint, calculate_price
-from agents.models import Budget, ModelCall, Mysis
+from agents.models import ModelCall, Mysis
 from agents.runtime.turn_rows import (
     TurnHandle,
     load_inputs,
@@ -107,16 +106,12 @@ def assemble_next(
 def persist_call(
     handle: TurnHandle, number: int, endpoint: Endpoint, prepared: PreparedRequest
 ) -> ReadyCall:
-    """Store exactly what the next call is sent.
-
-    Raises TurnSuperseded, and BudgetSpentError: then nothing is stored.
-    """
-    mysis, found = lock_for_call(handle)
+    """Store exactly what the next call is sent; raises what `open_call` raises."""
     estimated = sum(prepared.assembly.stats["tokens_by_category"].values())
     most = handle.model_settings.get("max_tokens")
     most = max(most, 0) if isinstance(most, int) else 0
     estimate = CallEstimate(endpoint, number, estimated, most)
-    opened = open_call(handle, mysis, found, estimate)
+    opened, mysis = open_call(handle, estimate)
     if prepared.assembly.messages:
         _report_fallback(mysis, prepared.assembly)
         prepare.record_call(
@@ -138,17 +133,13 @@ def persist_call(
     return ReadyCall(opened, prepared.assembly, seen, estimated, learnt)
 
 
-@transaction.atomic
-def open_summary_call(handle: TurnHandle, estimate: CallEstimate) -> Opened:
-    """Store that a summary is asked for; raises what `persist_call` raises."""
+@transaction.atomic(savepoint=False)
+def open_call(handle: TurnHandle, estimate: CallEstimate) -> tuple[Opened, Mysis]:
+    """Insert a call's row and pay for it by estimate, with the row of its Mysis locked.
+
+    Raises TurnSuperseded, and BudgetSpentError: then nothing is stored.
+    """
     mysis, found = lock_for_call(handle)
-    return open_call(handle, mysis, found, estimate)
-
-
-def open_call(
-    handle: TurnHandle, mysis: Mysis, found: Sequence[Budget], estimate: CallEstimate
-) -> Opened:
-    """Insert a call's row and pay for it by estimate, in the caller's transaction."""
     kind = ModelCall.Kind.SUMMARY if estimate.summary else ModelCall.Kind.TURN
     taken = budgets.take_budgets(
         mysis, estimate.input_tokens + estimate.output_tokens, estimate.price, found
@@ -173,7 +164,7 @@ def open_call(
         summary=estimate.summary,
     )
     resume_from_budget(mysis)
-    return Opened(place, taken)
+    return Opened(place, taken), mysis
 
 
 def _report_fallback(mysis: Mysis, assembly: Assembly) -> None:

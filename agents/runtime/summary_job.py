@@ -195,7 +195,7 @@ async def _ask(job: SummaryJob) -> Completion:
         asked.limit,
         summary=True,
     )
-    opened = await run_in_db(model_calls.open_summary_call, job.handle, estimate)
+    opened, _ = await run_in_db(model_calls.open_call, job.handle, estimate)
     request = CompletionRequest(
         job.endpoint,
         messages,
@@ -281,7 +281,7 @@ def commit_summary(
 
     Raises TurnSuperseded after a stop, Outdated where the history is another by now.
     """
-    mysis = lock_for_turn(handle)
+    lock_for_turn(handle)
     # Whatever is made of the history next is made of what it is now.
     handle.reads.tail = None
     lost = find_missing_literals(text, asked.literals)
@@ -306,7 +306,7 @@ def commit_summary(
             f"{row.tokens_before:,} tokens became {row.tokens_after:,}."
         ),
     }
-    events.append(Kind.CONTEXT_COMPACTED, mysis_id=mysis.pk, data=data)
+    events.append(Kind.CONTEXT_COMPACTED, mysis_id=handle.mysis_id, data=data)
     return row
 
 
@@ -315,11 +315,11 @@ def record_failure(
     handle: TurnHandle, asked: SummaryRequest, error: str, effort: Effort
 ) -> None:
     """Store a failure, and tell the operator what follows from it."""
-    mysis = lock_for_turn(handle)
+    lock_for_turn(handle)
     history_summaries.record_failure(
         asked.span, error=repair_text(error), effort=effort
     )
-    after = history_summaries.check_compaction(mysis.pk, turn=handle.number + 1)
+    after = history_summaries.check_compaction(handle.mysis_id, turn=handle.number + 1)
     then = (
         f"It failed {BREAKER_FAILURES} times in a row or more: for {BREAKER_TURNS} turns "
         "it is not tried. Until then, what does not fit is left out. Look at the summarization "
@@ -328,4 +328,4 @@ def record_failure(
         else f"For {after.cooling_turns} turns it is not tried again."
     )
     detail = f"The history could not be summarised: {error} {then}"
-    events.append_error(mysis.pk, repair_text(detail))
+    events.append_error(handle.mysis_id, repair_text(detail))

@@ -112,7 +112,8 @@ def _postpone(mysis_id: int, *, job_id: int, trigger: str, seconds: float) -> No
     wait = seconds + random.uniform(0, SPREAD_SECONDS)  # noqa: S311
     at = timezone.now() + timedelta(seconds=wait)
     scheduling.schedule(mysis, trigger=trigger, at=at)
-    turn_rows.set_activity(mysis, "waiting for a session with the game")
+    mysis.activity = "waiting for a session with the game"
+    mysis.save(update_fields=["activity"])
 
 
 async def take_turn(mysis_id: int, *, job_id: int, trigger: str) -> None:

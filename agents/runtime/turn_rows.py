@@ -19,16 +19,19 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents import budgets, db, events, scheduling
-from agents.actions.base import append_state_event, describe_memory
-from agents.context_inputs import ContextInputs
+from agents.actions.base import (
+    append_state_event,
+    describe_memory,
+)
+from agents.context_inputs import ContextInputs, name_inputs
 from agents.events import Kind
 from agents.llm.endpoints import list_provider_candidates
 from agents.models import Account, Budget, Mysis, Provider, Turn
 from agents.tools.request import INTERRUPTED
 from agents.tools.snapshot import doubt_call
 from memory.assembly.prepare import TurnReads
-from memory.models import ContextPolicy, Memory, build_row, read_row
-from memory.snapshots.reads import compute_present_tick, fetches_events
+from memory.models import ContextPolicy, Memory, build_row, fetch_named, read_row
+from memory.snapshots.reads import fetches_events
 
 # By name: the server keeps the statement, and a migration may add a column.
 _COLUMNS = ", ".join(f'mysis."{field.column}"' for field in Mysis._meta.concrete_fields)
@@ -66,8 +69,9 @@ def begin_turn(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None
     mysis = lock_mysis(mysis_id)
     if mysis is None or mysis.next_job != job_id or mysis.state != Mysis.State.RUNNING:
         return None
-    values = budgets.name_scopes(mysis)
-    left_open, cut_off, found, providers = db.fetch_row(
+    providers = list_provider_candidates(mysis.model)
+    values = {"mysis": mysis.pk, "providers": providers}
+    left_open, cut_off, found, rows = db.fetch_row(
         db.FIND_BEFORE_TURN, values, prepare=True
     )
     if left_open:
@@ -100,23 +104,25 @@ def begin_turn(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None
         max_iterations=mysis.max_iterations,
         fetches=fetches_events(mysis.policy.options if mysis.policy else {}),
         cut_off=cut_off,
-        providers=tuple(build_row(Provider, one) for one in json.loads(providers)),
+        providers=tuple(build_row(Provider, one) for one in json.loads(rows)),
     )
 
 
 @transaction.atomic
 def report_activity(handle: TurnHandle, words: str) -> None:
     """Show what the Mysis does now; raises TurnSuperseded where the turn may not go on."""
-    set_activity(lock_for_turn(handle), words)
+    lock_for_turn(handle)
+    Mysis.objects.filter(pk=handle.mysis_id).update(activity=words[:200])
 
 
 def lock_mysis(mysis_id: int) -> Mysis | None:
-    return _first_joined(db.LOCK_MYSIS, {"mysis": mysis_id})
+    return _fetch_mysis(db.LOCK_MYSIS, {"mysis": mysis_id})
 
 
-def lock_for_turn(handle: TurnHandle) -> Mysis:
+def lock_for_turn(handle: TurnHandle) -> None:
     """Lock the row, if this turn may still go on; raises TurnSuperseded."""
-    return _for_turn(db.LOCK_FOR_TURN, handle)
+    if db.fetch_row(db.LOCK_FOR_TURN, _name_turn(handle), prepare=True) is None:
+        raise TurnSuperseded
 
 
 def lock_for_call(handle: TurnHandle) -> tuple[Mysis, list[Budget]]:
@@ -126,51 +132,41 @@ def lock_for_call(handle: TurnHandle) -> tuple[Mysis, list[Budget]]:
     return mysis, budgets.parse_budgets(mysis.budgets_found)
 
 
-def estimate_tick(mysis: Mysis) -> int | None:
-    """The tick of the Mysis's account now, by the clock that was read with its row."""
-    known = vars(mysis)
-    return compute_present_tick(known["clock_tick"], known["clock_seen_at"])
-
-
 def load_inputs(handle: TurnHandle) -> tuple[Mysis, ContextInputs]:
     """The Mysis, and what else its next call depends on beside log and game.
 
     Raises TurnSuperseded.
     """
-    found: list[Mysis] = []
-
-    def ask(same: dict[str, Any]) -> list[Any]:
-        values = {**same, "model": handle.model}
-        found.append(_for_turn(db.LOAD_INPUTS_FOR_TURN, handle, values))
-        return [vars(found[0])[name] for name in db.INPUT_COLUMNS]
-
-    inputs = ContextInputs.read_with(ask)
+    values = name_inputs() | {"model": handle.model}
+    mysis = _for_turn(db.LOAD_INPUTS_FOR_TURN, handle, values)
     # Its endpoint was opened for this one; another counts from the next turn.
-    found[0].model = handle.model
-    return found[0], inputs
+    mysis.model = handle.model
+    return mysis, ContextInputs.read(vars(mysis))
 
 
-def _for_turn(
-    sql: str, handle: TurnHandle, more: Mapping[str, object] | None = None
-) -> Mysis:
+def _for_turn(sql: str, handle: TurnHandle, more: Mapping[str, object]) -> Mysis:
     """The Mysis while this turn is its open one: not stopped, not taken up.
 
     Its account has no more than its name.
     """
-    own = {"mysis": handle.mysis_id, "epoch": handle.epoch, "turn": handle.turn_id}
-    mysis = _first_joined(sql, {**own, **(more or {})})
+    mysis = _fetch_mysis(sql, {**_name_turn(handle), **more})
     if mysis is None:
         raise TurnSuperseded
     return mysis
 
 
-def _first_joined(sql: str, values: Mapping[str, object]) -> Mysis | None:
-    """The first Mysis of a query, with its account's name and its policy."""
-    row = db.fetch_named(sql.replace("mysis.*", _COLUMNS), values)
-    if row is not None and _lacks_joined(row):
-        row = db.fetch_named(sql.replace("mysis.*", _COLUMNS), values)
-    if row is None:
+def _name_turn(handle: TurnHandle) -> dict[str, int]:
+    return {"mysis": handle.mysis_id, "epoch": handle.epoch, "turn": handle.turn_id}
+
+
+def _fetch_mysis(sql: str, values: Mapping[str, object]) -> Mysis | None:
+    """The Mysis that a statement finds, with its account's name, clock and policy."""
+    found = fetch_named(sql.replace("mysis.*", _COLUMNS), values)
+    if found and _lacks_joined(found[0]):
+        found = fetch_named(sql.replace("mysis.*", _COLUMNS), values)
+    if not found:
         return None
+    [row] = found
     mysis = read_row(Mysis, row)
     vars(mysis).update((name, row[name]) for name in row.keys() - vars(mysis).keys())
     if mysis.account_id is not None:
@@ -178,14 +174,7 @@ def _first_joined(sql: str, values: Mapping[str, object]) -> Mysis | None:
             None, ["id", "username"], [mysis.account_id, row["account_name"]]
         )
     if mysis.policy_id is not None:
-        mysis.policy = ContextPolicy(
-            id=mysis.policy_id,
-            name=row["policy_name"],
-            strategy=row["policy_strategy"],
-            options=json.loads(row["policy_options"]),
-            budget_tokens=row["policy_tokens"],
-            budget_reserve=row["policy_reserve"],
-        )
+        mysis.policy = build_row(ContextPolicy, json.loads(row["policy_row"]))
     return mysis
 
 
@@ -196,13 +185,13 @@ def _lacks_joined(row: Mapping[str, Any]) -> bool:
     """
     return any(
         row[key] is not None and row[name] is None
-        for key, name in (("account_id", "account_name"), ("policy_id", "policy_name"))
+        for key, name in (("account_id", "account_name"), ("policy_id", "policy_row"))
     )
 
 
 def close_open_turns(mysis: Mysis, *, outcome: Turn.Outcome) -> None:
     """End turns that nobody will end, and answer the calls they left open."""
-    for turn in Turn.objects.raw(db.OPEN_TURNS, [mysis.pk]):
+    for turn in mysis.turns.filter(outcome=None):
         close_turn(turn, outcome=outcome)
     answer_open_calls(mysis)
 
@@ -247,12 +236,6 @@ def describe_end(
     if answered:
         data["answered"] = list(answered)
     return Kind.TURN_FINISHED, turn.mysis_id, data
-
-
-def set_activity(mysis: Mysis, words: str) -> None:
-    """Set what a locked Mysis is shown to do."""
-    mysis.activity = words[:200]
-    mysis.save(update_fields=["activity"])
 
 
 def pause_for_budget(mysis: Mysis, reason: str) -> None:

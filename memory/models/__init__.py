@@ -47,9 +47,9 @@ __all__ = [
     "build_insert",
     "build_row",
     "fetch_models",
+    "fetch_named",
     "fetch_rows",
     "list_values",
-    "open_prepared",
     "read_row",
 ]
 
@@ -57,19 +57,29 @@ __all__ = [
 def fetch_rows(
     sql: str, values: Sequence[Any] | Mapping[str, Any] = (), *, prepare: bool = False
 ) -> list[Any]:
-    """Run a statement; its rows as tuples, none where it gives none."""
-    with open_prepared() if prepare else connection.cursor() as cursor:
+    """Run a statement; its rows as tuples, none where it gives none.
+
+    ``prepare`` what every turn asks: the server keeps its plan, and to plan can take
+    longer than to run. It must not ask for all columns of a table (``*``): where a
+    migration changes them, the server refuses what it has kept.
+    """
+    with _open_prepared(tuple_row) if prepare else connection.cursor() as cursor:
         cursor.execute(sql, values)
         # The description of each column would cost as much as a short statement.
         return [] if cursor.rownumber is None else cursor.fetchall()
 
 
-def open_prepared(row_factory: Any = tuple_row) -> Any:
-    """A cursor for what every turn asks: the server keeps the plans of its statements.
+def fetch_named(
+    sql: str, values: Sequence[Any] | Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Run a prepared statement; its rows by the names of their columns."""
+    with _open_prepared(dict_row) as cursor:
+        cursor.execute(sql, values)
+        rows: list[dict[str, Any]] = cursor.fetchall()
+    return rows
 
-    To plan one can take longer than to run it. Its result must not have all columns of
-    a table (``*``): where a migration changes them, the server refuses what it has kept.
-    """
+
+def _open_prepared(row_factory: Any) -> Any:
     database: Any = connections[DEFAULT_DB_ALIAS]
     database.ensure_connection()
     cursor: Any = ServerBindingCursor
@@ -114,18 +124,15 @@ def fetch_models(
     *,
     without: Sequence[str] = (),
 ) -> list[M]:
-    """Stored rows in the order of their ids, by a prepared statement.
+    """Stored rows in the order of their keys, by a prepared statement.
 
     The columns ``without`` are read when they are asked for.
     """
-    fields = [
-        each for each in model._meta.concrete_fields if each.column not in without
-    ]
-    columns = ", ".join(each.column for each in fields)
-    sql = f"SELECT {columns} FROM {model._meta.db_table} WHERE {condition} ORDER BY id"  # noqa: S608 (no input in the text)
-    with open_prepared(dict_row) as cursor:
-        cursor.execute(sql, values)
-        return [read_row(model, row) for row in cursor]
+    wanted = [name for name in _list_names(model) if name not in without]
+    columns = ", ".join(f'"{name}"' for name in wanted)
+    meta = model._meta
+    sql = f"SELECT {columns} FROM {meta.db_table} WHERE {condition} ORDER BY {meta.pk.attname}"  # noqa: S608 (no input in the text)
+    return [read_row(model, row) for row in fetch_named(sql, values)]
 
 
 def read_row(model: type[M], values: Mapping[str, Any]) -> M:

@@ -19,6 +19,8 @@ BEFORE_LOGOUT = "captured before logout"
 MOST_MARKS = 20
 # The columns that hold the stale marks combined into one.
 JOINED_MARK = ("stale_reason", "stale_tick", "stale_fields")
+# What most who read snapshots do without: tens of kilobytes.
+LONG_COLUMNS = ("content", "merged")
 # What an event's row and its notice both have.
 SAME_IN_NOTICE = ("kind", "category", "tick", "exact", "at", "slack", "sent_at")
 _MARKS = TypeAdapter(tuple[Stale, ...])

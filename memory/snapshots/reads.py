@@ -12,7 +12,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from memory.gamestate.clock import Sighting
@@ -31,9 +30,10 @@ from memory.models import (
     GameSnapshot,
     Lexicon,
     build_row,
+    fetch_models,
     fetch_rows,
 )
-from memory.models.game import BEFORE_LOGOUT
+from memory.models.game import BEFORE_LOGOUT, LONG_COLUMNS
 from memory.snapshots import under_way
 from memory.snapshots.rows import compute_tick, lock_account, rewrite_rows
 
@@ -67,10 +67,11 @@ _CLOCK = "SELECT tick, seen_at FROM memory_accountclock WHERE username = %s"
 KnownSnapshots = dict[int, tuple[int, Snapshot]]
 """Snapshots with the versions of their rows, by id."""
 _STEPS = ("", Confidence.AGEING, Confidence.STALE)
-_COLUMNS = (
-    *("username", "tool_name", "args", "game_tick", "captured_at"),
-    *("stale_reason", "announced"),
-)
+# Rows that can still cross a limit: not those that are wholly untrue already.
+_WATCHED = """
+username = ANY(%s) AND logged_out_at IS NULL AND announced <> %s
+AND (stale_reason IN ('', %s) OR stale_fields <> '[]')
+"""
 
 
 def read_account_state(
@@ -189,12 +190,12 @@ def _find_crossings(
     usernames: Collection[str], now: datetime
 ) -> Iterator[tuple[GameSnapshot, TouchedSnapshot]]:
     """The rows that are older than was announced, but not wholly untrue already."""
-    clocks = AccountClock.objects.in_bulk(list(usernames))
-    presents = {name: find_moment(clocks.get(name), now) for name in usernames}
-    whole = ~Q(stale_reason__in=("", BEFORE_LOGOUT)) & Q(stale_fields=[])
-    rows = GameSnapshot.objects.filter(username__in=usernames, logged_out_at=None)
-    rows = rows.exclude(announced=_STEPS[-1]).exclude(whole).order_by("pk")
-    for row in rows.only(*_COLUMNS):
+    names = list(usernames)
+    read = fetch_models(AccountClock, "username = ANY(%s)", [names])
+    clocks = {clock.username: clock for clock in read}
+    presents = {name: find_moment(clocks.get(name), now) for name in names}
+    values = [names, str(_STEPS[-1]), BEFORE_LOGOUT]
+    for row in fetch_models(GameSnapshot, _WATCHED, values, without=LONG_COLUMNS):
         crossing = _judge(row, presents[row.username])
         if crossing is not None:
             yield row, crossing

@@ -28,7 +28,7 @@ from memory.models import (
     Lexicon,
     fetch_models,
 )
-from memory.models.game import BEFORE_LOGOUT, JOINED_MARK, parse_marks
+from memory.models.game import BEFORE_LOGOUT, JOINED_MARK, LONG_COLUMNS, parse_marks
 from memory.snapshots import under_way
 from memory.snapshots.notifications import merge_recent
 from memory.snapshots.rows import (
@@ -52,7 +52,6 @@ SELECT id, tool_name, args_key, captured_at, asked_at, marks, stale_reason, stal
 FROM memory_gamesnapshot
 WHERE username = %s AND (tool_name = %s OR marks <> '[]') ORDER BY id
 """
-_LONG_COLUMNS = ("content", "merged")
 _MARK_COLUMNS = ["marks", "field_ticks", *JOINED_MARK]
 
 
@@ -237,7 +236,7 @@ def _mark_rows(
     rows, changed = [], []
     # In one order, so that no two writers wait for each other.
     found = (
-        fetch_models(GameSnapshot, "username = %s", [username], without=_LONG_COLUMNS)
+        fetch_models(GameSnapshot, "username = %s", [username], without=LONG_COLUMNS)
         if hits
         else ()
     )

@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from agents import events
-from agents.db import FIND_AT_END, FIND_BEFORE_TURN, OPEN_CALLS, fetch_row
+from agents.db import FIND_AT_END, FIND_BEFORE_TURN, fetch_row
 from agents.models import Event, Turn
 from memory.assembly import load
 from memory.context.types import Budget
@@ -87,13 +87,13 @@ QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
         "memory_intent",
     ),
     "the calls left open": (
-        lambda pk: list(Memory.objects.raw(OPEN_CALLS, [pk])),
+        lambda pk: list(Memory.objects.filter(mysis_id=pk, pending=True)),
         "memory_pending",
     ),
     "what a turn begins with": (
         lambda pk: fetch_row(
             FIND_BEFORE_TURN,
-            {"mysis": pk, "providers": [], "group": "", "policy": None},
+            {"mysis": pk, "providers": []},
         ),
         "memory_pending",
     ),

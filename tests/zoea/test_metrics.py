@@ -71,7 +71,7 @@ def test_the_fleet_in_numbers(bearer) -> None:
     before = values(read(bearer).content.decode())
     ada = make_mysis(name="Ada", state="running")
     make_mysis(name="Bob", account=make_account(username="Secretive"))
-    use(ada, input=70, output=7, cost=Decimal("0.25"))
+    use(ada, input_tokens=70, output_tokens=7, cost=Decimal("0.25"))
     make_turn(ada, outcome="done")
     make_memory(ada, content="a word nobody may see")
     actions.send_message(mysis=ada, text="Go.", by="me")
@@ -96,7 +96,7 @@ def test_the_fleet_in_numbers(bearer) -> None:
 def test_what_is_counted_stays_when_a_mysis_is_deleted(bearer) -> None:
     """A counter that falls is taken for one that began anew."""
     mysis = make_mysis(name="Ada")
-    use(mysis, input=70, output=7, cost=Decimal("0.25"))
+    use(mysis, input_tokens=70, output_tokens=7, cost=Decimal("0.25"))
     before = values(read(bearer).content.decode())
     actions.delete_mysis(mysis=mysis, by="me")
     after = values(read(bearer).content.decode())

@@ -64,7 +64,7 @@ def test_a_policy_and_an_account_that_are_set_while_a_step_waits(ada: Mysis):
 
     def step() -> None:
         with transaction.atomic():
-            seen.append(turn_rows.lock_for_turn(handle))
+            seen.append(turn_rows.lock_for_call(handle)[0])
 
     with held(ada, step):
         Mysis.objects.filter(pk=ada.pk).update(policy=policy, account=account)
@@ -95,8 +95,8 @@ def test_what_a_call_cost_waits_for_the_mysis_before_it_holds_the_usage(ada: Mys
     place = CallPlace(
         call_id=0, mysis_id=ada.pk, day=usage.today(), policy="", model="pilot"
     )
-    usage.record_cost(place, CallCost(input=1))
-    with held(ada, lambda: usage.record_cost(place, CallCost(input=2))):
+    usage.record_cost(place, CallCost(input_tokens=1))
+    with held(ada, lambda: usage.record_cost(place, CallCost(input_tokens=2))):
         fetch_rows("SELECT FROM agents_usage FOR UPDATE NOWAIT")
     assert Usage.objects.get().input_tokens == 3
 

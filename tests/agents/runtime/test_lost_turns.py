@@ -81,7 +81,7 @@ def test_a_step_that_waits_while_its_turn_is_taken_up_is_superseded(ada: Mysis):
     def take_a_step() -> None:
         try:
             with transaction.atomic():
-                found.append(turn_rows.lock_for_turn(begun))
+                turn_rows.lock_for_turn(begun)
         except turn_rows.TurnSuperseded as error:
             found.append(error)
         finally:
@@ -118,11 +118,10 @@ async def test_a_worker_told_to_end_leaves_the_turn_interrupted_and_due(
     assert (await in_db(Turn.objects.get)()).outcome == "interrupted"
 
 
-@transaction.atomic
 def _opened(
     begun: turn_rows.TurnHandle, wish: model_calls.CallEstimate
 ) -> model_calls.Opened:
-    return model_calls.open_call(begun, *turn_rows.lock_for_call(begun), wish)
+    return model_calls.open_call(begun, wish)[0]
 
 
 async def test_a_worker_that_was_only_slow_writes_nothing_more(
