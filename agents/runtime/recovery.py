@@ -23,7 +23,7 @@ from typing import Any
 
 import psycopg
 from django.db import DatabaseError, transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from procrastinate.connector import BaseConnector
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
@@ -340,8 +340,9 @@ def reschedule_lost() -> int:
 
 @transaction.atomic
 def _take_up(mysis_id: int) -> bool:
-    mysis = _lock_lost(mysis_id, Q(state=Mysis.State.RUNNING))
-    if mysis is None:
+    rows = Mysis.objects.select_for_update(of=("self",), skip_locked=True)
+    mysis = rows.filter(pk=mysis_id, state=Mysis.State.RUNNING).first()
+    if mysis is None or _has_live_job(mysis):
         return False
     close_open_turns(mysis, outcome=Turn.Outcome.INTERRUPTED)
     mysis.lost_turns += 1
@@ -368,17 +369,12 @@ def close_left_open() -> int:
 
 @transaction.atomic
 def _close_stopped(mysis_id: int) -> bool:
-    mysis = _lock_lost(mysis_id, ~Q(state=Mysis.State.RUNNING))
-    if mysis is not None:
-        close_open_turns(mysis, outcome=Turn.Outcome.STOPPED)
-    return mysis is not None
-
-
-def _lock_lost(mysis_id: int, state: Q) -> Mysis | None:
-    """Lock a Mysis, unless somebody else has it, it has a live job, or another state."""
     rows = Mysis.objects.select_for_update(of=("self",), skip_locked=True)
-    mysis = rows.filter(state, pk=mysis_id).first()
-    return None if mysis is None or _has_live_job(mysis) else mysis
+    mysis = rows.filter(pk=mysis_id).exclude(state=Mysis.State.RUNNING).first()
+    if mysis is None or _has_live_job(mysis):
+        return False
+    close_open_turns(mysis, outcome=Turn.Outcome.STOPPED)
+    return True
 
 
 def _has_live_job(mysis: Mysis) -> bool:
