@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from agents.runtime import answers, cancellation, model_calls, recovery, turn_ro
 from agents.runtime import finish as runtime_finish
 from agents.runtime.turn import take_turn
 from agents.tools.request import INTERRUPTED
+from agents.usage import CallPlace, today
 from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot, Memory
@@ -72,7 +74,18 @@ async def test_a_turn_of_a_dead_worker_is_taken_up(ada: Mysis, sandbox: SandboxS
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
 
-def test_a_step_that_waits_while_its_turn_is_taken_up_is_superseded(ada: Mysis):
+def store_late_answer(begun: turn_rows.TurnHandle) -> None:
+    made = ModelCall.objects.create(turn_id=begun.turn_id, number=1, model="pilot")
+    place = CallPlace(made.pk, begun.mysis_id, today(), "", "pilot")
+    answer = Completion("Late.", usage=Usage(70, 7))
+    if answers.store_answer(begun, model_calls.Opened(place), answer, 1) is None:
+        raise turn_rows.TurnSuperseded
+
+
+@pytest.mark.parametrize("take", [turn_rows.lock_for_turn, store_late_answer])
+def test_a_step_that_waits_while_its_turn_is_taken_up_is_superseded(
+    ada: Mysis, take: Callable[[turn_rows.TurnHandle], None]
+):
     """It gets the lock of the Mysis last, and must see what was committed meanwhile."""
     begun = turn_rows.begin_turn(ada.pk, job_id=ada.next_job or 0, trigger="start")
     assert begun is not None
@@ -81,7 +94,8 @@ def test_a_step_that_waits_while_its_turn_is_taken_up_is_superseded(ada: Mysis):
     def take_a_step() -> None:
         try:
             with transaction.atomic():
-                turn_rows.lock_for_turn(begun)
+                take(begun)
+            found.append("It goes on.")
         except turn_rows.TurnSuperseded as error:
             found.append(error)
         finally:
@@ -97,6 +111,7 @@ def test_a_step_that_waits_while_its_turn_is_taken_up_is_superseded(ada: Mysis):
         turn_rows.close_open_turns(mysis, outcome=Turn.Outcome.INTERRUPTED)
     step.join()
     assert isinstance(found[0], turn_rows.TurnSuperseded)
+    assert not Memory.objects.filter(role="assistant").exists()
 
 
 async def test_a_worker_told_to_end_leaves_the_turn_interrupted_and_due(
