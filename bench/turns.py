@@ -64,7 +64,7 @@ JOIN procrastinate_events AS deferred
 WHERE turn.started_at >= %s
 """
 
-WRITES = re.compile(r"\b(INSERT INTO|DELETE FROM|UPDATE \S+ SET)\b")
+WRITES = re.compile(r"\b(INSERT INTO|DELETE FROM|UPDATE\s+\S+\s+SET)\b")
 Parts = dict[str, float]
 """Seconds of a turn by part, how often each part was called, and its statements."""
 _parts: ContextVar[Parts | None] = ContextVar("parts", default=None)

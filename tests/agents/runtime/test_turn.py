@@ -25,6 +25,7 @@ from agents.runtime.turn import take_turn
 from agents.tools.request import INTERRUPTED
 from bench import turns
 from bench.providers.openai import FakeProvider, Reply, call, completion
+from memory import calibration
 from memory.assembly import sent_view as kept_views
 from memory.context.report import count_shared_bytes
 from memory.models import ContextPolicy, GameSnapshot, Memory, SentContext
@@ -223,7 +224,12 @@ async def test_a_turn_reads_once_and_writes_once(
     sandbox: SandboxServer,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    """Counted are the turn's own statements and transactions, with the game's events."""
+    """Counted are the turn's own statements and transactions, with the game's events.
+
+    How the model counts tokens is known: learning it takes one more for each call.
+    """
+    monkeypatch.setattr(calibration, "ENOUGH", 0)
+    monkeypatch.setattr(calibration, "ONE_IN", 10**9)
     for owner, name, count in turns.COUNTED:
         monkeypatch.setattr(owner, name, count(getattr(owner, name)))
     register = call("register", '{"username": "Eve", "empire": "solarian"}')
@@ -235,7 +241,7 @@ async def test_a_turn_reads_once_and_writes_once(
             await take_turn(eve.pk, job_id=row.next_job or 0, trigger="nudge")
         await asyncio.to_thread(sandbox.step)
     assert (await in_db(Turn.objects.latest)("pk")).iterations == 2
-    assert parts["statements"] <= 43
+    assert parts["statements"] <= 41
     assert parts["transactions"] == 8
 
 
