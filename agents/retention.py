@@ -18,6 +18,7 @@ from django.db.models import Min, Q, QuerySet
 
 from agents.models import Event, Mysis, Turn
 from memory.assembly.history_summaries import read_newest_summary
+from memory.assembly.sent_view import list_sources
 from memory.models import (
     ContextText,
     GameSnapshot,
@@ -31,16 +32,6 @@ BATCH = 1000
 
 # A turn takes its calls and what they were sent along.
 TURN_BATCH = 100
-
-# The ids of the messages that the kept calls of one Mysis were sent.
-SHOWN = """
-SELECT DISTINCT (source #>> '{}')::bigint
-FROM memory_sentcontext AS sent
-JOIN agents_modelcall AS call ON call.id = sent.call_id
-CROSS JOIN LATERAL
-  jsonb_path_query(sent.view, '$.sources[*][*] ? (@.type() == "number")') AS source
-WHERE sent.mysis_id = %(mysis)s AND NOT call.turn_id = ANY(%(gone)s)
-"""
 
 # The texts that kept calls were sent: where one is named, its hash stands alone.
 NAMED = """
@@ -94,7 +85,7 @@ def find_old_messages(before: datetime, gone: list[int]) -> list[int]:
         log = Memory.objects.filter(mysis_id=pk)
         first = _first_kept(log, pk, before)
         older = log if first is None else log.filter(pk__lt=first)
-        kept = _anchors(log) | _column(SHOWN, {"mysis": pk, "gone": gone})
+        kept = _anchors(log) | _find_shown(pk, gone)
         ids = older.order_by("pk").values_list("pk", flat=True)
         found += [number for number in ids if number not in kept]
     return found
@@ -128,6 +119,16 @@ def _anchors(log: QuerySet[Memory]) -> set[int]:
     answers = log.filter(pk__gt=order.pk, role=Role.ASSISTANT, tool_calls=[])
     answer = answers.exclude(content="").order_by("pk").first()
     return {order.pk} if answer is None else {order.pk, answer.pk}
+
+
+def _find_shown(mysis_id: int, gone: list[int]) -> set[int]:
+    """The messages that the kept calls of a Mysis were sent."""
+    kept = SentContext.objects.filter(mysis_id=mysis_id).exclude(call__turn__in=gone)
+    found: set[int] = set()
+    for view in kept.values_list("view", flat=True).iterator():
+        for source in list_sources(view):
+            found.update([source] if isinstance(source, int) else source or ())
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from memory.assembly.sent_view import (
     Reference,
     hash_encoded,
     pack_ledger,
+    pack_sources,
     refer_text,
     refer_view,
     render_messages,
@@ -361,7 +362,7 @@ def record_call(
         texts |= each.texts
     view = {
         "system": refer_text(assembly.system, texts),
-        "sources": assembly.sources,
+        "sources": pack_sources(assembly.sources),
         "synthetic": [asdict(s) for s in assembly.synthetic],
         "messages": [each.entry for each in references],
     }

@@ -1,9 +1,9 @@
 """The view of a past call: what is stored of it, and how it is rendered again.
 
-A message that stands for a stored row is stored as that row's id with only what the view
-changed of it; texts that recur are stored once, under their hash. Of the ledger, which
-has a line for every message considered, the verdicts that many lines share are stored
-once.
+A message that is a stored row as it is has no entry beside its source, the row's id. Of
+one that the view changed, only that is stored. Texts that recur are stored once, under
+their hash. Of the ledger, which has a line for every message considered, the verdicts
+that many lines share are stored once.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 from memory.assembly import load
@@ -28,14 +29,19 @@ Packed = dict[str, Any]
 def pack_ledger(lines: Iterable[LedgerLine]) -> Packed:
     """A ledger as it is stored: a table of verdicts, and each line's id and tokens."""
     verdicts: dict[tuple[object, ...], int] = {}
-    kept: list[list[int]] = []
+    kept: list[str] = []
+    before = 0
     for line in lines:
         verdict = (line.disposition, line.by, line.reason)
         place = verdicts.setdefault(verdict, len(verdicts))
         same = line.tokens_in == line.tokens_out
-        tokens = [line.tokens_in] if same else [line.tokens_in, line.tokens_out]
-        kept.append([line.id, place, *tokens])
-    return {"verdicts": [list(verdict) for verdict in verdicts], "lines": kept}
+        tokens = line.tokens_in if same else f"{line.tokens_in} {line.tokens_out}"
+        kept.append(f"{line.id - before} {place} {tokens}")
+        before = line.id
+    return {
+        "verdicts": [list(verdict) for verdict in verdicts],
+        "lines": "\n".join(kept),
+    }
 
 
 def unpack_ledger(
@@ -50,8 +56,12 @@ def _unpack_verdicts(
 ) -> Iterable[Sequence[Any]]:
     if not isinstance(stored, Mapping):
         return stored
-    verdicts = stored["verdicts"]
-    return ((row[0], *verdicts[row[1]], row[2], row[-1]) for row in stored["lines"])
+    verdicts, rows = stored["verdicts"], stored["lines"]
+    if isinstance(rows, str):
+        rows = [[*map(int, line.split())] for line in rows.splitlines()]
+        ids = accumulate(row[0] for row in rows)
+        rows = [[pk, *row[1:]] for pk, row in zip(ids, rows, strict=True)]
+    return ((row[0], *verdicts[row[1]], row[2], row[-1]) for row in rows)
 
 
 def _to_line(values: Sequence[Any], mysis_id: int) -> dict[str, Any]:
@@ -60,6 +70,26 @@ def _to_line(values: Sequence[Any], mysis_id: int) -> dict[str, Any]:
     return known | {
         "handle": None if whole else build_handle(str(mysis_id), known["id"])
     }
+
+
+def pack_sources(sources: Sequence[Any]) -> Any:
+    """The ids behind a view as steps from one to the next, which take a tenth in JSON.
+
+    Where messages were joined from several rows, the list stays as it is.
+    """
+    if any(isinstance(source, Sequence) for source in sources):
+        return sources
+    steps = (new - old for old, new in pairwise([0, *filter(None, sources)]))
+    return " ".join("-" if source is None else str(next(steps)) for source in sources)
+
+
+def list_sources(view: Mapping[str, Any]) -> Sequence[Any]:
+    """What is behind each message of a stored view: an id, several, or none."""
+    stored: Sequence[Any] = view["sources"]
+    if not isinstance(stored, str):
+        return stored
+    ids = accumulate(int(step) for step in stored.split() if step != "-")
+    return [None if step == "-" else next(ids) for step in stored.split()]
 
 
 # --- What makes two payloads the same
@@ -105,11 +135,14 @@ def hash_text(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A message of a view as it is stored, by its row, with the long texts in it."""
+    """A message of a view as it is stored, with the long texts in it.
+
+    There is no ``entry`` where it is the row that its source names.
+    """
 
     message: Mapping[str, Any]
     row: LogRow | None
-    entry: dict[str, Any]
+    entry: dict[str, Any] | None
     texts: dict[str, str]
 
 
@@ -138,13 +171,10 @@ def _refer(message: Mapping[str, Any], row: LogRow | None) -> Reference:
         if key not in plain or plain[key] != value
     }
     gone = [key for key in plain if key not in message]
-    other = changed or gone or list(plain) != list(message)
+    other = row is None or gone or list(plain) != list(message)
     entry: dict[str, Any] = {"order": list(message)} if other else {}
-    if row is not None:
-        entry["m"] = row.pk
-    if changed:
-        entry["set"] = changed
-    return Reference(message, row, entry, texts)
+    entry |= {"set": changed} if changed else {}
+    return Reference(message, row, entry or None, texts)
 
 
 def refer_text(value: Any, texts: dict[str, str]) -> Any:
@@ -176,7 +206,7 @@ def render_sent(sent: SentContext) -> RenderedView:
     return RenderedView(
         messages=messages,
         system=system,
-        sources=sent.view["sources"],
+        sources=[*list_sources(sent.view)],
         ledger=unpack_ledger(sent.ledger, sent.mysis_id),
         intact=hash_view(messages, system) == sent.digest,
     )
@@ -192,10 +222,17 @@ def render_messages(
     Rows that are ``known`` already are not read again, nor its ``texts`` where given.
     """
     view = sent.view
-    rows = read_source_rows(view["sources"], known or {})
+    sources = list_sources(view)
+    rows = read_source_rows(sources, known or {})
     if texts is None:
         texts = dict(fetch_rows(_TEXTS, [_find_digests(view)]))
-    messages = [_restore(entry, rows, texts) for entry in view["messages"]]
+    messages = [
+        # One joined from several rows stands for none of them alone.
+        _restore(
+            entry or {}, rows.get(source) if isinstance(source, int) else None, texts
+        )
+        for entry, source in zip(view["messages"], sources, strict=True)
+    ]
     return messages, _fill_text(view["system"], texts)
 
 
@@ -224,9 +261,8 @@ def read_source_rows(
 
 
 def _restore(
-    entry: Mapping[str, Any], rows: Mapping[int, LogRow], texts: Mapping[str, str]
+    entry: Mapping[str, Any], row: LogRow | None, texts: Mapping[str, str]
 ) -> dict[str, Any]:
-    row = rows.get(entry["m"]) if "m" in entry else None
     values = to_wire(row) if row is not None else {}
     values |= {
         key: _fill_text(value, texts) for key, value in entry.get("set", {}).items()
@@ -242,6 +278,6 @@ def _fill_text(value: Any, texts: Mapping[str, str]) -> Any:
 
 def _find_digests(view: Mapping[str, Any]) -> list[str]:
     values = [view["system"]]
-    for entry in view["messages"]:
+    for entry in filter(None, view["messages"]):
         values += entry.get("set", {}).values()
     return [v["text"] for v in values if isinstance(v, Mapping) and set(v) == {"text"}]

@@ -1,15 +1,27 @@
-"""Ledgers as they are kept, and read again."""
+"""Views and ledgers as they are kept, and read again."""
 
 from __future__ import annotations
 
 import json
-from typing import get_args
+from typing import Any, get_args
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.assembly.sent_view import COLUMNS, pack_ledger, unpack_ledger
+from agents.models import ModelCall
+from memory.assembly.prepare import Subject, prepare_request, record_call
+from memory.assembly.sent_view import (
+    COLUMNS,
+    list_sources,
+    pack_ledger,
+    pack_sources,
+    render_sent,
+    unpack_ledger,
+)
 from memory.context.types import Disposition, LedgerLine
+from memory.models import SentContext
+from tests.factories import make_memory, make_mysis, make_turn
 
 lines = st.builds(
     LedgerLine,
@@ -38,6 +50,9 @@ def test_what_is_kept_is_read_again(ledger: list[LedgerLine]):
 def test_a_ledger_from_before_is_read_too():
     """Migrations and upgrades lose nothing: old calls show their ledgers."""
     found = unpack_ledger([[5, "masked", "mask", "Old.", 9, 3]], 7)
+    verdicts = {"verdicts": [["masked", "mask", "Old."]], "lines": [[5, 0, 9, 3]]}
+    assert unpack_ledger(verdicts, 7) == found
+    assert unpack_ledger({"verdicts": [], "lines": []}, 7) == []
     assert found == [
         {
             "id": 5,
@@ -49,6 +64,49 @@ def test_a_ledger_from_before_is_read_too():
             "handle": "ctx://7/5",
         }
     ]
+
+
+sources = st.none() | st.integers(1, 2**60)
+
+
+@given(st.lists(sources, max_size=30) | st.lists(sources | st.lists(sources)))
+def test_sources_are_kept_as_steps(shown: list[Any]):
+    kept = {"sources": json.loads(json.dumps(pack_sources(shown)))}
+    assert [*list_sources(kept)] == shown
+    assert [*list_sources({"sources": shown})] == shown
+
+
+@pytest.mark.django_db
+def test_a_view_from_before_is_rendered_as_it_was():
+    """One with a list of ids and an entry for each message."""
+    mysis = make_mysis()
+    for number in range(40):
+        call: dict[str, Any] = {"id": f"c{number}", "type": "function"}
+        call |= {"function": {"name": "get_ship", "arguments": "{}"}}
+        make_memory(mysis, role="assistant", content="", tool_calls=[call])
+        result = {"tool_call_id": f"c{number}", "content": "ship " * 800}
+        make_memory(mysis, role="tool", **result)
+    make_memory(mysis, content="Go on.")
+    options = {"prune": "stub", "window": 90}
+    prepared = prepare_request(
+        Subject(
+            mysis.pk, "Ada", "You are.", strategy="snapshot-window", options=options
+        )
+    )
+    opened = ModelCall.objects.create(turn=make_turn(mysis), number=1, model="pilot")
+    sent = record_call(call_id=opened.pk, prepared=prepared)
+    assert 40 < sent.view["messages"].count(None) < 60
+    shown = render_sent(SentContext.objects.get())
+    assert shown.intact
+    assert shown.messages == prepared.assembly.messages
+    old = {**sent.view, "sources": shown.sources, "messages": []}
+    for source, message in zip(shown.sources, shown.messages, strict=True):
+        entry = {"order": [*message], "set": {"content": message["content"]}}
+        old["messages"].append(
+            {"m": source, **entry} if source else {**entry, "set": message}
+        )
+    SentContext.objects.update(view=old)
+    assert render_sent(SentContext.objects.get()) == shown
 
 
 def test_a_long_ledger_is_small():
