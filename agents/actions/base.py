@@ -115,24 +115,11 @@ def _reset(mysis: Mysis) -> None:
         setattr(mysis, column, getattr(fresh, column))
 
 
-def wake_mysis(mysis: Mysis, *, trigger: str, by: str) -> None:
-    """Schedule a turn of a locked Mysis for new input: now if idle, else after its call.
+def wake_myses(myses: Sequence[Mysis], *, trigger: str, by: str) -> None:
+    """Schedule turns of locked, open Myses for new input: now if idle, else after a call.
 
     A retry is never brought forward: provider or game are left alone until it is due.
     """
-    if mysis.state == Mysis.State.IDLE:
-        set_running(mysis, trigger=trigger)
-        append_state_event(mysis, by)
-    else:
-        mysis.nudges = 0
-        mysis.save(update_fields=["nudges"])
-        # Without a job it is in a turn, at whose end new input is noticed.
-        if mysis.next_job is not None and not _waits_for_retry(mysis):
-            scheduling.schedule(mysis, trigger=trigger)
-
-
-def wake_myses(myses: Sequence[Mysis], *, trigger: str, by: str) -> None:
-    """`wake_mysis` for many locked, open Myses, in a few statements."""
     idle = [mysis for mysis in myses if mysis.state == Mysis.State.IDLE]
     busy = [mysis for mysis in myses if mysis.state != Mysis.State.IDLE]
     for mysis in idle:

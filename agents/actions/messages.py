@@ -27,7 +27,6 @@ from agents.actions.base import (
     describe_memory,
     lock_mysis,
     wake_myses,
-    wake_mysis,
 )
 from agents.events import Kind
 from agents.models import Broadcast, Delivery, Mysis
@@ -56,7 +55,7 @@ def send_message(*, mysis: Mysis, text: str, by: str) -> Memory:
         mysis=locked, role=Role.USER, origin=Origin.HUMAN, sender=by, content=kept
     )
     events.append_all([describe_memory(row)])
-    wake_mysis(locked, trigger="message", by=by)
+    wake_myses([locked], trigger="message", by=by)
     return row
 
 
