@@ -168,8 +168,11 @@ async def test_sockets_of_two_web_servers_are_in_step() -> None:
                 await each.until(lambda: shown[0].cells() == shown[1].cells())
     seen = [each.items() for each in heard]
     log = [item["id"] for item in events.read_after(0, limit=100_000)]
-    assert [item["id"] for item in seen[0]] == log[: len(seen[0])]
-    assert seen[0] == seen[1]
+    # After the end one of them may have heard more of what grew old.
+    common = min(map(len, seen))
+    assert any(item["data"].get("detail") == END for item in seen[0][:common])
+    assert [item["id"] for item in seen[0][:common]] == log[:common]
+    assert seen[0][:common] == seen[1][:common]
     cells = shown[0].cells()
     assert len(cells) == 3 * MYSES
     assert shown[1].cells() == cells
