@@ -18,7 +18,7 @@ from django.db.models import Min, Q, QuerySet
 
 from agents.models import Event, Mysis, Turn
 from memory.assembly.history_summaries import read_newest_summary
-from memory.assembly.sent_view import list_sources
+from memory.assembly.sent_view import unpack_sources
 from memory.models import (
     ContextText,
     GameSnapshot,
@@ -125,8 +125,8 @@ def _find_shown(mysis_id: int, gone: list[int]) -> set[int]:
     """The messages that the kept calls of a Mysis were sent."""
     kept = SentContext.objects.filter(mysis_id=mysis_id).exclude(call__turn__in=gone)
     found: set[int] = set()
-    for view in kept.values_list("view", flat=True).iterator():
-        for source in list_sources(view):
+    for stored in kept.values_list("view__sources", flat=True).iterator():
+        for source in unpack_sources(stored):
             found.update([source] if isinstance(source, int) else source or ())
     return found
 

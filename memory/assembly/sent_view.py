@@ -83,9 +83,8 @@ def pack_sources(sources: Sequence[Any]) -> Any:
     return " ".join("-" if source is None else str(next(steps)) for source in sources)
 
 
-def list_sources(view: Mapping[str, Any]) -> Sequence[Any]:
+def unpack_sources(stored: Sequence[Any]) -> Sequence[Any]:
     """What is behind each message of a stored view: an id, several, or none."""
-    stored: Sequence[Any] = view["sources"]
     if not isinstance(stored, str):
         return stored
     ids = accumulate(int(step) for step in stored.split() if step != "-")
@@ -206,7 +205,7 @@ def render_sent(sent: SentContext) -> RenderedView:
     return RenderedView(
         messages=messages,
         system=system,
-        sources=[*list_sources(sent.view)],
+        sources=[*unpack_sources(sent.view["sources"])],
         ledger=unpack_ledger(sent.ledger, sent.mysis_id),
         intact=hash_view(messages, system) == sent.digest,
     )
@@ -222,7 +221,7 @@ def render_messages(
     Rows that are ``known`` already are not read again, nor its ``texts`` where given.
     """
     view = sent.view
-    sources = list_sources(view)
+    sources = unpack_sources(view["sources"])
     rows = read_source_rows(sources, known or {})
     if texts is None:
         texts = dict(fetch_rows(_TEXTS, [_find_digests(view)]))

@@ -172,6 +172,19 @@ def test_what_a_kept_call_was_sent_can_still_be_shown() -> None:
     assert render_sent(SentContext.objects.get(pk=sent.pk)).intact
 
 
+def test_what_stands_behind_a_joined_message_stays() -> None:
+    """Also where the ids are kept as a list, as all were once."""
+    ada = make_mysis()
+    first = spoken(ada, 4)
+    sent = call_made(ada, ended(ada))
+    sources = [None, first[0].pk, [first[1].pk, first[2].pk]]
+    SentContext.objects.filter(pk=sent.pk).update(view=sent.view | {"sources": sources})
+    aged(*Memory.objects.all())
+    spoken(ada, 1)
+    prune()
+    assert left() & ids(first) == ids(first[:3])
+
+
 def test_texts_go_when_no_call_names_them_any_more() -> None:
     ada = make_mysis()
     ada.prompt = None

@@ -13,11 +13,11 @@ from agents.models import ModelCall
 from memory.assembly.prepare import Subject, prepare_request, record_call
 from memory.assembly.sent_view import (
     COLUMNS,
-    list_sources,
     pack_ledger,
     pack_sources,
     render_sent,
     unpack_ledger,
+    unpack_sources,
 )
 from memory.context.types import Disposition, LedgerLine
 from memory.models import SentContext
@@ -72,8 +72,8 @@ sources = st.none() | st.integers(1, 2**60)
 @given(st.lists(sources, max_size=30) | st.lists(sources | st.lists(sources)))
 def test_sources_are_kept_as_steps(shown: list[Any]):
     kept = {"sources": json.loads(json.dumps(pack_sources(shown)))}
-    assert [*list_sources(kept)] == shown
-    assert [*list_sources({"sources": shown})] == shown
+    assert [*unpack_sources(kept["sources"])] == shown
+    assert [*unpack_sources(shown)] == shown
 
 
 @pytest.mark.django_db
