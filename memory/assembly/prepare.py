@@ -50,7 +50,7 @@ from memory.models import (
 )
 from memory.snapshots.reads import KnownSnapshots, read_account_state
 
-# Its view only where that is another than the one whose digest is given.
+# Without its view where its digest is the one given: that view is in memory already.
 _LAST_SENT = """
 SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, other.view, stats, facts,
   username, first_id, last_id, call.input_tokens AS reported, call.model AS counted_by,
@@ -64,7 +64,7 @@ FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.
 CROSS JOIN LATERAL (SELECT CASE WHEN sent.digest <> %s THEN sent.view END AS view) AS other
 WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
 """
-# How many bytes the works of all Myses may have together in this process.
+# About how many bytes the works of all Myses may have together in this process.
 _MOST_KEPT = 32_000_000
 _BYTES_PER_ROW = 2_000
 _INSERT = f"""
@@ -183,9 +183,10 @@ def _take_work(subject: Subject) -> Work:
 
 
 def _keep_work(work: Work, prepared: PreparedRequest) -> None:
-    rows, assembly = prepared.request.messages, prepared.assembly
-    work.messages, work.digest = assembly.messages, prepared.digest
-    work.size = sum([len(row.content) + _BYTES_PER_ROW for row in rows])
+    work.messages, work.digest = prepared.assembly.messages, prepared.digest
+    # A text is held as it was read, as a message of the view, and as JSON.
+    rows = prepared.loaded.rows.values()
+    work.size = sum([3 * (row.size or 0) + _BYTES_PER_ROW for row in rows])
     with _works_lock:
         _works[prepared.subject.mysis_id] = work
         while sum(each.size for each in _works.values()) > _MOST_KEPT:

@@ -45,7 +45,8 @@ def assemble(request: AssemblyRequest, earlier: EarlierWork | None = None) -> As
     Every log gives a result, `budget_impossible` among them. A strategy that is gone,
     misconfigured or failing is replaced by the window, and the result says so: check
     what a user gave with `registry.validate_options` first. Another bad field raises
-    ValueError naming it. Of the calls of a turn each goes on from the `earlier` one.
+    ValueError naming it. A call goes on from the one before by what that left in
+    `earlier`, and gives the same as without.
     """
     if request.dialect not in DIALECTS:
         raise ValueError(f'dialect: "{request.dialect}" is not one of {DIALECTS}')

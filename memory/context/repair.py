@@ -167,7 +167,7 @@ def _read_on(
         earlier.read(messages)
     except _ReopenedError:
         return None
-    return None if earlier.out.secret else earlier
+    return earlier
 
 
 def _depends_on(request: AssemblyRequest, options: CommonOptions) -> tuple[object, ...]:

@@ -28,6 +28,7 @@ from memory.context.wire import (
     Messages,
     WireView,
     WrittenUnits,
+    encode_messages,
     find_problems,
     write_messages,
 )
@@ -78,7 +79,7 @@ class InvalidView(Exception):
 
 
 # The line of each row, with what it says: its fate, and tokens before and after.
-Told = dict[int, tuple[tuple[Fate, int, int], LedgerLine]]
+LedgerByRow = dict[int, tuple[tuple[Fate, int, int], LedgerLine]]
 
 
 @dataclass(slots=True)
@@ -86,7 +87,7 @@ class LastReport:
     """The newest view's units as messages, and its ledger by row."""
 
     written: WrittenUnits = field(default_factory=dict)
-    lines: Told = field(default_factory=dict)
+    lines: LedgerByRow = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +109,9 @@ def report_sent(
 
     What it has in common with the `last` one is not made again.
     """
-    dialect, before = prepared.request.dialect, last.written
-    wire = write_messages(dialect, prepared.system, sent.units, before)
-    checked = [unit for rows, unit in wire.written.items() if before.get(rows) is unit]
-    problems = find_problems(dialect, wire.messages, checked)
+    dialect = prepared.request.dialect
+    wire = write_messages(dialect, prepared.system, sent.units, last.written)
+    problems = find_problems(dialect, wire.messages)
     if problems:
         raise InvalidView("; ".join(problems[:5]))
     view = _count_sent_tokens(sent.units)
@@ -134,7 +134,7 @@ def report_sent(
         encoded=wire.encoded,
         summary_wanted=sent.plan.summary_wanted,
         system=wire.system,
-        dialect=prepared.request.dialect,
+        dialect=dialect,
     )
 
 
@@ -256,7 +256,7 @@ def _write_ledger(
     left_out = Fate("out_of_window", by, "Older than what is sent.")
     newest_first = [*(each for each in reversed(fates) if each), repaired.fates]
     decided = set[int]().union(*newest_first)
-    told, lines = Told(), list[LedgerLine]()
+    told, lines = LedgerByRow(), list[LedgerLine]()
     for message in prepared.messages:
         row = message.id
         if row not in decided:
@@ -364,33 +364,21 @@ def count_shared_bytes(
 ) -> int:
     """How many leading bytes of the view the previous one had too (I25).
 
-    `encoded` is the view message by message, with its keys in whatever order.
+    `encoded` is the view as `encode_messages` has it. Of the first message that differs
+    the bytes count as they stand.
     """
-    pairs = list(zip(previous or (), view, strict=False))
-    differing = (at for at, pair in enumerate(pairs) if not _is_same(*pair))
-    shared = next(differing, len(pairs))
-    total = sum(map(len, (encoded or [*map(_to_bytes, view)])[:shared]))
-    if shared < len(pairs):
-        total += _count_common_bytes(*map(_to_bytes, pairs[shared]))
-    return total
+    shared = 0
+    for old, new, after in zip(
+        previous or (), view, encoded or encode_messages(view), strict=False
+    ):
+        if old is not new and encode_messages([old]) != [after]:
+            return shared + _count_common_bytes(_to_bytes(old), _to_bytes(new))
+        shared += len(after)
+    return shared
 
 
-def _to_bytes(value: object) -> bytes:
-    return _encode(value).encode("utf-8", "surrogatepass")
-
-
-def _is_same(one: object, other: object) -> bool:
-    """Whether two values have the same bytes as JSON: their keys in the same order too."""
-    if one is other:
-        return True
-    if isinstance(one, dict) and isinstance(other, dict):
-        pairs = zip(one.values(), other.values(), strict=False)
-        return list(one) == list(other) and all(
-            a is b or _is_same(a, b) for a, b in pairs
-        )
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    return type(one) is type(other) and one == other
+def _to_bytes(message: Mapping[str, Any]) -> bytes:
+    return _encode(message).encode("utf-8", "surrogatepass")
 
 
 def _count_common_bytes(one: bytes, other: bytes) -> int:

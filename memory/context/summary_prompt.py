@@ -211,8 +211,14 @@ def find_missing_literals(text: str, literals: Iterable[str]) -> list[str]:
 
 
 def _normalize(text: str) -> str:
-    words = " ".join(text.casefold().split())
+    words = " ".join("".join(map(_fold, text)).split())
     return re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", words)
+
+
+def _fold(character: str) -> str:
+    """Without its case, unless that makes ASCII of another letter: `ß` is not `ss`."""
+    folded = character.casefold()
+    return folded if character.isascii() or not folded.isascii() else character
 
 
 def _contains(literal: str, text: str) -> bool:

