@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import timedelta
 from functools import partial
-from threading import Barrier, Event
+from threading import Event
 from typing import Any, ParamSpec, TypeVar
 
 from django.conf import settings
@@ -273,17 +273,6 @@ def _run_step(work: Callable[[], T]) -> T:
         ):
             # To the pool, which throws away what is broken.
             connection.close()
-
-
-def close_connections() -> None:
-    """Let each of the threads give its connection back; no step may be under way."""
-    together = Barrier(MOST_THREADS)
-
-    def close() -> None:
-        together.wait()
-        connection.close()
-
-    wait([_threads.submit(close) for _ in range(MOST_THREADS)])
 
 
 def fetch_row(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import wait
 from pathlib import Path
 
 import pytest
@@ -103,9 +104,20 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     flushing.replace_flush()
     yield
     events.hinter.close()
-    db.close_connections()
+    close_step_connections()
     # The thread in which async code calls plain code lives as long as the process.
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+
+
+def close_step_connections() -> None:
+    """Let each thread of steps give its connection back; none may be under way."""
+    together = threading.Barrier(db.MOST_THREADS)
+
+    def close() -> None:
+        together.wait(20)
+        connections.close_all()
+
+    wait([db._threads.submit(close) for _ in range(db.MOST_THREADS)])
 
 
 @pytest.fixture(autouse=True)

@@ -120,18 +120,14 @@ def wake_myses(myses: Sequence[Mysis], *, trigger: str, by: str) -> None:
 
     A retry is never brought forward: provider or game are left alone until it is due.
     """
-    idle = [mysis for mysis in myses if mysis.state == Mysis.State.IDLE]
-    busy = [mysis for mysis in myses if mysis.state != Mysis.State.IDLE]
+    idle = [one for one in myses if one.state == Mysis.State.IDLE]
+    busy = [one for one in myses if one.state != Mysis.State.IDLE]
     for mysis in idle:
         _reset(mysis)
     Mysis.objects.bulk_update(idle, RESET_COLUMNS)
     Mysis.objects.filter(pk__in=[mysis.pk for mysis in busy]).update(nudges=0)
     # Without a job it is in a turn, at whose end new input is noticed.
-    waiting = [
-        mysis
-        for mysis in busy
-        if mysis.next_job is not None and not _waits_for_retry(mysis)
-    ]
+    waiting = [one for one in busy if one.next_job and not _waits_for_retry(one)]
     scheduling.schedule_all([*idle, *waiting], trigger=trigger)
     events.append_all([describe_state(mysis, by) for mysis in idle])
 

@@ -33,6 +33,7 @@ from memory.assembly.prepare import TurnReads
 from memory.models import ContextPolicy, Memory, build_row, fetch_named, read_row
 from memory.snapshots.reads import fetches_events
 
+_JOINED = (("account_id", "account_name"), ("policy_id", "policy_row"))
 # By name: the server keeps the statement, and a migration may add a column.
 _COLUMNS = ", ".join(f'mysis."{field.column}"' for field in Mysis._meta.concrete_fields)
 
@@ -162,7 +163,9 @@ def _name_turn(handle: TurnHandle) -> dict[str, int]:
 def _fetch_mysis(sql: str, values: Mapping[str, object]) -> Mysis | None:
     """The Mysis that a statement finds, with its account's name, clock and policy."""
     found = fetch_named(sql.replace("mysis.*", _COLUMNS), values)
-    if found and _lacks_joined(found[0]):
+    if any(row[key] and row[name] is None for row in found for key, name in _JOINED):
+        # Account or policy became others while the lock was waited for: PostgreSQL gives
+        # the row as it is now, but what is joined to it only of the one before.
         found = fetch_named(sql.replace("mysis.*", _COLUMNS), values)
     if not found:
         return None
@@ -176,17 +179,6 @@ def _fetch_mysis(sql: str, values: Mapping[str, object]) -> Mysis | None:
     if mysis.policy_id is not None:
         mysis.policy = build_row(ContextPolicy, json.loads(row["policy_row"]))
     return mysis
-
-
-def _lacks_joined(row: Mapping[str, Any]) -> bool:
-    """Whether account or policy became others while the lock was waited for.
-
-    PostgreSQL then gives the row as it is now, and what was joined to it before.
-    """
-    return any(
-        row[key] is not None and row[name] is None
-        for key, name in (("account_id", "account_name"), ("policy_id", "policy_row"))
-    )
 
 
 def close_open_turns(mysis: Mysis, *, outcome: Turn.Outcome) -> None:

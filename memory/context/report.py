@@ -372,13 +372,12 @@ def count_shared_bytes(
         previous or (), view, encoded or encode_messages(view), strict=False
     ):
         if old is not new and encode_messages([old]) != [after]:
-            return shared + _count_common_bytes(_to_bytes(old), _to_bytes(new))
+            differing = (
+                _encode(each).encode("utf-8", "surrogatepass") for each in (old, new)
+            )
+            return shared + _count_common_bytes(*differing)
         shared += len(after)
     return shared
-
-
-def _to_bytes(message: Mapping[str, Any]) -> bytes:
-    return _encode(message).encode("utf-8", "surrogatepass")
 
 
 def _count_common_bytes(one: bytes, other: bytes) -> int:
