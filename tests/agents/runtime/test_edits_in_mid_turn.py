@@ -22,7 +22,7 @@ from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import in_db
 
-WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
 
 @contextmanager

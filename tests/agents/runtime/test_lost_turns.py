@@ -71,7 +71,7 @@ async def test_a_turn_of_a_dead_worker_is_taken_up(ada: Mysis, sandbox: SandboxS
     assert await in_db(Turn.objects.filter(outcome="done").count)() == 1
 
 
-WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
 
 def store_late_answer(begun: turn_rows.TurnHandle) -> None:
