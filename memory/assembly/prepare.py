@@ -121,10 +121,7 @@ class PreparedRequest:
 
 @dataclass(slots=True)
 class LastCall:
-    """The call before: what it was sent, to which model, and the tokens it reported.
-
-    ``messages`` are its view.
-    """
+    """The call before: its view, to which model it went, and the tokens it reported."""
 
     sent: SentContext
     model: str
@@ -244,8 +241,7 @@ def _read_last_call(subject: Subject, moment: LogMoment, work: Work) -> LastCall
     rows: Any = SentContext.objects.raw(_LAST_SENT, values)
     for row in rows:
         messages = work.messages if row.view is None else None
-        texts = dict(row.texts)
-        return LastCall(row, row.counted_by, row.reported, messages, texts)
+        return LastCall(row, row.counted_by, row.reported, messages, dict(row.texts))
     return None
 
 

@@ -51,10 +51,11 @@ def assemble(request: AssemblyRequest, earlier: EarlierWork | None = None) -> As
     if request.dialect not in DIALECTS:
         raise ValueError(f'dialect: "{request.dialect}" is not one of {DIALECTS}')
     options, failure = _options(request)
-    earlier = earlier or EarlierWork()
-    reader, earlier.reader = earlier.reader, None
-    if reader is None or reader.mysis != request.mysis:
+    if earlier is None:
+        earlier = EarlierWork(report=LastReport(written=None))
+    elif earlier.reader is None or earlier.reader.mysis != request.mysis:
         earlier.report = LastReport()
+    reader, earlier.reader = earlier.reader, None
     prepared = repair_request(request, options, reader)
     earlier.reader = prepared.reader
     if prepared.is_empty():

@@ -28,7 +28,7 @@ from memory.context.wire import (
     Messages,
     WireView,
     WrittenUnits,
-    encode_messages,
+    encode_message,
     find_problems,
     write_messages,
 )
@@ -84,9 +84,9 @@ LedgerByRow = dict[int, tuple[tuple[Fate, int, int], LedgerLine]]
 
 @dataclass(slots=True)
 class LastReport:
-    """The newest view's units as messages, and its ledger by row."""
+    """The newest view's units as messages, None if no other follows; its ledger by row."""
 
-    written: WrittenUnits = field(default_factory=dict)
+    written: WrittenUnits | None = field(default_factory=dict)
     lines: LedgerByRow = field(default_factory=dict)
 
 
@@ -270,6 +270,9 @@ def _write_ledger(
         tokens_out = view.get(row, 0)
         if fate.disposition == "pinned" and row in repaired.pins:
             tokens_out += prepared.count(repaired.pins[row])
+        if last.written is None:
+            lines.append(_write_line(row, fate, prepared, tokens_out))
+            continue
         facts = fate, repaired.tokens_in[row], tokens_out
         before = last.lines.get(row)
         if before is None or before[0] != facts:
@@ -364,14 +367,14 @@ def count_shared_bytes(
 ) -> int:
     """How many leading bytes of the view the previous one had too (I25).
 
-    `encoded` is the view as `encode_messages` has it. Of the first message that differs
+    `encoded` is the view as `encode_message` has it. Of the first message that differs
     the bytes count as they stand.
     """
     shared = 0
     for old, new, after in zip(
-        previous or (), view, encoded or encode_messages(view), strict=False
+        previous or (), view, encoded or map(encode_message, view), strict=False
     ):
-        if old is not new and encode_messages([old]) != [after]:
+        if old is not new and encode_message(old) != after:
             differing = (
                 _encode(each).encode("utf-8", "surrogatepass") for each in (old, new)
             )

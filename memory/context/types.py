@@ -268,7 +268,7 @@ class Assembly:
 
     `system` is set only in the anthropic dialect, where the system text is no
     message. `impossible` is set only with status `budget_impossible`. `encoded` are
-    the messages as canonical JSON, one by one.
+    the messages as canonical JSON, one by one, where another view may follow.
     """
 
     status: Status

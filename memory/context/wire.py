@@ -109,13 +109,13 @@ def write_messages(
     if dialect == "openai":
         return _write_openai(system, units, ids, written)
     wire = _write_anthropic(system, units, ids)
-    wire.encoded = [] if written is None else encode_messages(wire.messages)
+    wire.encoded = [] if written is None else [*map(encode_message, wire.messages)]
     return wire
 
 
-def encode_messages(messages: Messages) -> list[bytes]:
-    """Each message as JSON with its keys in order, no blanks and no escapes."""
-    return [_to_json(message).encode("utf-8", "surrogatepass") for message in messages]
+def encode_message(message: Mapping[str, Any]) -> bytes:
+    """A message as JSON with its keys in order, no blanks and no escapes."""
+    return _to_json(message).encode("utf-8", "surrogatepass")
 
 
 def _write_openai(
@@ -131,9 +131,9 @@ def _write_openai(
             or known.unit.items != unit.items
         ):
             messages = [_openai_message(item, call_ids) for item in unit.items]
-            encoded = [] if written is None else encode_messages(messages)
+            encoded = [] if written is None else [*map(encode_message, messages)]
             known = WrittenUnit(unit, call_ids, messages, encoded)
-        if unit.rows:
+        if unit.rows and written is not None:
             wire.written[unit.rows] = known
         for place, item in enumerate(unit.items, len(wire.messages)):
             if item.kind is not None:

@@ -70,7 +70,7 @@ def test_a_view_that_goes_on_from_an_earlier_one_is_as_if_made_anew(
             messages, strategy=name_of(strategy), options=options, previous=previous
         )
         request = replace(request, dialect=dialect, **more)
-        anew = assemble(request)
+        anew = assemble(request, EarlierWork())
         assert assemble(request, earlier) == anew
         previous = anew.messages
 
@@ -92,7 +92,7 @@ def test_what_changes_beside_the_log_changes_the_next_view() -> None:
         {"counter": "chars"},
     ):
         request = replace(first, **more)
-        assert assemble(request, earlier) == assemble(request)
+        assert assemble(request, earlier) == assemble(request, EarlierWork())
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_log_that_is_cut_goes_on_whatever_changes(
     for change in changes:
         request = AssemblyRequest(log.done(), strategy="tiered", budget=Budget(60_000))
         request = replace(request, **change)
-        assert assemble(request, earlier) == assemble(request)
+        assert assemble(request, earlier) == assemble(request, EarlierWork())
 
 
 @pytest.mark.parametrize("strategy", ["summary:eager", "summary:two", "tiered:eager"])
