@@ -179,6 +179,7 @@ async def test_no_step_waits_for_long_searches(ada: Mysis):
         asyncio.ensure_future(db.run_long_in_db(searched.wait, 20))
         for _ in range(db.MOST_THREADS * 2)
     ]
+    await asyncio.sleep(0)  # all of them are handed over
     assert (await db.run_in_db(turn_rows.lock_mysis, ada.pk)) is not None
     assert not any(each.done() for each in searches)
     searched.set()
