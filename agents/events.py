@@ -136,7 +136,8 @@ def append_all(lines: Sequence[Line]) -> None:
         return
     kinds, owners, bodies = zip(*lines, strict=True)
     texts = [json.dumps(make_storable(body)) for body in bodies]
-    fetch_row(APPEND, [[str(k) for k in kinds], list(owners), texts])
+    values = [[str(k) for k in kinds], list(owners), texts]
+    fetch_row(APPEND, values, prepare=True)
     send_hint()
 
 
