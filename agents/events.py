@@ -136,8 +136,7 @@ def append_all(lines: Sequence[Line]) -> None:
         return
     kinds, owners, bodies = zip(*lines, strict=True)
     texts = [json.dumps(make_storable(body)) for body in bodies]
-    values = [[str(k) for k in kinds], list(owners), texts]
-    fetch_row(APPEND, values, prepare=True)
+    fetch_row(APPEND, [[str(k) for k in kinds], list(owners), texts])
     send_hint()
 
 

@@ -79,7 +79,6 @@ def learn_factor(
             TokenCalibration.objects.bulk_create([first], ignore_conflicts=True)
         new = known.learn(estimated, reported)
         after = [new.factor, new.mean, new.error, new.samples]
-        values = [*after, model, known.samples, known.mean]
-        if fetch_rows(_LEARN, values, prepare=True):
+        if fetch_rows(_LEARN, [*after, model, known.samples, known.mean]):
             return
         known = read_factor(model)
