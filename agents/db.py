@@ -56,6 +56,10 @@ WHERE mysis.id = %(mysis)s AND mysis.epoch = %(epoch)s AND mysis.state = 'runnin
 # would be seen as it was before.
 _LOCK = "FOR UPDATE OF mysis FOR NO KEY UPDATE OF turn"
 LOCK_FOR_TURN = f"SELECT turn.id {_FOR_TURN} {_LOCK}"
+SHOW_ACTIVITY = f"""
+UPDATE agents_mysis SET activity = %(activity)s
+WHERE id IN (SELECT mysis.id {_FOR_TURN}) RETURNING id
+"""  # noqa: S608 (no input in the text)
 # Budgets that the calls of the Mysis count in, as they were a moment ago: that is good
 # enough, as what is spent of them is checked when a call takes its part.
 _BUDGETS = """

@@ -113,7 +113,13 @@ def begin_turn(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None
 def report_activity(handle: TurnHandle, words: str) -> None:
     """Show what the Mysis does now; raises TurnSuperseded where the turn may not go on."""
     lock_for_turn(handle)
-    Mysis.objects.filter(pk=handle.mysis_id).update(activity=words[:200])
+    show_activity(handle, words)
+
+
+def show_activity(handle: TurnHandle, words: str) -> bool:
+    """Show what the Mysis, whose row is locked, does now, if this turn may still go on."""
+    values = _name_turn(handle) | {"activity": words[:200]}
+    return db.fetch_row(db.SHOW_ACTIVITY, values, prepare=True) is not None
 
 
 def lock_mysis(mysis_id: int) -> Mysis | None:
@@ -156,7 +162,7 @@ def _for_turn(sql: str, handle: TurnHandle, more: Mapping[str, object]) -> Mysis
     return mysis
 
 
-def _name_turn(handle: TurnHandle) -> dict[str, int]:
+def _name_turn(handle: TurnHandle) -> dict[str, Any]:
     return {"mysis": handle.mysis_id, "epoch": handle.epoch, "turn": handle.turn_id}
 
 
