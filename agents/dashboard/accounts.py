@@ -18,7 +18,7 @@ from agents.dashboard.game_state import (
 )
 from agents.dashboard.shared_results import Keyed
 from agents.models import Account, Mysis
-from memory.gamestate.confidence import Confidence, find_stale_paths
+from memory.gamestate.confidence import Confidence, Judge
 from memory.gamestate.facts import Names, collect_names
 from memory.gamestate.types import Moment, Snapshot
 from memory.gamestate.values import format_title
@@ -135,13 +135,13 @@ def _headline(
     facts: dict[str, ShownFact] = {}
     for tool in ("get_ship", "get_status"):
         if tool in latest:
-            read = read_facts(latest[tool], moment, names)
+            read = read_facts(Judge(latest[tool], moment), names)
             facts |= {fact.label: fact for fact in read if fact.value}
     system = latest.get("get_system")
     if "Location" not in facts and system is not None:
         # Its first fact is the name of the system that the ship was in.
         place = next(
-            (f for f in read_facts(system, moment, names) if not f.label), None
+            (f for f in read_facts(Judge(system, moment), names) if not f.label), None
         )
         facts |= {"Location": place} if place else {}
     return facts
@@ -159,9 +159,9 @@ def _badges(
 ) -> tuple[Badge, ...]:
     found = []
     for snapshot in snapshots:
-        partly = bool(find_stale_paths(snapshot))
-        shown = tuple(read_facts(snapshot, moment, names)) if partly else ()
-        level = judge_snapshot(snapshot, moment, shown)
+        judge = Judge(snapshot, moment)
+        shown = tuple(read_facts(judge, names)) if judge.marked else ()
+        level = judge_snapshot(judge, shown)
         if level in SUSPECT:
             doubted = _doubted(shown)
             badge = Badge(
@@ -218,7 +218,7 @@ def _count_levels(
 ) -> Sequence[tuple[str, int]]:
     names = collect_names(one.snapshot for one in cached)
     counts = Counter(
-        str(judge_snapshot(one, moment, read_facts(one, moment, names)))
-        for one in (held.snapshot for held in cached)
+        str(judge_snapshot(judge, read_facts(judge, names)))
+        for judge in (Judge(held.snapshot, moment) for held in cached)
     )
     return tuple((str(one), counts[str(one)]) for one in Confidence if counts[str(one)])

@@ -23,10 +23,9 @@ from memory.gamestate import facts, sections
 from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
+    Judge,
     choose_worst,
     count_age_in_ticks,
-    find_stale_paths,
-    judge_confidence,
 )
 from memory.gamestate.facts import Names, collect_names
 from memory.gamestate.types import Moment, Snapshot
@@ -221,17 +220,13 @@ def load_moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
     return {name: find_moment(clocks.get(name), now) for name in usernames}
 
 
-def judge_snapshot(
-    snapshot: Snapshot, moment: Moment, shown: Iterable[ShownFact]
-) -> Confidence:
+def judge_snapshot(judge: Judge, shown: Iterable[ShownFact]) -> Confidence:
     """How far to believe what is shown of a snapshot, by its facts.
 
     An action that touched only fields which nobody is shown raises no alarm.
     """
-    if find_stale_paths(snapshot) in ((), None):
-        return judge_confidence(snapshot, moment)
-    levels = [Confidence(fact.confidence) for fact in shown]
-    return choose_worst(levels) if levels else judge_confidence(snapshot, moment)
+    levels = [Confidence(fact.confidence) for fact in shown] if judge.marked else []
+    return choose_worst(levels) if levels else judge.judge()
 
 
 def explain_doubt(snapshot: Snapshot, level: Confidence, moment: Moment) -> str:
@@ -270,8 +265,9 @@ def _make_section(
     one: HeldSnapshot, moment: Moment, names: Names, beliefs: Mapping[str, str]
 ) -> Section:
     snapshot = one.snapshot
-    shown = tuple(read_facts(snapshot, moment, names))
-    level = judge_snapshot(snapshot, moment, shown)
+    judge = Judge(snapshot, moment)
+    shown = tuple(read_facts(judge, names))
+    level = judge_snapshot(judge, shown)
     args = ", ".join(f"{k}={v}" for k, v in snapshot.args.items())
     return Section(
         tool=snapshot.tool,
@@ -312,22 +308,22 @@ def _merged_age(snapshot: Snapshot, paths: Sequence[str], moment: Moment) -> int
     return max(0, moment.current_tick - min(told)) if told else None
 
 
-def read_facts(snapshot: Snapshot, moment: Moment, names: Names) -> Iterable[ShownFact]:
+def read_facts(judge: Judge, names: Names) -> Iterable[ShownFact]:
+    """The facts of a snapshot, each judged by what it was read from."""
+    snapshot = judge.snapshot
     content = unwrap_content(snapshot.current)
     if content is None or content == "":
         return
     view = facts.View(content if isinstance(content, Mapping) else {}, names)
     for fact in sections.read_facts(snapshot.tool, view, content):
-        levels = [judge_confidence(snapshot, moment, path) for path in fact.paths]
+        levels = [judge.judge(path) for path in fact.paths]
         lists = max(len(fact.items), len(fact.children))
         yield ShownFact(
             label=fact.label,
             value=fact.value,
-            confidence=str(
-                choose_worst(levels) if levels else judge_confidence(snapshot, moment)
-            ),
+            confidence=str(choose_worst(levels) if levels else judge.judge()),
             items=fact.items[:MAX_CHILDREN],
             children=fact.children[:MAX_CHILDREN],
             more=max(0, lists - MAX_CHILDREN),
-            age_ticks=_merged_age(snapshot, fact.paths, moment),
+            age_ticks=_merged_age(snapshot, fact.paths, judge.moment),
         )

@@ -90,39 +90,56 @@ def judge_confidence(
     snapshot: Snapshot, moment: Moment, path: str | None = None
 ) -> Confidence:
     """How far to believe the value at a path; without one, the worst of all parts."""
-    if path is not None:
-        return _judge_path(snapshot, moment, path)
-    found = [judge_age(snapshot, moment)]
-    if snapshot.field_ticks:
-        found.append(Confidence.MERGED)
-    if any(may_have_recharged(snapshot, moment, path) for path in _SHIELDS):
-        found.append(Confidence.AGEING)
-    if find_stale_paths(snapshot) != ():
-        found.append(Confidence.INVALIDATED)
-    return choose_worst(found)
+    return Judge(snapshot, moment).judge(path)
 
 
-def _judge_path(snapshot: Snapshot, moment: Moment, path: str) -> Confidence:
-    merged_at = _merge_tick(snapshot, path)
-    if is_marked(snapshot, path, find_stale_paths(snapshot)):
-        return Confidence.INVALIDATED
-    if may_have_recharged(snapshot, moment, path):
-        return choose_worst([judge_age(snapshot, moment), Confidence.AGEING])
-    if merged_at is None:
-        return judge_age(snapshot, moment)
-    if snapshot.logged_out or moment.current_tick is None:
-        return choose_worst([judge_age(snapshot, moment), Confidence.MERGED])
-    if merged_at > moment.current_tick + 1:
-        # A tick that has not come yet says nothing: the clock does.
-        return choose_worst(
-            [judge_age(replace(snapshot, tick=None), moment), Confidence.MERGED]
-        )
-    age = max(0, moment.current_tick - merged_at)
-    told = _grade_ticks(age, snapshot.tool, moment)
-    # A count is no younger than what it began with.
-    is_counted = any(path == p or path.startswith(f"{p}.") for p in snapshot.counted)
-    base = [judge_age(snapshot, moment)] if is_counted else []
-    return choose_worst([told, *base, Confidence.MERGED])
+class Judge:
+    """Judges a snapshot at a moment; what all its paths share is worked out once.
+
+    ``marked`` are the `find_stale_paths` of the snapshot.
+    """
+
+    def __init__(self, snapshot: Snapshot, moment: Moment) -> None:
+        self.snapshot, self.moment = snapshot, moment
+        self.marked = find_stale_paths(snapshot)
+        self._age = judge_age(snapshot, moment)
+
+    def judge(self, path: str | None = None) -> Confidence:
+        """How far to believe the value at a path; without one, all of the parts."""
+        return self._judge_whole() if path is None else self._judge_path(path)
+
+    def _judge_whole(self) -> Confidence:
+        snapshot, moment = self.snapshot, self.moment
+        found = [self._age]
+        if snapshot.field_ticks:
+            found.append(Confidence.MERGED)
+        if any(may_have_recharged(snapshot, moment, path) for path in _SHIELDS):
+            found.append(Confidence.AGEING)
+        if self.marked != ():
+            found.append(Confidence.INVALIDATED)
+        return choose_worst(found)
+
+    def _judge_path(self, path: str) -> Confidence:
+        snapshot, moment = self.snapshot, self.moment
+        if is_marked(snapshot, path, self.marked):
+            return Confidence.INVALIDATED
+        if may_have_recharged(snapshot, moment, path):
+            return choose_worst([self._age, Confidence.AGEING])
+        merged_at = _merge_tick(snapshot, path)
+        if merged_at is None:
+            return self._age
+        if snapshot.logged_out or moment.current_tick is None:
+            return choose_worst([self._age, Confidence.MERGED])
+        if merged_at > moment.current_tick + 1:
+            # A tick that has not come yet says nothing: the clock does.
+            by_clock = judge_age(replace(snapshot, tick=None), moment)
+            return choose_worst([by_clock, Confidence.MERGED])
+        age = max(0, moment.current_tick - merged_at)
+        told = _grade_ticks(age, snapshot.tool, moment)
+        # A count is no younger than what it began with.
+        is_counted = any(path == p or path.startswith(f"{p}.") for p in snapshot.counted)
+        base = [self._age] if is_counted else []
+        return choose_worst([told, *base, Confidence.MERGED])
 
 
 def may_have_recharged(snapshot: Snapshot, moment: Moment, path: str) -> bool:

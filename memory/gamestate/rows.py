@@ -19,9 +19,8 @@ from memory.gamestate.clock import count_seconds
 from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
+    Judge,
     count_age_in_ticks,
-    find_stale_paths,
-    judge_confidence,
 )
 from memory.gamestate.extract import build_args_key
 from memory.gamestate.types import AccountState, Moment, Snapshot
@@ -58,7 +57,8 @@ def build_rows(state: AccountState) -> tuple[StateRow, ...]:
 
 def _make_row(snapshot: Snapshot, moment: Moment) -> StateRow:
     age = count_age_in_ticks(snapshot, moment)
-    found = judge_confidence(snapshot, moment)
+    judge = Judge(snapshot, moment)
+    found = judge.judge()
     return StateRow(
         tool=snapshot.tool,
         args=snapshot.args,
@@ -69,8 +69,8 @@ def _make_row(snapshot: Snapshot, moment: Moment) -> StateRow:
         tick=snapshot.tick,
         captured_at=snapshot.captured_at,
         fields={
-            path: judge_confidence(snapshot, moment, path)
-            for path in islice(dict.fromkeys(_paths(snapshot)), MAX_FIELDS)
+            path: judge.judge(path)
+            for path in islice(dict.fromkeys(_paths(judge)), MAX_FIELDS)
         },
     )
 
@@ -83,11 +83,11 @@ def _reason(snapshot: Snapshot, found: Confidence, age: int | None) -> str | Non
     return f"{age} ticks old" if found is Confidence.STALE else None
 
 
-def _paths(snapshot: Snapshot) -> Iterator[str]:
+def _paths(judge: Judge) -> Iterator[str]:
     """What was marked or merged first, then the content's own keys."""
-    yield from find_stale_paths(snapshot) or ()
-    yield from snapshot.field_ticks
-    content = unwrap_content(snapshot.current)
+    yield from judge.marked or ()
+    yield from judge.snapshot.field_ticks
+    content = unwrap_content(judge.snapshot.current)
     if not isinstance(content, Mapping):
         return
     for key, value in content.items():
