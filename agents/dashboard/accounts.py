@@ -11,16 +11,15 @@ from functools import lru_cache
 from agents.dashboard import game_state
 from agents.dashboard.game_state import (
     HeldSnapshot,
+    JudgedSnapshot,
     ShownFact,
     explain_doubt,
-    judge_snapshot,
-    read_facts,
 )
 from agents.dashboard.shared_results import Keyed
 from agents.models import Account, Mysis
-from memory.gamestate.confidence import Confidence, Judge
+from memory.gamestate.confidence import Confidence
 from memory.gamestate.facts import Names, collect_names
-from memory.gamestate.types import Moment, Snapshot
+from memory.gamestate.types import Moment
 from memory.gamestate.values import format_title
 
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
@@ -109,11 +108,13 @@ def _read_status(
 ) -> AccountStatus:
     held, moment, told = asked.value
     found = sorted(held, key=lambda one: one.snapshot.captured_at)
-    latest = {one.snapshot.tool: one.snapshot for one in found}
     names = dict(told)
     for one in found:
         names |= one.names
-    facts = _headline(latest, moment, names)
+    judged = [JudgedSnapshot(one.snapshot, moment, names) for one in held]
+    in_order = sorted(judged, key=lambda one: one.snapshot.captured_at)
+    latest = {one.snapshot.tool: one for one in in_order}
+    facts = _headline(latest)
     location = facts.get("Location", UNKNOWN)
     return AccountStatus(
         location=location.value,
@@ -125,50 +126,41 @@ def _read_status(
         fuel=facts.get("Fuel", UNKNOWN).value,
         hull=facts.get("Hull", UNKNOWN).value,
         tick=moment.current_tick,
-        badges=_badges([one.snapshot for one in held], moment, names),
+        badges=_badges(judged),
     )
 
 
-def _headline(
-    latest: Mapping[str, Snapshot], moment: Moment, names: Names
-) -> dict[str, ShownFact]:
+def _headline(latest: Mapping[str, JudgedSnapshot]) -> dict[str, ShownFact]:
     facts: dict[str, ShownFact] = {}
     for tool in ("get_ship", "get_status"):
         if tool in latest:
-            read = read_facts(Judge(latest[tool], moment), names)
-            facts |= {fact.label: fact for fact in read if fact.value}
+            facts |= {fact.label: fact for fact in latest[tool].facts if fact.value}
     system = latest.get("get_system")
     if "Location" not in facts and system is not None:
         # Its first fact is the name of the system that the ship was in.
-        place = next(
-            (f for f in read_facts(Judge(system, moment), names) if not f.label), None
-        )
+        place = next((fact for fact in system.facts if not fact.label), None)
         facts |= {"Location": place} if place else {}
     return facts
 
 
-def _place(latest: Mapping[str, Snapshot], found: Sequence[HeldSnapshot]) -> str:
+def _place(latest: Iterable[str], found: Sequence[HeldSnapshot]) -> str:
     """The ids of where the ship is, from the answer that its location is read from."""
     tool = "get_status" if "get_status" in latest else "get_system"
-    ids = next((one.places for one in found if one.snapshot is latest.get(tool)), ())
+    ids = {one.snapshot.tool: one.places for one in found}.get(tool, ())
     return " > ".join(filter(None, ids[:2]))
 
 
-def _badges(
-    snapshots: Iterable[Snapshot], moment: Moment, names: Names
-) -> tuple[Badge, ...]:
+def _badges(judged: Iterable[JudgedSnapshot]) -> tuple[Badge, ...]:
     found = []
-    for snapshot in snapshots:
-        judge = Judge(snapshot, moment)
-        shown = tuple(read_facts(judge, names)) if judge.marked else ()
-        level = judge_snapshot(judge, shown)
+    for one in judged:
+        snapshot, level = one.snapshot, one.judge_facts()
         if level in SUSPECT:
-            doubted = _doubted(shown)
+            doubted = _doubted(one.facts) if one.marked else ()
             badge = Badge(
                 title=", ".join(doubted) or format_title(snapshot.tool),
                 tool=snapshot.tool,
                 confidence="partly" if doubted else str(level),
-                reason=explain_doubt(snapshot, level, moment),
+                reason=explain_doubt(snapshot, level, one.moment),
                 at=snapshot.captured_at,
             )
             found.append(badge)
@@ -218,7 +210,6 @@ def _count_levels(
 ) -> Sequence[tuple[str, int]]:
     names = collect_names(one.snapshot for one in cached)
     counts = Counter(
-        str(judge_snapshot(judge, read_facts(judge, names)))
-        for judge in (Judge(held.snapshot, moment) for held in cached)
+        str(JudgedSnapshot(one.snapshot, moment, names).judge_facts()) for one in cached
     )
     return tuple((str(one), counts[str(one)]) for one in Confidence if counts[str(one)])

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from django.db.models import Case, QuerySet, TextField, Value, When
@@ -19,7 +20,7 @@ from django.utils import timezone
 from agents.dashboard import map
 from agents.dashboard.shared_results import SharedResults, time_bucket
 from agents.models import Account
-from memory.gamestate import facts, sections
+from memory.gamestate import sections
 from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
@@ -27,7 +28,7 @@ from memory.gamestate.confidence import (
     choose_worst,
     count_age_in_ticks,
 )
-from memory.gamestate.facts import Names, collect_names
+from memory.gamestate.facts import Fact, Names, View, collect_names
 from memory.gamestate.types import Moment, Snapshot
 from memory.gamestate.values import find_first, format_title, unwrap_content
 from memory.models import AccountClock, GameSnapshot, fetch_rows
@@ -220,13 +221,43 @@ def load_moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
     return {name: find_moment(clocks.get(name), now) for name in usernames}
 
 
-def judge_snapshot(judge: Judge, shown: Iterable[ShownFact]) -> Confidence:
-    """How far to believe what is shown of a snapshot, by its facts.
+class JudgedSnapshot(Judge):
+    """A snapshot with the facts that pages show of it, read once at most."""
 
-    An action that touched only fields which nobody is shown raises no alarm.
-    """
-    levels = [Confidence(fact.confidence) for fact in shown] if judge.marked else []
-    return choose_worst(levels) if levels else judge.judge()
+    def __init__(self, snapshot: Snapshot, moment: Moment, names: Names) -> None:
+        super().__init__(snapshot, moment)
+        self.names = names
+
+    @cached_property
+    def facts(self) -> tuple[ShownFact, ...]:
+        content = unwrap_content(self.snapshot.current)
+        if content is None or content == "":
+            return ()
+        view = View(content if isinstance(content, Mapping) else {}, self.names)
+        found = sections.read_facts(self.snapshot.tool, view, content)
+        return tuple(self._show_fact(fact) for fact in found)
+
+    def judge_facts(self) -> Confidence:
+        """How far to believe what is shown of it.
+
+        An action that touched only fields which nobody is shown raises no alarm.
+        """
+        if not (self.marked and self.facts):
+            return self.judge()
+        return choose_worst(Confidence(fact.confidence) for fact in self.facts)
+
+    def _show_fact(self, fact: Fact) -> ShownFact:
+        levels = [self.judge(path) for path in fact.paths]
+        lists = max(len(fact.items), len(fact.children))
+        return ShownFact(
+            label=fact.label,
+            value=fact.value,
+            confidence=str(choose_worst(levels) if levels else self.judge()),
+            items=fact.items[:MAX_CHILDREN],
+            children=fact.children[:MAX_CHILDREN],
+            more=max(0, lists - MAX_CHILDREN),
+            age_ticks=_merged_age(self.snapshot, fact.paths, self.moment),
+        )
 
 
 def explain_doubt(snapshot: Snapshot, level: Confidence, moment: Moment) -> str:
@@ -265,9 +296,8 @@ def _make_section(
     one: HeldSnapshot, moment: Moment, names: Names, beliefs: Mapping[str, str]
 ) -> Section:
     snapshot = one.snapshot
-    judge = Judge(snapshot, moment)
-    shown = tuple(read_facts(judge, names))
-    level = judge_snapshot(judge, shown)
+    judged = JudgedSnapshot(snapshot, moment, names)
+    level = judged.judge_facts()
     args = ", ".join(f"{k}={v}" for k, v in snapshot.args.items())
     return Section(
         tool=snapshot.tool,
@@ -281,7 +311,7 @@ def _make_section(
         size=one.size,
         facts=tuple(
             replace(fact, believed=_find_other_belief(snapshot, fact, beliefs))
-            for fact in shown
+            for fact in judged.facts
         ),
     )
 
@@ -306,24 +336,3 @@ def _merged_age(snapshot: Snapshot, paths: Sequence[str], moment: Moment) -> int
         if any(f"{path}.".startswith(f"{merged}.") for path in paths)
     ]
     return max(0, moment.current_tick - min(told)) if told else None
-
-
-def read_facts(judge: Judge, names: Names) -> Iterable[ShownFact]:
-    """The facts of a snapshot, each judged by what it was read from."""
-    snapshot = judge.snapshot
-    content = unwrap_content(snapshot.current)
-    if content is None or content == "":
-        return
-    view = facts.View(content if isinstance(content, Mapping) else {}, names)
-    for fact in sections.read_facts(snapshot.tool, view, content):
-        levels = [judge.judge(path) for path in fact.paths]
-        lists = max(len(fact.items), len(fact.children))
-        yield ShownFact(
-            label=fact.label,
-            value=fact.value,
-            confidence=str(choose_worst(levels) if levels else judge.judge()),
-            items=fact.items[:MAX_CHILDREN],
-            children=fact.children[:MAX_CHILDREN],
-            more=max(0, lists - MAX_CHILDREN),
-            age_ticks=_merged_age(snapshot, fact.paths, judge.moment),
-        )

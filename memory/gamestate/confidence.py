@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from memory.gamestate.clock import (
     STAMP_WITHIN_TICKS,
@@ -137,7 +138,9 @@ class Judge:
         age = max(0, moment.current_tick - merged_at)
         told = _grade_ticks(age, snapshot.tool, moment)
         # A count is no younger than what it began with.
-        is_counted = any(path == p or path.startswith(f"{p}.") for p in snapshot.counted)
+        is_counted = any(
+            path == p or path.startswith(f"{p}.") for p in snapshot.counted
+        )
         base = [self._age] if is_counted else []
         return choose_worst([told, *base, Confidence.MERGED])
 
@@ -206,7 +209,13 @@ def is_marked(snapshot: Snapshot, path: str, marked: tuple[str, ...] | None) -> 
     merged_at = _merge_tick(snapshot, path)
     if merged_at is not None and mark.tick is not None and merged_at >= mark.tick:
         return False
-    return marked is None or any(paths_overlap(path, other) for other in marked)
+    return marked is None or _overlaps_any(path, marked)
+
+
+@lru_cache(maxsize=4_096)
+def _overlaps_any(path: str, others: tuple[str, ...]) -> bool:
+    # The paths of facts and of effects are few, and compared for every snapshot.
+    return any(paths_overlap(path, other) for other in others)
 
 
 def _merge_tick(snapshot: Snapshot, path: str) -> int | None:
