@@ -21,6 +21,7 @@ from django.conf import settings
 from django.db import connection
 
 from memory.models import fetch_rows
+from memory.notes import SELECT_CURRENT
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -100,7 +101,7 @@ SELECT
 """  # noqa: S608 (no input in the text)
 # What the next call depends on beside the log and the game. A preview has the row of
 # its Mysis, as it would be; a turn reads it with the rest, in one statement.
-_INPUTS = """
+_INPUTS = f"""
   (SELECT text FROM agents_promptversion WHERE prompt_id = mysis.prompt_id
    ORDER BY number DESC LIMIT 1) AS prompt_text,
   (SELECT version.text FROM agents_promptversion AS version
@@ -109,6 +110,7 @@ _INPUTS = """
   (SELECT text FROM agents_broadcast WHERE NOT from_mysis
    ORDER BY id DESC LIMIT 1) AS broadcast,
   ARRAY(SELECT text FROM agents_pin WHERE mysis_id = mysis.id ORDER BY id) AS pin_texts,
+  {SELECT_CURRENT} AS notes,
   (SELECT updated_at FROM agents_toolcatalogue WHERE url = %(url)s) AS catalogue_at,
   (SELECT tools::text FROM agents_toolcatalogue WHERE url = %(url)s
      AND updated_at IS DISTINCT FROM %(known_at)s::timestamptz) AS catalogue,
@@ -121,7 +123,7 @@ _INPUTS = """
      'generation', generation, 'order_id', order_id, 'answer_id', answer_id)
    FROM memory_historysummary WHERE mysis_id = mysis.id AND status = 'active'
    ORDER BY through_id DESC LIMIT 1) AS summary
-"""
+"""  # noqa: S608 (no input in the text)
 CONTEXT_INPUTS = f"""
 SELECT {_INPUTS}
 FROM (SELECT %(mysis)s::bigint AS id, %(prompt)s::bigint AS prompt_id) AS mysis

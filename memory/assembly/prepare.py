@@ -38,6 +38,7 @@ from memory.context.types import (
     Budget,
     Compaction,
     Dialect,
+    Note,
     Summary,
 )
 from memory.gamestate.render import Rendered, render_block
@@ -89,6 +90,7 @@ class Subject:
     name: str
     system: str | None
     pins: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     username: str | None = None
     fetched: bool = False
     strategy: str = ""
@@ -276,6 +278,7 @@ def _load_request(
         messages=loaded.messages,
         system=subject.system,
         pins=subject.pins,
+        notes=subject.notes,
         summary=Summary(row.through_id, row.text, row.generation) if row else None,
         compaction=_add_report(subject, before),
         render_state=state,
@@ -370,8 +373,10 @@ def record_call(
         dialect=prepared.request.dialect,
         view=view,
         ledger=pack_ledger(assembly.ledger),
-        # The options are no figures, but who reads these wants to know them.
-        stats=assembly.stats | {"options": dict(prepared.request.options)},
+        # Options and notes are no figures, but who reads these wants to know them.
+        stats=assembly.stats
+        | {"options": dict(prepared.request.options)}
+        | ({"notes": list(map(asdict, assembly.notes))} if assembly.notes else {}),
         facts=dict(prepared.facts),
         username=prepared.subject.username or "",
         first_id=prepared.loaded.start,
