@@ -69,7 +69,7 @@ def note_moment(mysis: Mysis) -> ContextMoment:
 
 def digest_settings(mysis: Mysis) -> str:
     """A digest that changes with what somebody sets: name, model, prompt, orders,
-    policy and the tools that the game offers.
+    notes, policy and the tools that the game offers.
 
     What is learnt by itself is none of it: how a model counts, what a provider's window
     really holds, which account is logged in.
@@ -78,7 +78,7 @@ def digest_settings(mysis: Mysis) -> str:
     settings = sorted(mysis.model_settings.items())
     known = (
         (mysis.name, mysis.model, mysis.messaging, settings),
-        (brief.prompt, brief.pins, brief.catalogue),
+        (brief.prompt, brief.pins, brief.notes, brief.catalogue),
         policy
         and (
             (policy.pk, policy.strategy, sorted(policy.options.items())),
