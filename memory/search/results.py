@@ -170,13 +170,13 @@ def filter_matching(rows: QuerySet[M], wanted: TextQuery, *fields: str) -> Query
         if not wanted.stem:
             return rows.filter(vector=words)
         stems = build_plain_vector(*fields, config=config)
-        return rows.annotate(stems=stems).filter(stems=words)
+        return rows.alias(stems=stems).filter(stems=words)
     found = Q()
     for field in fields:
         text, query = F(field), Value(wanted.query)
         pair = (Lower(text), Lower(query)) if wanted.ignore_case else (text, query)
         at = StrIndex(*pair, output_field=IntegerField())
-        rows = rows.annotate(**{f"at_{field}": at})
+        rows = rows.alias(**{f"at_{field}": at})
         found |= Q(**{f"at_{field}__gt": 0})
     return rows.filter(found)
 
