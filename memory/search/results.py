@@ -170,7 +170,8 @@ def filter_matching(rows: QuerySet[M], wanted: TextQuery, *fields: str) -> Query
         if not wanted.stem:
             return rows.filter(vector=words)
         stems = build_plain_vector(*fields, config=config)
-        return rows.alias(stems=stems).filter(stems=words)
+        rows = rows.alias(stems=stems)
+        return rows.filter(stems=words)
     found = Q()
     for field in fields:
         text, query = F(field), Value(wanted.query)
