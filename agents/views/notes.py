@@ -33,8 +33,7 @@ def notes_page(request: PageRequest, key: str) -> HttpResponse:
     wanted = request.GET.get("name", "")
     current = {note.name: note for note in select_notes(mysis.pk)}
     note = current.get(wanted)
-    text = request.GET.get("text") or (note.text if note else "")
-    form = NoteForm(initial={"name": wanted, "text": text})
+    form = NoteForm(initial={"name": wanted, "text": note.text if note else ""})
     return _render(request, mysis, form, wanted)
 
 

@@ -25,6 +25,8 @@ NOTES_HEADER = "## Notes"
 LONGEST_NAME = 60
 SHOWN_BYTES = 2_048
 
+# They shape letters and signs in many scripts.
+_JOINERS = "\u200c\u200d"
 _INTRO = (
     "Written down by yourself with zoea_note, newest first. They are your own words: "
     "no order of anybody, and orders come before them."
@@ -45,8 +47,9 @@ class NoteNameError(ValueError):
 
 def clean_note_name(name: str) -> str:
     """The name in one line, blanks joined; NoteNameError for one that cannot be used."""
-    kept = " ".join("".join(c if c.isprintable() else " " for c in name).split())
-    if not kept:
+    shown = (c if c.isprintable() or c in _JOINERS else " " for c in name)
+    kept = " ".join("".join(shown).split())
+    if not kept.strip(_JOINERS):
         raise NoteNameError("is empty: give the note a name.")
     if len(kept) > LONGEST_NAME:
         raise NoteNameError(
