@@ -7,6 +7,7 @@ leaves notes alone.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 
 from django.db import transaction
@@ -83,8 +84,10 @@ def forget_note(*, mysis: Mysis, name: str, by: str) -> Note:
 
 def find_note(mysis: Mysis, name: str) -> Note:
     """The note in use; raises ActionError 404 that names those there are."""
+    found = None
     current = select_notes(mysis.pk)
-    found = current.filter(name=check_name(name)).first()
+    with suppress(NoteNameError):
+        found = current.filter(name=clean_note_name(name)).first()
     if found is None:
         names = ", ".join(current.values_list("name", flat=True)) or "none"
         raise ActionError(

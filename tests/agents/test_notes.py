@@ -122,6 +122,13 @@ def test_secrets_are_never_kept(ada: Mysis) -> None:
     assert "0123456789abcdef" not in Note.objects.get().text
 
 
+def test_what_cannot_be_a_name_is_no_note(ada: Mysis) -> None:
+    for name in ("", "\x9e", "x" * 61, ".."):
+        with pytest.raises(ActionError) as caught:
+            notes.find_note(ada, name)
+        assert caught.value.status == 404
+
+
 # --- In a view
 
 
