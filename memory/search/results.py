@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from django.conf import settings
 from django.contrib.postgres.search import SearchQuery
@@ -170,8 +170,7 @@ def filter_matching(rows: QuerySet[M], wanted: TextQuery, *fields: str) -> Query
         if not wanted.stem:
             return rows.filter(vector=words)
         stems = build_plain_vector(*fields, config=config)
-        rows = rows.alias(stems=stems)
-        return rows.filter(stems=words)
+        return cast("QuerySet[M]", rows.alias(stems=stems).filter(stems=words))
     found = Q()
     for field in fields:
         text, query = F(field), Value(wanted.query)
