@@ -195,7 +195,9 @@ def format_value(value: float | None) -> str:
 def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:
     """Which arms fly, how long, and in what game."""
     parser = argparse.ArgumentParser(prog="make bench-fleet", description=__doc__)
-    parser.add_argument("--ticks", type=int, default=150, help="default 150; forgetful: a fifth")
+    parser.add_argument(
+        "--ticks", type=int, default=150, help="default 150; forgetful: a fifth"
+    )
     parser.add_argument("--myses", type=int, default=4, help="default 4")
     parser.add_argument("--seed", type=int, default=7, help="of the game; default 7")
     parser.add_argument("--era", choices="AC", default="A", help="of the game")
