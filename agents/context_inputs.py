@@ -154,7 +154,7 @@ def build_subject(
 
     ``inputs`` and ``endpoint`` are those of a turn that has them already.
     """
-    policy = mysis.policy or ContextPolicy(strategy=registry.DEFAULT)
+    policy = mysis.effective_policy
     inputs = inputs or read_inputs(mysis)
     prompt = DEFAULT_PROMPT if inputs.prompt is None else inputs.prompt
     endpoint = endpoint or _endpoint(mysis)

@@ -37,14 +37,17 @@ _long_threads = ThreadPoolExecutor(4, thread_name_prefix="database-long")
 keeps_connections = Event()
 
 _MYSIS_COLUMNS = """
-SELECT mysis.*, account.username AS account_name, to_jsonb(policy) AS policy_row,
+SELECT mysis.*, account.id AS account_found, account.username AS account_name,
+  policy.id AS policy_found, to_jsonb(policy) AS policy_row,
   clock.tick AS clock_tick, clock.seen_at AS clock_seen_at
 """
-_MYSIS = """
+_DEFAULT_POLICY = "(SELECT id FROM memory_contextpolicy WHERE is_default)"
+_MYSIS = f"""
 FROM agents_mysis AS mysis
 LEFT JOIN agents_account AS account ON account.id = mysis.account_id
 LEFT JOIN memory_accountclock AS clock ON clock.username = account.username
-LEFT JOIN memory_contextpolicy AS policy ON policy.id = mysis.policy_id
+LEFT JOIN memory_contextpolicy AS policy
+  ON policy.id = coalesce(mysis.policy_id, {_DEFAULT_POLICY})
 """
 LOCK_MYSIS = f"{_MYSIS_COLUMNS}{_MYSIS}WHERE mysis.id = %(mysis)s FOR UPDATE OF mysis"
 # Only while the turn is its open one, of its epoch, and it runs.
@@ -63,14 +66,16 @@ WHERE id IN (SELECT mysis.id {_FOR_TURN}) RETURNING id
 """  # noqa: S608 (no input in the text)
 # Budgets that the calls of the Mysis count in, as they were a moment ago: that is good
 # enough, as what is spent of them is checked when a call takes its part.
-_BUDGETS = """
+_BUDGETS = f"""
   (SELECT coalesce(jsonb_agg(to_jsonb(budget) ORDER BY budget.id), '[]')
    FROM agents_budget AS budget
    WHERE scope IN ('fleet', 'each') OR (scope = 'mysis' AND budget.mysis_id = mysis.id)
      OR (scope = 'provider' AND label = ANY(%(providers)s))
      OR (scope = 'group' AND label = mysis."group" AND label <> '')
-     OR (scope = 'policy' AND budget.policy_id = mysis.policy_id)) AS budgets_found
-"""
+     OR (scope = 'policy'
+         AND budget.policy_id = coalesce(mysis.policy_id, {_DEFAULT_POLICY}))
+  ) AS budgets_found
+"""  # noqa: S608 (no input in the text)
 _OF_MYSIS = "FROM agents_mysis AS mysis WHERE mysis.id = %(mysis)s"
 BUDGETS_OF_MYSIS = f"SELECT {_BUDGETS} {_OF_MYSIS}"
 LOCK_FOR_CALL = f"{_MYSIS_COLUMNS}, {_BUDGETS} {_FOR_TURN} {_LOCK}"

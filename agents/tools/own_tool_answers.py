@@ -357,7 +357,7 @@ def _mysis_line(row: Mysis, scope: Scope) -> dict[str, Any]:
         return known | {"is_you": row.pk == scope.mysis_id}
     return known | {
         "model": row.model,
-        "policy": row.policy.name if row.policy else None,
+        "policy": row.effective_policy.name or None,
         "activity": row.activity,
         "tick": row.tick,
         "last_error": row.last_error or None,
