@@ -30,6 +30,7 @@ from memory.models import (
     build_row,
     fetch_rows,
 )
+from memory.gamestate.values import unwrap_content
 from memory.models.game import parse_marks
 
 KEPT_NAMES = 1000
@@ -216,6 +217,8 @@ def _offset_of(row: AccountClock, now: datetime) -> Offset | None:
 
 
 def _learn(account: LockedAccount, content: object) -> None:
+    if isinstance(content, str):
+        content = unwrap_content(content)
     names, items = learn_names(content), learn_sizes(content)
     known = account.lexicon
     if names.items() <= known.names.items() and items.items() <= known.sizes.items():
