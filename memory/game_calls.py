@@ -168,7 +168,7 @@ class GameCall:
 
 def is_group(tool: str) -> bool:
     """Whether a tool holds several commands: those of API v2 all begin alike."""
-    return tool == GROUP or tool.startswith(f"{GROUP}_")
+    return tool == GROUP or (tool.startswith(f"{GROUP}_") and "/" not in tool)
 
 
 def resolve_call(tool: str, arguments: Mapping[str, Any] | None = None) -> GameCall:

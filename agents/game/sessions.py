@@ -31,6 +31,7 @@ from agents.game.client import (
     connect,
 )
 from agents.game.connect_limit import LONGEST_WAIT, RateLimiter, make_shut_out_error
+from memory.game_calls import find_api_version, resolve_call
 
 # Longer than a turn is waited for: opening anew is what the game has least of.
 IDLE_SECONDS = 900.0
@@ -69,6 +70,8 @@ class GameSession:
         self._listed: tuple[GameTool, ...] = ()
         self._closing = False
         self.open = True
+        # Of the game's API: 2 where tools are grouped (found out when it is open).
+        self.api_version = 1
         # A fresh context: the task must not keep the opener's database threads.
         self.task = loop.create_task(
             self._run(), name="game-session", context=contextvars.Context()
@@ -86,7 +89,7 @@ class GameSession:
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Call one tool; raises GameCallError."""
-        if name in GATED:
+        if resolve_call(name, arguments).name in GATED:
             await self._gate.enter()
         return await self._do(lambda one: one.call(name, arguments))
 
@@ -130,6 +133,7 @@ class GameSession:
     async def _run(self) -> None:
         try:
             async with connect(self._url) as connection:
+                self.api_version = _find_version(connection)
                 self._ready.set_result(connection.tools)
                 await self._serve_all(connection)
         except GameCallError as error:
@@ -195,6 +199,15 @@ class GameSession:
             if (left := self._jobs.get_nowait()) is not None:
                 closed = SessionLostError("The session with the game was closed.")
                 _settle(left.outcome, closed)
+
+
+def _find_version(connection: Connection) -> int:
+    """Found out from the server, as an address may lead anywhere."""
+    schemas = {tool.name: tool.schema for tool in connection.tools}
+    version = find_api_version(connection.server, schemas)
+    count = len(connection.tools)
+    logger.debug("%s: API v%d, %d tools", connection.server, version, count)
+    return version
 
 
 def _lost() -> ReplyLostError:

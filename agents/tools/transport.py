@@ -50,12 +50,12 @@ REPEATABLE = frozenset({"login", "logout"})
 
 async def verify(request: Request, call_next: CallNext) -> Outcome:
     """Hold an action back while the outcome of the same one is unknown, and read first."""
-    if request.caller.card is None or request.name in AUTH:
+    if request.caller.card is None or request.command.name in AUTH:
         return await call_next(request)
     if not changes_snapshots(request):
         outcome = await call_next(request)
         if not outcome.is_error:
-            await _settle(request, request.name, outcome)
+            await _settle(request, request.command.name, outcome)
         return outcome
     same = _same_unknown(request)
     if same is not None:
@@ -65,9 +65,10 @@ async def verify(request: Request, call_next: CallNext) -> Outcome:
 
 
 def _same_unknown(request: Request) -> UnknownOutcome | None:
-    given = normalise_arguments(request.arguments)
+    command = request.command
+    given = normalise_arguments(command.arguments)
     for one in request.caller.unknown:
-        if one.tool == request.name and normalise_arguments(one.args) == given:
+        if one.tool == command.name and normalise_arguments(one.args) == given:
             return one
     return None
 
@@ -118,7 +119,7 @@ def _when(one: UnknownOutcome) -> str:
 async def _read(read: Read, request: Request, call_next: CallNext) -> str:
     """What the game says now, in a sentence; "" where it says nothing."""
     raw = json.dumps(dict(read.arguments))
-    asked = replace(request, name=read.name, raw=raw, arguments=read.arguments)
+    asked = replace(request, name=read.tool, raw=raw, arguments=read.arguments)
     try:
         outcome = await call_next(asked)
     except GameCallError:
@@ -161,7 +162,7 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
         except ReplyLostError as error:
             failure: GameCallError = error
             if not may_repeat(request):
-                logger.warning("Reply to %s lost: %s", request.name, error.detail)
+                logger.warning("Reply to %s lost: %s", request.command.name, error.detail)
                 return _unknown_outcome(request)
         except GameCallError as error:
             failure = error
@@ -179,16 +180,16 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
 
 def may_repeat(request: Request) -> bool:
     """Whether a second execution does no harm."""
-    tool = request.tool
-    return request.name in REPEATABLE or (tool is not None and tool.spec.read_only)
+    return request.command.name in REPEATABLE or request.reads_only
 
 
 def _unknown_outcome(request: Request) -> Outcome:
-    if request.name == "register":
+    name = request.command.name
+    if name == "register":
         remedy = "Call register again; if the name is taken by now, use another one."
     else:
         remedy = "It may have been executed: check get_status before you repeat it."
-    words = f"The reply to {request.name} was lost. {remedy}"
+    words = f"The reply to {name} was lost. {remedy}"
     return replace(make_refusal("outcome_unknown", words), unknown=True)
 
 
@@ -216,7 +217,7 @@ async def _send(request: Request) -> Outcome:
             raise ReplyLostError("The game server failed in the call.") from error
         return Outcome((f"Error: {error.detail}",), is_error=True)
     blocks = tuple(repair_text(block) for block in answer.blocks)
-    outcome = Outcome(blocks, answer.is_error)
+    outcome = Outcome(blocks, answer.is_error, structured=answer.structured)
     read = outcome.read()
     if read.error is not None and read.error.code == "unknown_command":
         # The server's list changes without notice: have the next turn's be right.
