@@ -59,7 +59,9 @@ def _read_status(lines: list[str]) -> Json | None:
         return None
     texts, tables = _split(lines[1:])
     ship = _read_ship(texts)
-    location: Json = {"docked_at": texts.get("Docked at")}
+    # The text names no place, and no system by its id; events may.
+    location: Json = dict.fromkeys(("system_id", "poi_id", "poi_name"))
+    location["docked_at"] = texts.get("Docked at")
     if head["system"]:
         location["system_name"] = head["system"].strip()
     for key, label in (("poi_name", "POI"), ("security_status", "Security")):
@@ -109,6 +111,29 @@ def _read_ship(texts: Mapping[str, str]) -> Json:
         if _NUMBER.fullmatch(texts.get(label, "")):
             ship[label.lower()] = _number(texts[label])
     return ship
+
+
+def _read_ship_alone(lines: list[str]) -> Json | None:
+    """get_ship, by the manner of get_status; it was not recorded."""
+    if not lines[0].startswith("Ship: "):
+        return None
+    texts, tables = _split(lines)
+    modules = [_read_module(row) for row in tables.get("modules", ())]
+    return {"ship": _read_ship(texts), "modules": modules}
+
+
+def _read_cargo(lines: list[str]) -> Json | None:
+    """get_cargo, by the manner of get_status; it was not recorded."""
+    if not _RATIO.match(lines[0].removeprefix("Cargo: ")):
+        return None
+    texts, tables = _split(lines)
+    ratio = _RATIO.match(texts.get("Cargo", ""))
+    if ratio is None:
+        return None
+    used, most = _number(ratio["now"]), _number(ratio["most"])
+    items = [_read_item(row) for row in tables.get("cargo", ())]
+    free = _number(texts.get("Available", ""))
+    return {"cargo": items, "used": used, "capacity": most, "available": free}
 
 
 def _read_item(row: Mapping[str, str]) -> Json:
@@ -286,6 +311,8 @@ def _read_action(lines: list[str]) -> Json | None:
 
 _READERS: tuple[Callable[[list[str]], Json | None], ...] = (
     _read_status,
+    _read_ship_alone,
+    _read_cargo,
     _read_system,
     _read_poi,
     _read_skills,
