@@ -82,6 +82,11 @@ class GameSession:
         listed = await asyncio.shield(self._ready)
         return self._listed or listed
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the server has answered and its tools are known."""
+        return self._ready.done() and not self._ready.cancelled() and self.open
+
     async def refresh(self) -> tuple[GameTool, ...]:
         """The tools as the server lists them now; raises GameCallError."""
         self._listed = await self._do(Connection.refresh)
@@ -230,6 +235,28 @@ class SessionPool:
         self._sessions: dict[tuple[str, int], GameSession] = {}
         self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._gates: dict[str, RateLimiter] = {}
+        # When the game takes the next call of a kind, by Mysis.
+        self._again: dict[tuple[int, str], float] = {}
+
+    def pace(self, mysis_id: int, kind: str, seconds: float) -> None:
+        """Note that the game wants no call of a kind for so many seconds."""
+        now = asyncio.get_running_loop().time()
+        self._again = {key: at for key, at in self._again.items() if at > now}
+        self._again[mysis_id, kind] = now + seconds
+
+    def find_wait(self, mysis_id: int, kind: str) -> float:
+        """The seconds until the game takes the next call of a kind; 0 for now."""
+        until = self._again.get((mysis_id, kind), 0.0)
+        return max(0.0, until - asyncio.get_running_loop().time())
+
+    def list_open(self) -> list[int]:
+        """The Myses whose session is open."""
+        url: str = settings.SPACEMOLT_MCP_URL
+        return [
+            mysis
+            for (where, mysis), one in self._sessions.items()
+            if where == url and one.open and one.is_ready
+        ]
 
     async def session(self, mysis_id: int) -> GameSession:
         """The live session of a Mysis, opened in its turn; raises GameUnreachableError."""

@@ -14,6 +14,7 @@ from django.db import transaction
 
 from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
+from agents.game.sessions import get_pool
 from agents.runtime.turn_rows import TurnHandle, lock_for_turn
 from agents.tools.chain import Toolbox
 from agents.tools.request import INTERRUPTED, route_command
@@ -36,20 +37,28 @@ async def fetch_events(handle: TurnHandle, toolbox: Toolbox) -> None:
     username = toolbox.username
     if username is None or not handle.fetches:
         return
-    asked = build_fetch(toolbox)
-    if asked is None:
-        return
     if handle.cut_off:
         # Its worker died, perhaps with events that the game gave it.
         await run_in_db(lose_events, handle.mysis_id, username)
+    try:
+        await drain_events(toolbox)
+    except GameUnreachableError:
+        # The turn's own calls find out, and say so.
+        return
+
+
+async def drain_events(toolbox: Toolbox) -> None:
+    """Ask for notifications until none are left, unless the game wants fewer calls.
+
+    Raises GameUnreachableError.
+    """
+    asked = _build_fetch(toolbox)
+    if asked is None or get_pool().find_wait(toolbox.mysis_id, TOOL) > 0:
+        return
     for _ in range(MOST_FETCHES):
-        try:
-            result = await toolbox.call(*asked)
-        except GameUnreachableError:
-            # The turn's own calls find out, and say so.
-            return
+        result = await toolbox.call(*asked)
         if result.is_error:
-            logger.debug("No events of Mysis %s: %s", handle.mysis_id, result.text)
+            logger.debug("No events of Mysis %s: %s", toolbox.mysis_id, result.text)
             return
         answer = unwrap_content(parse_text(result.text))
         left = answer.get("remaining") if isinstance(answer, dict) else None
@@ -74,7 +83,7 @@ async def verify_unknown(handle: TurnHandle, toolbox: Toolbox) -> None:
             await run_in_db(_add_finding, handle, unknown.memory, words)
 
 
-def build_fetch(toolbox: Toolbox) -> tuple[str, str] | None:
+def _build_fetch(toolbox: Toolbox) -> tuple[str, str] | None:
     """The call that fetches events, all at once where the server lets us ask so.
 
     None where the game has no such tool.

@@ -32,6 +32,7 @@ from agents.tools.account import AUTH
 from agents.tools.request import CallNext, Outcome, Request, make_refusal
 from agents.tools.snapshot import changes_snapshots
 from agents.tools.unknown_outcomes import Read, find_read, normalise_arguments
+from memory.gamestate.extract import GameError
 from memory.gamestate.values import repair_text
 from memory.snapshots.reads import read_tick
 
@@ -43,6 +44,11 @@ PAUSES = (0.3, 1.2)
 # Seconds that a call waits where the game asks for it. Never less is waited than is
 # asked for: who calls too early too often is shut out.
 LONGEST_WAIT = 60.0
+
+# A wait that an answer asks for is believed up to this.
+LONGEST_NOTED = 600.0
+# All actions wait together: the game counts them by account.
+ACTIONS = "actions"
 
 # They write, yet a second time changes nothing more.
 REPEATABLE = frozenset({"login", "logout"})
@@ -194,10 +200,14 @@ def _unknown_outcome(request: Request) -> Outcome:
 
 
 async def send(request: Request) -> Outcome:
-    """Call the server; a lost MCP session is opened anew and the call sent once more.
+    """Call the server when it takes the call; a lost MCP session is opened anew.
 
-    Nothing was executed in the lost one. Raises GameCallError, never SessionLostError.
+    Nothing was executed in the lost one, so the call is sent once more. Raises
+    GameCallError, never SessionLostError.
     """
+    refusal = await _await_pace(request)
+    if refusal is not None:
+        return refusal
     with suppress(SessionLostError):
         return await _send(request)
     try:
@@ -206,6 +216,29 @@ async def send(request: Request) -> Outcome:
         raise GameUnreachableError(
             "The game server loses every session at once: try again later."
         ) from error
+
+
+def _name_pace(request: Request) -> str:
+    """What a wait that the game asks for holds up: all actions, or one query."""
+    return ACTIONS if request.policy == "mutation" else request.command.name
+
+
+async def _await_pace(request: Request) -> Outcome | None:
+    """Wait as long as the game asked for; a refusal where that is too long."""
+    wait = get_pool().find_wait(request.caller.mysis_id, _name_pace(request))
+    if wait > LONGEST_WAIT:
+        words = f"The game takes this again later. Try again in {wait:.0f} seconds."
+        return make_refusal("rate_limited", words)
+    if wait > 0:
+        await asyncio.sleep(wait)
+    return None
+
+
+def _note_pace(request: Request, error: GameError | None) -> None:
+    """Note a wait that an answer asks for (``wait_seconds``, ``retry_after``)."""
+    if error is not None and error.wait_seconds:
+        wait = min(error.wait_seconds, LONGEST_NOTED)
+        get_pool().pace(request.caller.mysis_id, _name_pace(request), wait)
 
 
 async def _send(request: Request) -> Outcome:
@@ -219,6 +252,7 @@ async def _send(request: Request) -> Outcome:
     blocks = tuple(repair_text(block) for block in answer.blocks)
     outcome = Outcome(blocks, answer.is_error, structured=answer.structured)
     read = outcome.read()
+    _note_pace(request, read.error)
     if read.error is not None and read.error.code == "unknown_command":
         # The server's list changes without notice: have the next turn's be right.
         with suppress(GameCallError):
