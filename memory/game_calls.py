@@ -21,8 +21,13 @@ ACTION = "action"
 WRAPPER = "game"
 HELP = "help"
 
+
+def _set_of(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
 # Commands that change nothing, though some are not named like a read.
-READS = frozenset(
+READS = _set_of(
     """
     get_status get_state get_player get_ship get_cargo get_system get_poi get_base
     get_nearby get_location get_queue get_map get_skills get_recipes get_ships
@@ -37,11 +42,11 @@ READS = frozenset(
     read_note forum_list forum_get_thread faction_info faction_list
     faction_get_invites faction_rooms faction_intel_status faction_query_intel
     faction_trade_intel_status faction_query_trade_intel faction_list_missions
-    """.split()
+    """
 )
 
 # Commands that change the game, the account or what others see.
-WRITES = frozenset(
+WRITES = _set_of(
     """
     register login logout claim session
     travel jump dock undock attack hunt scan cloak self_destruct battle reload mine
@@ -72,7 +77,7 @@ WRITES = frozenset(
     faction_create_buy_order faction_create_sell_order
     build_base attack_base deploy_drone recall_drone order_drone load_drone
     unload_drone upload_drone_script set_drone_name facility fleet petition agentlogs
-    """.split()
+    """
 )
 COMMANDS = READS | WRITES
 
@@ -127,8 +132,10 @@ _ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "search_systems": {"content": "query", "target": "query", "id": "query"},
     "get_map": {"id": "system_id"},
     **dict.fromkeys(
-        ("buy", "sell", "jettison", "deposit_items", "withdraw_items", "view_market")
-        + ("estimate_purchase", "create_sell_order", "create_buy_order", "use_item"),
+        _set_of(
+            """buy sell jettison deposit_items withdraw_items view_market use_item
+            estimate_purchase create_sell_order create_buy_order"""
+        ),
         _ITEM,
     ),
     "craft": {"id": "recipe_id"},
@@ -299,8 +306,10 @@ _USUAL = {
     "get_trades": f"{GROUP}_social",
     "captains_log_list": f"{GROUP}_social",
     **dict.fromkeys(
-        ("get_status", "get_cargo", "get_system", "get_poi", "get_base", "get_nearby")
-        + ("get_notifications", "get_skills", "get_active_missions", "get_missions"),
+        _set_of(
+            """get_status get_cargo get_system get_poi get_base get_nearby get_skills
+            get_notifications get_active_missions get_missions"""
+        ),
         GROUP,
     ),
 }

@@ -168,7 +168,9 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
         except ReplyLostError as error:
             failure: GameCallError = error
             if not may_repeat(request):
-                logger.warning("Reply to %s lost: %s", request.command.name, error.detail)
+                logger.warning(
+                    "Reply to %s lost: %s", request.command.name, error.detail
+                )
                 return _unknown_outcome(request)
         except GameCallError as error:
             failure = error
@@ -230,8 +232,13 @@ async def _await_pace(request: Request) -> Outcome | None:
         words = f"The game takes this again later. Try again in {wait:.0f} seconds."
         return make_refusal("rate_limited", words)
     if wait > 0:
-        await asyncio.sleep(wait)
+        await wait_for_pace(wait)
     return None
+
+
+async def wait_for_pace(seconds: float) -> None:
+    """Let the time pass that the game asked for."""
+    await asyncio.sleep(seconds)
 
 
 def _note_pace(request: Request, error: GameError | None) -> None:

@@ -49,9 +49,9 @@ class Read:
     """
 
     name: str
-    tool: str
     arguments: Mapping[str, Any]
     fields: tuple[str, ...]
+    tool: str = ""
 
     def describe_answer(self, text: str, tick: int | None) -> str:
         """What an answer says of those fields, in a sentence; without them its head."""
@@ -88,7 +88,7 @@ def find_read(unknown: UnknownOutcome, tools: Mapping[str, Tool]) -> Read | None
             required |= _NEEDED.get(name, frozenset())
         if all(key in unknown.args for key in required):
             given = {key: unknown.args[key] for key in sorted(required)}
-            return Read(name, route.tool, {**route.arguments, **given}, fields)
+            return Read(name, {**route.arguments, **given}, fields, route.tool)
     return None
 
 

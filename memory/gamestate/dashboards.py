@@ -22,7 +22,9 @@ _STATUS = re.compile(
     r"(?: \| (?P<system>[^\n|]*))?"
 )
 _NAMED = re.compile(r"(?P<name>.*) \((?P<id>[^()]*)\)")
-_COUNTED = re.compile(r"(?P<title>[A-Za-z][\w' -]*) \((?P<count>[\d,]+)(?P<more>[^)]*)\):")
+_COUNTED = re.compile(
+    r"(?P<title>[A-Za-z][\w' -]*) \((?P<count>[\d,]+)(?P<more>[^)]*)\):"
+)
 _RATIO = re.compile(r"(?P<now>-?[\d,]+(?:\.\d+)?)/(?P<most>-?[\d,]+(?:\.\d+)?)")
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 _SOLD = re.compile(
@@ -237,7 +239,10 @@ def _read_poi(lines: list[str]) -> Json | None:
     found: Json = {"poi": poi}
     base = _NAMED.fullmatch(texts.get("Base", ""))
     if base is not None:
-        poi["base_id"], found["base"] = base["id"], {"id": base["id"], "name": base["name"]}
+        poi["base_id"], found["base"] = (
+            base["id"],
+            {"id": base["id"], "name": base["name"]},
+        )
     if "resources" in tables:
         found["resources"] = [
             {

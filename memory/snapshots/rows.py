@@ -21,6 +21,7 @@ from memory.gamestate.clock import SAME_CLOCK, Offset, Sighting
 from memory.gamestate.effects import FLIGHTS
 from memory.gamestate.extract import Result
 from memory.gamestate.facts import learn_names, learn_sizes
+from memory.gamestate.values import unwrap_content
 from memory.models import (
     AccountClock,
     ActionUnderWay,
@@ -30,7 +31,6 @@ from memory.models import (
     build_row,
     fetch_rows,
 )
-from memory.gamestate.values import unwrap_content
 from memory.models.game import parse_marks
 
 KEPT_NAMES = 1000

@@ -90,7 +90,11 @@ class Api:
             "players": [_player(one) for one in _of(near).get("nearby") or ()],
             "pirates": _of(near).get("pirates") or [],
             "cargo": [
-                {"item": one["name"], "qty": f"{one['quantity']:,}", "size": one["size"]}
+                {
+                    "item": one["name"],
+                    "qty": f"{one['quantity']:,}",
+                    "size": one["size"],
+                }
                 for one in _of(cargo)["cargo"]
             ],
             "skills": [

@@ -52,9 +52,13 @@ def render_state(status: Json, around: Json) -> str:
         lines.append(f"Docked at: {docked}")
     lines.append(f"Security: {around['security']}")
     lines.append(f"Connections: {', '.join(around['connections'])}")
-    lines += _table("Nearby players", around["players"], "name ship faction combat status")
+    lines += _table(
+        "Nearby players", around["players"], "name ship faction combat status"
+    )
     lines += _table("Nearby pirates", around["pirates"], "name tier hull shield")
-    lines += _table("Modules", _modules(status["modules"]), "id type slot size wear stats")
+    lines += _table(
+        "Modules", _modules(status["modules"]), "id type slot size wear stats"
+    )
     lines += _table("Cargo", around["cargo"], "item qty size", " items")
     lines += _table("Skills", around["skills"], "skill level xp next_level")
     if around["missions"]:
@@ -71,7 +75,9 @@ def _modules(modules: list[Json]) -> list[Json]:
             "slot": "weapon" if one["type"] == "weapon" else "utility",
             "size": one.get("size", 10),
             "wear": "Pristine",
-            "stats": f"mining_power:{one['mining_power']}" if "mining_power" in one else "",
+            "stats": f"mining_power:{one['mining_power']}"
+            if "mining_power" in one
+            else "",
         }
         for one in modules
     ]
@@ -125,7 +131,9 @@ def _system(view: Json) -> str:
     places = [
         {**one, "class": "", "base": one.get("base_name", "")} for one in system["pois"]
     ]
-    ways = [{**one, "distance": f"{one['distance']} GU"} for one in system["connections"]]
+    ways = [
+        {**one, "distance": f"{one['distance']} GU"} for one in system["connections"]
+    ]
     return _join([
         f"{head} | Security: {view['security_status']}",
         *_table("POIs", places, "id name type class base online"),
@@ -237,7 +245,9 @@ def _render_any(view: Json) -> str:
     lines = [" | ".join(f"{_words(k)}: {_cell(v)}" for k, v in plain.items())]
     for name, value in view.items():
         if isinstance(value, list):
-            rows = [one if isinstance(one, Mapping) else {"value": one} for one in value]
+            rows = [
+                one if isinstance(one, Mapping) else {"value": one} for one in value
+            ]
             names = list(dict.fromkeys(key for row in rows for key in row))
             lines += _table(_words(name), rows, " ".join(names))
         elif isinstance(value, Mapping):

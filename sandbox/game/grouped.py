@@ -84,9 +84,7 @@ class Group:
     @property
     def description(self) -> str:
         lines = [_describe(action, tool) for action, tool in self.actions.items()]
-        return "\n".join(
-            [f"Actions of {self.name}; action=help says more.", *lines]
-        )
+        return "\n".join([f"Actions of {self.name}; action=help says more.", *lines])
 
     def schema(self) -> Json:
         properties: Json = {} if self.is_open else {"session_id": SESSION_ID}
@@ -108,7 +106,7 @@ class Group:
     @property
     def is_open(self) -> bool:
         """Whether some action needs no login."""
-        return any(tool.open for tool in self.actions.values()) and CORE != self.name
+        return any(tool.open for tool in self.actions.values()) and self.name != CORE
 
 
 def _describe(action: str, tool: Tool) -> str:
@@ -145,9 +143,7 @@ def choose_groups(
         group
         for name, group in groups.items()
         if name not in left_out
-        and (
-            wanted is None or name == CORE or name.removeprefix(f"{CORE}_") in wanted
-        )
+        and (wanted is None or name == CORE or name.removeprefix(f"{CORE}_") in wanted)
     ]
 
 

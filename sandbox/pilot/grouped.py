@@ -44,12 +44,11 @@ def list_commands(
 ) -> dict[str, frozenset[str]]:
     """The names of the arguments of every command and of every other tool."""
     names = {
-        tool: frozenset(schema.get("properties") or ()) for tool, schema in tools.items()
+        tool: frozenset(schema.get("properties") or ())
+        for tool, schema in tools.items()
     }
     own = {tool: args for tool, args in names.items() if not is_group(tool)}
-    return own | {
-        command: names[tool] - {"action"} for command, tool in routes.items()
-    }
+    return own | {command: names[tool] - {"action"} for command, tool in routes.items()}
 
 
 def fold_call(
@@ -120,8 +119,13 @@ def _system(lines: list[str]) -> dict[str, Any]:
     parts, tables = _parts(lines), _tables(lines)
     named = _NAMED.match(parts.get("System", ""))
     if named is None:
-        return {"in_transit": "In transit" in parts, "to_system": parts.get("To system")}
-    pois = [{**row, "has_base": bool(row.get("base"))} for row in tables.get("POIs", ())]
+        return {
+            "in_transit": "In transit" in parts,
+            "to_system": parts.get("To system"),
+        }
+    pois = [
+        {**row, "has_base": bool(row.get("base"))} for row in tables.get("POIs", ())
+    ]
     ways = tables.get("Connections", [])
     system = {"id": named[2], "name": named[1], "pois": pois, "connections": ways}
     return {"system": system}

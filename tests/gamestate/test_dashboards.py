@@ -167,7 +167,12 @@ def test_events_are_written_into_what_is_read() -> None:
 @given(st.text(max_size=300))
 def test_any_text_is_read_without_an_error(text: str) -> None:
     read_dashboard(text)
-    for start in ("Ada [solarian] | 5cr | Sol\n", "System: ", "POI: ", "Skills (2 trained"):
+    for start in (
+        "Ada [solarian] | 5cr | Sol\n",
+        "System: ",
+        "POI: ",
+        "Skills (2 trained",
+    ):
         read_dashboard(start + text)
     for start in ("Notifications (1):\n", "Cargo: 1/2\n", "Ship: A (b) | "):
         read_dashboard(start + text)

@@ -93,7 +93,9 @@ def test_an_unknown_action_counts_as_one_that_changes_the_game(action, tool) -> 
 
 @given(
     st.text(max_size=20),
-    st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=8), max_size=4),
+    st.dictionaries(
+        st.text(max_size=8), st.integers() | st.text(max_size=8), max_size=4
+    ),
 )
 def test_the_wrapper_and_the_text_name_the_same_command(tool, arguments) -> None:
     plain = resolve_call(tool, arguments)
@@ -131,7 +133,9 @@ def test_actions_by_their_tool(tool: str, action: str, name: str) -> None:
     assert find_command(tool, action) == name
 
 
-def test_a_server_that_says_a_tool_only_reads_is_believed_but_for_known_actions() -> None:
+def test_a_server_that_says_a_tool_only_reads_is_believed_but_for_known_actions() -> (
+    None
+):
     unknown = resolve_call("spacemolt_intel", {"action": "get_rumours"})
     assert unknown.name == "spacemolt_intel/get_rumours"
     assert choose_call_policy(unknown, "mutation") == "mutation"
