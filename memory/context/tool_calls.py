@@ -18,6 +18,7 @@ from memory.context.text import clean_text
 from memory.context.types import POLICIES, Message, Policy
 from memory.game_calls import (
     READS,
+    WRAPPER,
     WRITES,
     GameCall,
     is_group,
@@ -93,6 +94,8 @@ def build_policy_lookup(table: Mapping[str, str]) -> PolicyLookup:
     checked = {name: check_policy(name, policy) for name, policy in table.items()}
 
     def policy_of(name: str, arguments: str = "", /) -> Policy:
+        if name != WRAPPER and not is_group(name):
+            return checked.get(name) or guess_policy(name)
         call = resolve_call_text(name, arguments)
         if call.grouped:
             own = checked.get(call.name) if call.name != call.tool else None
