@@ -106,7 +106,10 @@ class Api:
                 }
                 for one in _of(skills)["player_skills"]
             ],
-            "missions": [f"{one.title} ({one.type})" for one in player.missions],
+            "missions": [
+                f"{one['title']} ({one['type']})"
+                for one in _of(QUERIES["get_active_missions"](ask))["missions"] or ()
+            ],
         }
 
 

@@ -17,6 +17,7 @@ from memory.game_calls import (
     COMMANDS,
     READS,
     WRITES,
+    Route,
     find_api_version,
     find_command,
     find_route,
@@ -149,10 +150,12 @@ def test_a_route_leads_to_each_command() -> None:
         route = find_route(tool.name, SCHEMAS)
         assert route is not None, tool.name
         assert resolve_call(route.tool, dict(route.arguments)).name == tool.name
-    assert find_route("mine", {"mine": {}}).tool == "mine"
+    assert find_route("mine", {"mine": {}}) == Route("mine")
     assert find_route("mine", {"dock": {}}) is None
     bare = {"spacemolt": {"properties": {"action": {"type": "string"}}}}
-    assert find_route("get_status", bare).arguments == {"action": "get_status"}
+    assert find_route("get_status", bare) == Route(
+        "spacemolt", {"action": "get_status"}
+    )
 
 
 def test_the_version_is_that_of_the_tools() -> None:
