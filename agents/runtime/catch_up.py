@@ -14,12 +14,13 @@ from django.db import transaction
 
 from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
+from agents.game.sessions import get_pool
 from agents.runtime.turn_rows import TurnHandle, lock_for_turn
 from agents.tools.chain import Toolbox
-from agents.tools.request import INTERRUPTED
+from agents.tools.request import INTERRUPTED, route_command
 from agents.tools.unknown_outcomes import lose_events
 from memory.context.tokens import estimate_tokens
-from memory.gamestate.values import parse_text, repair_text
+from memory.gamestate.values import parse_text, repair_text, unwrap_content
 from memory.models import Memory
 
 TOOL = "get_notifications"
@@ -34,21 +35,32 @@ logger = logging.getLogger(__name__)
 async def fetch_events(handle: TurnHandle, toolbox: Toolbox) -> None:
     """Ask for notifications; a game that cannot answer now is no failure."""
     username = toolbox.username
-    if username is None or TOOL not in toolbox.tools or not handle.fetches:
+    if username is None or not handle.fetches:
         return
     if handle.cut_off:
         # Its worker died, perhaps with events that the game gave it.
         await run_in_db(lose_events, handle.mysis_id, username)
+    try:
+        await drain_events(toolbox)
+    except GameUnreachableError:
+        # The turn's own calls find out, and say so.
+        return
+
+
+async def drain_events(toolbox: Toolbox) -> None:
+    """Ask for notifications until none are left, unless the game wants fewer calls.
+
+    Raises GameUnreachableError.
+    """
+    asked = _build_fetch(toolbox)
+    if asked is None or get_pool().find_wait(toolbox.mysis_id, TOOL) > 0:
+        return
     for _ in range(MOST_FETCHES):
-        try:
-            result = await toolbox.call(TOOL, _arguments(toolbox))
-        except GameUnreachableError:
-            # The turn's own calls find out, and say so.
-            return
+        result = await toolbox.call(*asked)
         if result.is_error:
-            logger.debug("No events of Mysis %s: %s", handle.mysis_id, result.text)
+            logger.debug("No events of Mysis %s: %s", toolbox.mysis_id, result.text)
             return
-        answer = parse_text(result.text)
+        answer = unwrap_content(parse_text(result.text))
         left = answer.get("remaining") if isinstance(answer, dict) else None
         if not (isinstance(left, int) and left):
             return
@@ -71,11 +83,17 @@ async def verify_unknown(handle: TurnHandle, toolbox: Toolbox) -> None:
             await run_in_db(_add_finding, handle, unknown.memory, words)
 
 
-def _arguments(toolbox: Toolbox) -> str:
-    """All at once, where the server lets us ask so."""
-    spec = next(spec for spec in toolbox.specs if spec.name == TOOL)
-    known = spec.parameters.get("properties") or {}
-    return json.dumps({"limit": LIMIT} if "limit" in known else {})
+def _build_fetch(toolbox: Toolbox) -> tuple[str, str] | None:
+    """The call that fetches events, all at once where the server lets us ask so.
+
+    None where the game has no such tool.
+    """
+    route = route_command(TOOL, toolbox.tools)
+    if route is None:
+        return None
+    known = toolbox.tools[route.tool].spec.parameters.get("properties") or {}
+    limit = {"limit": LIMIT} if "limit" in known else {}
+    return route.tool, json.dumps({**route.arguments, **limit})
 
 
 @transaction.atomic

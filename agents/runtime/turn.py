@@ -254,7 +254,7 @@ async def _run_tools(
             await run_in_db(_record_not_executed, handle, pending[place:])
             raise
         progress.acted = progress.acted or not result.is_error
-        read_only = toolbox.reads_only(call.name)
+        read_only = toolbox.reads_only(call.name, call.arguments)
         progress.tried.append(
             digest_call(call.name, call.arguments, result, read_only=read_only)
         )

@@ -21,6 +21,7 @@ from django.db.models.functions import Lower, StrIndex
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from memory.game_calls import list_secret_names
 from memory.models import Memory, fetch_rows
 from memory.models.vectors import build_plain_vector, describe_calls, replace_signs
 from memory.redaction import HIDDEN, hide_secrets
@@ -194,7 +195,8 @@ def read_secret_tools() -> frozenset[str]:
 @lru_cache(maxsize=8)
 def _read_secret_names(url: str, version: datetime) -> frozenset[str]:
     """Of one version of the game's tools: the list is long, and searches are many."""
-    return frozenset(name for (name,) in fetch_rows(_HIDDEN_TOOLS, [url]) if name)
+    found = fetch_rows(_HIDDEN_TOOLS, [url])
+    return list_secret_names(frozenset(name for (name,) in found if name))
 
 
 def hide_row_secrets(row: Memory, secret: Collection[str]) -> Memory:

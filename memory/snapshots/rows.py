@@ -21,6 +21,7 @@ from memory.gamestate.clock import SAME_CLOCK, Offset, Sighting
 from memory.gamestate.effects import FLIGHTS
 from memory.gamestate.extract import Result
 from memory.gamestate.facts import learn_names, learn_sizes
+from memory.gamestate.values import unwrap_content
 from memory.models import (
     AccountClock,
     ActionUnderWay,
@@ -253,6 +254,8 @@ def _offset_of(row: AccountClock, now: datetime) -> Offset | None:
 
 
 def _learn(account: LockedAccount, content: object) -> None:
+    if isinstance(content, str):
+        content = unwrap_content(content)
     names, items = learn_names(content), learn_sizes(content)
     known = account.lexicon
     if names.items() <= known.names.items() and items.items() <= known.sizes.items():

@@ -198,7 +198,7 @@ def _digest_turns(units: Sequence[Unit], history: History) -> _Digest:
 def _digest_calls(unit: Unit, history: History, found: _Digest) -> None:
     results = {item.call: item for item in unit.items[1:]}
     for index, call in enumerate(unit.items[0].calls):
-        if history.policy_of(call.name) == "print":
+        if history.policy_of(call.name, call.arguments) == "print":
             said = results.get(index)
             if said is not None and said.content.strip() and not said.filled:
                 found.prints.append(said)
