@@ -345,7 +345,7 @@ class LogReader:
             return item
         reason = f"A tool result may take {cap} tokens; head and tail are sent."
         self.out.capped[item.source] = Fate("truncated", "result_cap", reason)
-        return item.with_text(text, count(text))
+        return item.with_text(text, count(text), item.content)
 
 
 # --- Standing orders: verbatim, each once (I16)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from memory.context.text import shorten_text
 from memory.context.tokens import TokenCounter
 from memory.context.tool_calls import PolicyLookup
 from memory.context.types import (
@@ -34,6 +35,8 @@ class Item:
     """One message of a view: `source` is its stored id, or `kind` says what it is.
 
     `call` is, for a tool result, the index of its call in the unit's first item.
+    `whole` is the text before it was cut, None where it was not: a second cut is made
+    from there, so that its note counts all that is missing.
     """
 
     role: str
@@ -47,14 +50,15 @@ class Item:
     pending: bool = False
     reasoning: str | None = None
     signature: str | None = None
+    whole: str | None = None
 
     @property
     def filled(self) -> bool:
         """Whether this replaces a result that never came, also as a stored row."""
         return self.role == "tool" and self.content == NO_RESPONSE_TEXT
 
-    def with_text(self, content: str, tokens: int) -> Item:
-        """The same item with another text and its tokens."""
+    def with_text(self, content: str, tokens: int, whole: str | None = None) -> Item:
+        """The same item with another text and its tokens; `whole` if it was cut."""
         # Spelled out: `replace` takes ten times as long, and long logs need it often.
         return Item(
             self.role,
@@ -68,6 +72,7 @@ class Item:
             self.pending,
             self.reasoning,
             self.signature,
+            whole,
         )
 
 
@@ -214,6 +219,13 @@ def count_message_tokens(
     for call in calls:
         tokens += count(call.name) + count(call.arguments)
     return tokens
+
+
+def shorten_item(item: Item, limit: int, count: TokenCounter, handle: str) -> str | None:
+    """The item's text within `limit` tokens, cut from the whole of it; see `shorten_text`."""
+    if item.whole is None or count(item.content) <= limit:
+        return shorten_text(item.content, limit, count, handle)
+    return shorten_text(item.whole, limit, count, handle)
 
 
 def find_loop_start(units: Sequence[Unit]) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from memory.context.strategies.snapshot_window import is_error_result
 from memory.context.strategy import CommonOptions, Strategy, option
-from memory.context.text import clean_text, find_safe_cut, shorten_text
+from memory.context.text import clean_text, find_safe_cut
 from memory.context.tool_calls import parse_arguments
 from memory.context.types import NUDGE_TEXT, AssemblyRequest
 from memory.context.units import (
@@ -22,6 +22,7 @@ from memory.context.units import (
     Plan,
     Unit,
     build_program_unit,
+    shorten_item,
 )
 
 NAME = "single-user-coalesced"
@@ -224,7 +225,7 @@ def _cut_text(item: Item, limits: _Limits, history: History) -> str:
     if limits.tokens is None or item.source is None:
         return item.content
     handle = history.handle(item.source)
-    cut = shorten_text(item.content, limits.tokens, history.count, handle)
+    cut = shorten_item(item, limits.tokens, history.count, handle)
     return item.content if cut is None else cut
 
 
