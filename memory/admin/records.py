@@ -215,3 +215,8 @@ class PolicyAdmin(admin.ModelAdmin[ContextPolicy]):
     list_display = ("name", "strategy", "options", "budget_tokens", "updated_at")
     list_filter = ("strategy",)
     search_fields = ("name",)
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """A new policy begins as the default one; what the address says wins."""
+        default = forms.model_to_dict(ContextPolicy(), PolicyForm.Meta.fields)
+        return default | super().get_changeform_initial_data(request)
