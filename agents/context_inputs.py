@@ -52,7 +52,7 @@ class ContextInputs:
 
     ``prompt`` is the current version's text, None where there is none; ``template``
     that of the summaries, empty for the built-in one; ``broadcast`` the newest of a
-    person; ``tried`` are the newest summaries, ``summary`` the one in use.
+    person that is for it; ``tried`` are the newest summaries, ``summary`` the one in use.
     """
 
     prompt: str | None
@@ -190,7 +190,13 @@ def build_subject(
 
 def read_inputs(mysis: Mysis) -> ContextInputs:
     """Read the inputs of one Mysis, in one query."""
-    own = {"prompt": mysis.prompt_id, "mysis": mysis.pk, "model": mysis.model}
+    own = {
+        "prompt": mysis.prompt_id,
+        "mysis": mysis.pk,
+        "model": mysis.model,
+        "group": mysis.group,
+        "tags": mysis.tags,
+    }
     [row] = fetch_named(db.CONTEXT_INPUTS, own | name_inputs())
     return ContextInputs.read(row)
 

@@ -102,7 +102,8 @@ _INPUTS = """
   (SELECT version.text FROM agents_promptversion AS version
    JOIN agents_prompt AS prompt ON prompt.id = version.prompt_id
    WHERE prompt.name = %(template)s ORDER BY version.number DESC LIMIT 1) AS template,
-  (SELECT text FROM agents_broadcast WHERE NOT from_mysis
+  (SELECT text FROM agents_broadcast AS sent WHERE NOT from_mysis
+     AND sent."group" IN ('', mysis."group") AND (sent.tag = '' OR sent.tag = ANY(mysis.tags))
    ORDER BY id DESC LIMIT 1) AS broadcast,
   ARRAY(SELECT text FROM agents_pin WHERE mysis_id = mysis.id ORDER BY id) AS pin_texts,
   (SELECT updated_at FROM agents_toolcatalogue WHERE url = %(url)s) AS catalogue_at,
@@ -120,7 +121,8 @@ _INPUTS = """
 """
 CONTEXT_INPUTS = f"""
 SELECT {_INPUTS}
-FROM (SELECT %(mysis)s::bigint AS id, %(prompt)s::bigint AS prompt_id) AS mysis
+FROM (SELECT %(mysis)s::bigint AS id, %(prompt)s::bigint AS prompt_id,
+  %(group)s::text AS "group", %(tags)s::text[] AS tags) AS mysis
 """  # noqa: S608 (no input in the text)
 LOAD_INPUTS_FOR_TURN = f"{_MYSIS_COLUMNS}, {_INPUTS} {_FOR_TURN}"
 # Also when the stored list of the game's tools was written last.

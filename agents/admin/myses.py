@@ -114,9 +114,10 @@ EDITABLE = (
     "max_iterations",
     "messaging",
     "group",
+    "tags",
 )
 SHOWN = ("activity", "hold", "stuck", "last_error", "nudges")
-AFTERWARDS = ("model_settings", "messaging", "group")
+AFTERWARDS = ("model_settings", "messaging", "group", "tags")
 
 
 # What Django asks of a deletion: rows, their counts, missing permissions, protected rows.
@@ -157,6 +158,20 @@ class MysisForm(forms.ModelForm[Mysis]):
         return model
 
 
+class TagFilter(admin.SimpleListFilter):
+    """By a tag; one Mysis may have several."""
+
+    title = "tag"
+    parameter_name = "tag"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(tag, tag) for tag in Mysis.list_tags()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        tag = self.value()
+        return queryset.filter(tags__contains=[tag]) if tag else queryset
+
+
 @admin.register(Mysis)
 class MysisAdmin(admin.ModelAdmin[Mysis]):
     """The fleet, through the same actions as the dashboard."""
@@ -173,7 +188,13 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         "spent",
         "last_memory_at",
     )
-    list_filter = ("state", ("group", NewestValuesFilter), "policy", "prompt")
+    list_filter = (
+        "state",
+        ("group", NewestValuesFilter),
+        TagFilter,
+        "policy",
+        "prompt",
+    )
     list_select_related = ("policy", "account", "prompt")
     search_fields = ("name", "model")
     fields = (*EDITABLE, "state", "account", *SHOWN)

@@ -74,7 +74,8 @@ COLUMNS: Mapping[type[Model], Mapping[str, Any]] = {
         "ordering": ("-memory_id",),
     },
     Broadcast: {
-        "list_display": ("id", "text", "sender", "created_at"),
+        "list_display": ("id", "text", "sender", "group", "tag", "created_at"),
+        "list_filter": (("group", NewestValuesFilter), ("tag", NewestValuesFilter)),
         "search_fields": ("text",),
         "ordering": ("-id",),
     },

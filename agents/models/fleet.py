@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -15,11 +16,12 @@ from django.utils import timezone
 
 from agents.encryption import sealed_property
 from agents.models.llm import Prompt
-from agents.validators import NAME, check_model_settings, check_visible
+from agents.validators import NAME, check_model_settings, check_tag, check_visible
 from memory.models.vectors import build_plain_vector
 
 NAME_TAKEN = "This name is taken: choose another."
 # Names that stand for other pages, or vanish when a browser tidies up a path.
+MOST_TAGS = 20
 RESERVED = frozenset({"new", ".", ".."})
 
 
@@ -128,7 +130,16 @@ class Mysis(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="A word of your own; a budget can limit all Myses of a group.",
+        help_text="A word of your own; a budget can limit all Myses of a group, and a "
+        "broadcast can go to them alone.",
+    )
+    tags = ArrayField(
+        models.CharField(max_length=50, validators=[check_tag]),
+        size=MOST_TAGS,
+        blank=True,
+        default=list,
+        db_default=[],
+        help_text="Words of your own, to find and to address it by; with commas between.",
     )
     # Why it makes no call although it runs: the spent budget, with the remedy.
     hold = models.TextField(blank=True, default="", db_default="", editable=False)
@@ -193,6 +204,27 @@ class Mysis(models.Model):
         """The address of its page."""
         return reverse("mysis", args=[self.page_key])
 
+    def clean(self) -> None:
+        """Keep each tag once, in the order given."""
+        self.tags = list(dict.fromkeys(self.tags))
+
+    @classmethod
+    def list_tags(cls) -> list[str]:
+        """All tags that Myses have, by name."""
+        each = models.Func(models.F("tags"), function="unnest")
+        rows = cls.objects.annotate(tag=each).values_list("tag", flat=True)
+        return list(rows.order_by("tag").distinct())
+
+    @classmethod
+    def select_members(
+        cls, *, group: str = "", tag: str = ""
+    ) -> models.QuerySet[Mysis]:
+        """The Myses of a group, or with a tag; of both where both are given."""
+        rows = cls.objects.all()
+        if group:
+            rows = rows.filter(group=group)
+        return rows.filter(tags__contains=[tag]) if tag else rows
+
     @classmethod
     def count_by_state(cls) -> dict[str, int]:
         """The number of Myses in each state."""
@@ -224,9 +256,15 @@ class Pin(models.Model):
 
 
 class Broadcast(models.Model):
-    """One message to the fleet; each delivery is a Memory that points here."""
+    """One message to the fleet; each delivery is a Memory that points here.
+
+    With a ``group`` or a ``tag`` it is for those Myses alone; without, for everybody,
+    also for who is made later.
+    """
 
     text = models.TextField()
+    group = models.CharField(max_length=100, blank=True, default="", db_default="")
+    tag = models.CharField(max_length=50, blank=True, default="", db_default="")
     sender = models.CharField(max_length=200)
     mysis = models.ForeignKey(
         Mysis, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
@@ -256,3 +294,10 @@ class Broadcast(models.Model):
 
     def __str__(self) -> str:
         return self.text[:60]
+
+    @property
+    def to(self) -> dict[str, object]:
+        """Whom it is for, as REST and events name it."""
+        if self.group:
+            return {"group": self.group}
+        return {"tag": self.tag} if self.tag else {"fleet": True}

@@ -59,6 +59,10 @@ def _whole(description: str, least: int = 0, most: int | None = None) -> Schema:
 _YOURSELF = _which("Yourself; leave it out")
 MYSIS = _which("The number or the name of a Mysis")
 _TO_ALL = {"message": text_field("What to say")}
+_MEMBERS = {
+    "group": text_field("Those of this group alone", maxLength=100),
+    "tag": text_field("Those with this tag alone; no group then", maxLength=50),
+}
 _TO_ONE = {"mysis_id": MYSIS, **_TO_ALL}
 _NEWEST = "Returns the newest matches, oldest first."
 
@@ -141,7 +145,7 @@ FOR_MYSES = _table(
         ["query"],
     ),
     zoea_search_broadcasts=(
-        f"Search the broadcasts that you received or sent. {_NEWEST}",
+        f"Search the broadcasts of the fleet. {_NEWEST}",
         _SEARCH,
         ["query"],
     ),
@@ -196,8 +200,9 @@ FOR_PROGRAMS = _table(
     ),
     zoea_swarm_status=("How many Myses are in which state.", {}, []),
     zoea_list_myses=(
-        "The Myses: number, name, state, account, model, what they do, last error.",
-        _LISTING,
+        "The Myses: number, name, state, account, model, group, tags, what they do, "
+        "last error.",
+        {**_LISTING, **_MEMBERS},
         [],
     ),
     zoea_send_message=(
@@ -206,8 +211,8 @@ FOR_PROGRAMS = _table(
         list(_TO_ONE),
     ),
     zoea_broadcast=(
-        "Write to every Mysis that is idle or running.",
-        _TO_ALL,
+        "Write to every Mysis that is idle or running, or to those of a group or a tag.",
+        {**_TO_ALL, **_MEMBERS},
         list(_TO_ALL),
     ),
 )

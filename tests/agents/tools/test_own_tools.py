@@ -31,7 +31,9 @@ def _history(mysis: Mysis, other: Mysis) -> None:
     )
     make_memory(other, content="iron ore of Bob")
     sent = Broadcast.objects.create(text="iron to Sol", sender="operator:ann")
-    Broadcast.objects.create(text="iron for others", sender="operator:ann")
+    Broadcast.objects.create(
+        text="iron for others", sender="operator:ann", group="others"
+    )
     make_memory(mysis, origin="broadcast", content=sent.text, broadcast=sent)
 
 
@@ -68,7 +70,7 @@ async def test_reasoning_is_searched_apart(box: Toolbox) -> None:
     assert (hit["reasoning"], hit["content"]) == ("iron is cheap here", "Onward.")
 
 
-async def test_only_broadcasts_that_were_received_are_found(box: Toolbox) -> None:
+async def test_broadcasts_to_a_group_are_found_by_its_members(box: Toolbox) -> None:
     """W11, I27."""
     (hit,) = await _matches(box, "zoea_search_broadcasts", query="iron")
     assert (hit["content"], hit["sender"]) == ("iron to Sol", "operator:ann")
