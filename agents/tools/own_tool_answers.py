@@ -1,7 +1,7 @@
 """What our own tools answer, and whose memory is open to their caller (I27).
 
-What a Mysis writes to another begins with its name: a view shows the text alone, and
-nobody is to take another agent's word for an order of the operator.
+What a Mysis writes to another has its name on each line: a view shows the text alone,
+and nobody is to take another agent's word for an order of the operator.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agents.actions.messages import count_recipients, send_broadcast, send_messa
 from agents.broadcast_search import SCHEME as BROADCAST_SCHEME
 from agents.broadcast_search import read_broadcast, search_broadcasts
 from agents.models import Mysis
-from memory.context.types import build_handle
+from memory.context.types import build_handle, mark_peer_lines
 from memory.gamestate.rows import SCHEME as STATE_SCHEME
 from memory.handles import (
     LARGEST_PART,
@@ -152,7 +152,7 @@ def _sender(scope: Scope) -> Mysis | None:
 def _signed(message: str, sender: Mysis | None) -> str:
     if sender is None or not message.strip():
         return message
-    return f"[From Mysis {sender.name}] {message}"
+    return mark_peer_lines(message, sender.name)
 
 
 # --- Handles

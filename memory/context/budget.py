@@ -11,10 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from memory.context.text import count_shortest
 from memory.context.tokens import TokenCounter
 from memory.context.types import Impossible
-from memory.context.units import Fate, History, Item, Unit, shorten_item
+from memory.context.units import (
+    Fate,
+    History,
+    Item,
+    Unit,
+    count_shortest_item,
+    shorten_item,
+)
 
 _DROPPED = Fate("dropped_for_budget", "budget", "No room was left for it.")
 _TRUNCATED = Fate("truncated", "budget", "Cut to fit the budget; head and tail stay.")
@@ -176,8 +182,7 @@ def _least_item_tokens(item: Item, history: History) -> int:
         return item.tokens
     calls = item.tokens - history.count(item.content)
     handle = history.handle(item.source)
-    least = count_shortest(item.whole or item.content, history.count, handle)
-    return calls + min(least, history.count(item.content))
+    return calls + count_shortest_item(item, history.count, handle)
 
 
 def shrink_unit(unit: Unit, limit: int, history: History) -> Unit | None:

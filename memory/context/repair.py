@@ -31,7 +31,6 @@ from memory.context.tool_calls import (
 )
 from memory.context.types import (
     FILLER_TEXT,
-    INTENT_ORIGINS,
     MADE_UP_ORIGINS,
     NUDGE_TEXT,
     AssemblyRequest,
@@ -291,7 +290,7 @@ class LogReader:
         assistant = message.role == "assistant"
         if assistant:
             self.current = None
-        intent = not assistant and message.origin in INTENT_ORIGINS
+        intent = not assistant and message.is_order()
         if intent:
             self.out.intent = message.id
         if pin_text(message, text, self.out):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from memory.context.text import shorten_text
+from memory.context.text import count_shortest, shorten_text
 from memory.context.tokens import TokenCounter
 from memory.context.tool_calls import PolicyLookup
 from memory.context.types import (
@@ -27,6 +27,8 @@ from memory.context.types import (
     SummaryWanted,
     ToolCall,
     build_handle,
+    find_marked_peer,
+    mark_peer_lines,
 )
 
 
@@ -221,11 +223,39 @@ def count_message_tokens(
     return tokens
 
 
-def shorten_item(item: Item, limit: int, count: TokenCounter, handle: str) -> str | None:
-    """The item's text within `limit` tokens, cut from the whole of it; see `shorten_text`."""
-    if item.whole is None or count(item.content) <= limit:
-        return shorten_text(item.content, limit, count, handle)
-    return shorten_text(item.whole, limit, count, handle)
+def shorten_item(
+    item: Item, limit: int, count: TokenCounter, handle: str
+) -> str | None:
+    """The item's text within `limit` tokens, cut from the whole of it; see `shorten_text`.
+
+    What is left of another Mysis's words has their mark on each line, as before.
+    """
+    text = item.whole
+    if text is None or count(item.content) <= limit:
+        text = item.content
+    mark, counted = _find_marker(text, count)
+    cut = shorten_text(text, limit, counted, handle)
+    return None if cut is None else mark(cut)
+
+
+def count_shortest_item(item: Item, count: TokenCounter, handle: str) -> int:
+    """The fewest tokens that `shorten_item` can bring the item's text down to."""
+    text = item.whole or item.content
+    least = count_shortest(text, _find_marker(text, count)[1], handle)
+    return min(least, count(item.content))
+
+
+def _find_marker(
+    text: str, count: TokenCounter
+) -> tuple[Callable[[str], str], TokenCounter]:
+    """What marks the lines of a cut text as the whole is, and counts it so."""
+    peer = find_marked_peer(text)
+    if not peer:
+        return str, count
+    return (
+        lambda cut: mark_peer_lines(cut, peer),
+        lambda cut: count(mark_peer_lines(cut, peer)),
+    )
 
 
 def find_loop_start(units: Sequence[Unit]) -> int:

@@ -171,7 +171,9 @@ def test_the_note_of_a_text_cut_twice_counts_all_that_is_missing(
     )
     assume(result.messages)
     text = "\n".join(each["content"] or "" for each in result.messages)
-    found = re.search(r"\n\[\.\.\. (\d+) characters omitted, see ctx://self/3\]\n?", text)
+    found = re.search(
+        r"\n\[\.\.\. (\d+) characters omitted, see ctx://self/3\]\n?", text
+    )
     assert found is not None
     head = text[: found.start()].rpartition("\n")[2]
     tail = text[found.end() :].partition("\n")[0]

@@ -14,7 +14,7 @@ from memory.context.strategies.snapshot_window import is_error_result
 from memory.context.strategy import CommonOptions, Strategy, option
 from memory.context.text import clean_text, find_safe_cut
 from memory.context.tool_calls import parse_arguments
-from memory.context.types import NUDGE_TEXT, AssemblyRequest
+from memory.context.types import NUDGE_TEXT, AssemblyRequest, find_marked_peer
 from memory.context.units import (
     Fate,
     History,
@@ -143,7 +143,25 @@ def _write_message(found: _Digest, limits: _Limits, history: History) -> str:
 
 
 def _quote_orders(limits: _Limits, history: History) -> list[str]:
-    """The mission, and the newest order where it is another (I17)."""
+    """The mission, the newest order where it is another (I17), and another Mysis's word."""
+    return [
+        *_quote_people(limits, history),
+        *(_cut_text(item, limits, history) for item in _find_peer_words(history)),
+    ]
+
+
+def _find_peer_words(history: History) -> list[Item]:
+    """The newest message of another Mysis, if no answer of the agent came after it."""
+    for unit in reversed(history.units):
+        item = unit.items[0]
+        if unit.role == "assistant" and not item.calls:
+            break
+        if unit.role == "user" and find_marked_peer(item.content):
+            return [item]
+    return []
+
+
+def _quote_people(limits: _Limits, history: History) -> list[str]:
     orders = [unit.items[0] for unit in history.units if unit.intent]
     given = history.sanitize(history.request.mission or "")
     if given.strip():
