@@ -52,13 +52,13 @@ class ContextInputs:
 
     ``prompt`` is the current version's text, None where there is none; ``template``
     that of the summaries, empty for the built-in one; ``broadcast`` the newest of a
-    person that is for it; ``tried`` are the newest summaries, ``summary`` the one in use.
+    person that is for it; ``pins`` are texts with their SHA-256; ``tried`` are the newest summaries, ``summary`` the one in use.
     """
 
     prompt: str | None
     template: str
     broadcast: str | None
-    pins: tuple[str, ...]
+    pins: tuple[tuple[str, str], ...]
     catalogue: str
     learnt: TokenFactor
     tried: tuple[HistorySummary, ...]
@@ -71,7 +71,7 @@ class ContextInputs:
             row["prompt_text"],
             row["template"] or "",
             row["broadcast"],
-            tuple(row["pin_texts"]),
+            tuple((text, digest) for text, digest in row["pinned"]),
             _keep_catalogue(row["catalogue_at"], row["catalogue"]),
             parse_factor(row["calibration"]),
             tuple(HistorySummary(**one) for one in json.loads(row["tried"] or "[]")),
@@ -164,7 +164,8 @@ def build_subject(
         system=render_prompt(
             prompt, name=mysis.name, account=username, broadcast=inputs.broadcast
         ),
-        pins=inputs.pins,
+        pins=tuple(text for text, _ in inputs.pins),
+        pin_hashes=tuple(digest for _, digest in inputs.pins),
         username=username,
         fetched=fetches_events(policy.options),
         strategy=policy.strategy,

@@ -105,7 +105,8 @@ _INPUTS = """
   (SELECT text FROM agents_broadcast AS sent WHERE NOT from_mysis
      AND sent."group" IN ('', mysis."group") AND (sent.tag = '' OR sent.tag = ANY(mysis.tags))
    ORDER BY id DESC LIMIT 1) AS broadcast,
-  ARRAY(SELECT text FROM agents_pin WHERE mysis_id = mysis.id ORDER BY id) AS pin_texts,
+  ARRAY(SELECT ARRAY[text, digest] FROM agents_pin WHERE mysis_id = mysis.id
+    AND state IN ('active', 'acknowledged') ORDER BY id) AS pinned,
   (SELECT updated_at FROM agents_toolcatalogue WHERE url = %(url)s) AS catalogue_at,
   (SELECT tools::text FROM agents_toolcatalogue WHERE url = %(url)s
      AND updated_at IS DISTINCT FROM %(known_at)s::timestamptz) AS catalogue,

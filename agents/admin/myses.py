@@ -22,6 +22,7 @@ from django.urls import URLPattern, path
 
 from agents import actions, context_inputs
 from agents.actions.base import ActionError, act_on_each, name_operator
+from agents.actions.pins import seal_pin
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.dashboard import context
 from agents.forms import list_strategies
@@ -136,7 +137,12 @@ class PinInline(admin.TabularInline[Pin, Mysis]):
 
     model = Pin
     extra = 0
-    fields = ("text",)
+    fields = ("text", "state", "hash")
+    readonly_fields = ("hash",)
+
+    @admin.display(description="SHA-256")
+    def hash(self, row: Pin) -> str:
+        return row.known_hash[:12] if row.pk else ""
 
 
 class MysisForm(forms.ModelForm[Mysis]):
@@ -245,6 +251,16 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         obj.pk = made.pk
         if any(more.values()):
             actions.update_mysis(mysis=made, by=by, **more)
+
+    def save_formset(
+        self, request: HttpRequest, form: Any, formset: Any, change: bool
+    ) -> None:
+        """Save pins with their hash and who changed them."""
+        for pin in formset.save(commit=False):
+            seal_pin(pin, name_operator(request))
+            pin.save()
+        for gone in formset.deleted_objects:
+            gone.delete()
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Deletion:
         """What is deleted with it; a long history is not listed row by row."""

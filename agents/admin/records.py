@@ -120,7 +120,8 @@ for model, shown in COLUMNS.items():
     admin.site.register(model, ReadOnlyAdmin, **shown)
 admin.site.register(
     Pin,
-    list_display=("text", "mysis", "author", "created_at"),
+    list_display=("text", "mysis", "state", "author", "created_at", "changed_at"),
+    list_filter=("state",),
     list_select_related=("mysis",),
     search_fields=("text", "mysis__name"),
 )

@@ -18,7 +18,7 @@ from agents.api.spending import BudgetOut, UsageOut
 from agents.api.turns import RowName, caller_name, get_mysis, read_changes
 from agents.budgets import BudgetStatus, read_mysis_statuses
 from agents.manual_command import run_command
-from agents.models import Mysis, Prompt, Usage
+from agents.models import Mysis, Pin, Prompt, Usage
 from agents.models.fleet import MOST_TAGS
 from memory.api.log import MemoryOut
 from memory.api.parameters import (
@@ -94,7 +94,9 @@ class MysisDetail(MysisOut):
 
     @staticmethod
     def resolve_pins(row: Mysis) -> list[str]:
-        return list(row.pins.order_by("pk").values_list("text", flat=True))
+        """The texts of those that stand; `/myses/{id}/pins` has their states."""
+        standing = row.pins.filter(state__in=Pin.STANDING)
+        return list(standing.order_by("pk").values_list("text", flat=True))
 
     @staticmethod
     def resolve_budgets(row: Mysis) -> list[BudgetStatus]:

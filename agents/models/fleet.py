@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import ClassVar
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
@@ -17,6 +18,7 @@ from django.utils import timezone
 from agents.encryption import sealed_property
 from agents.models.llm import Prompt
 from agents.validators import NAME, check_model_settings, check_tag, check_visible
+from memory.assembly.sent_view import hash_text
 from memory.models.vectors import build_plain_vector
 
 NAME_TAKEN = "This name is taken: choose another."
@@ -141,6 +143,8 @@ class Mysis(models.Model):
         db_default=[],
         help_text="Words of your own, to find and to address it by; with commas between.",
     )
+    # Which standing order its newest view lacks word for word, with the remedy.
+    lost_pins = models.TextField(blank=True, default="", db_default="", editable=False)
     # Why it makes no call although it runs: the spent budget, with the remedy.
     hold = models.TextField(blank=True, default="", db_default="", editable=False)
     # The id of the newest human message or broadcast that a call has considered.
@@ -244,15 +248,43 @@ class Mysis(models.Model):
 
 
 class Pin(models.Model):
-    """A standing order that no strategy may lose (I16)."""
+    """A standing order that no strategy may lose (I16).
+
+    It stands in every view while it is active or acknowledged. ``digest`` is the
+    SHA-256 of the text as its author wrote it; every view is checked against it.
+    """
+
+    class State(models.TextChoices):
+        """What became of it; one that is done or superseded is in no view."""
+
+        ACTIVE = "active"
+        ACKNOWLEDGED = "acknowledged"
+        DONE = "done"
+        SUPERSEDED = "superseded"
+
+    STANDING: ClassVar = (State.ACTIVE, State.ACKNOWLEDGED)
 
     mysis = models.ForeignKey(Mysis, on_delete=models.CASCADE, related_name="pins")
     text = models.TextField()
+    # Empty where the row was not written by an action: then its text is taken as it is.
+    digest = models.CharField(max_length=64, blank=True, default="", db_default="")
+    state = models.CharField(
+        max_length=12, choices=State.choices, default=State.ACTIVE, db_default="active"
+    )
     author = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    changed_by = models.CharField(
+        max_length=200, blank=True, default="", db_default="", editable=False
+    )
+    changed_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     def __str__(self) -> str:
         return self.text[:60]
+
+    @property
+    def known_hash(self) -> str:
+        """The SHA-256 that its text must have."""
+        return self.digest or hash_text(self.text)
 
 
 class Broadcast(models.Model):

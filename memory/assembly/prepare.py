@@ -22,6 +22,8 @@ from memory.assembly.history_summaries import read_newest_summary
 from memory.assembly.load import LAST
 from memory.assembly.sent_view import (
     Reference,
+    SentPin,
+    check_pins,
     hash_encoded,
     pack_ledger,
     pack_sources,
@@ -80,7 +82,7 @@ WITH texts AS (
 class Subject:
     """Whose context, and by which policy; everything that is not in the log.
 
-    ``tools_tokens`` is what the tool schemas cost. ``username`` is the active game
+    ``pin_hashes`` are what the pins must hash to, "" for any. ``tools_tokens`` is what the tool schemas cost. ``username`` is the active game
     account, None where nobody is logged in; ``fetched``: the program asks for its
     events. ``learnt`` is of the model's tokens (A30).
     """
@@ -89,6 +91,7 @@ class Subject:
     name: str
     system: str | None
     pins: tuple[str, ...] = ()
+    pin_hashes: tuple[str, ...] = ()
     username: str | None = None
     fetched: bool = False
     strategy: str = ""
@@ -117,6 +120,7 @@ class PreparedRequest:
     loaded: load.LoadedTail
     facts: Mapping[str, str]
     digest: str
+    pins: tuple[SentPin, ...] = ()
 
 
 @dataclass(slots=True)
@@ -218,7 +222,10 @@ def prepare_request(
             f"Messages before {loaded.start} were not read: there are too many that no "
             "summary tells."
         )
+    pins = check_pins(assembly, subject.pins, subject.pin_hashes)
+    assembly.warnings.extend(pin.explain() for pin in pins if not pin.sent)
     prepared = PreparedRequest(
+        pins=pins,
         subject=subject,
         request=request,
         assembly=assembly,
@@ -371,7 +378,11 @@ def record_call(
         view=view,
         ledger=pack_ledger(assembly.ledger),
         # The options are no figures, but who reads these wants to know them.
-        stats=assembly.stats | {"options": dict(prepared.request.options)},
+        stats=assembly.stats
+        | {
+            "options": dict(prepared.request.options),
+            "pins": [asdict(pin) for pin in prepared.pins],
+        },
         facts=dict(prepared.facts),
         username=prepared.subject.username or "",
         first_id=prepared.loaded.start,

@@ -216,7 +216,9 @@ async def test_a_message_of_another_is_no_order_and_each_line_is_marked(
     assert newest is not None
     assert newest.pk == order.pk
     # An older version marked the first line alone, an import none.
-    await Memory.objects.filter(broadcast__isnull=True, sender="mysis:Ada").aupdate(content=said)
+    await Memory.objects.filter(broadcast__isnull=True, sender="mysis:Ada").aupdate(
+        content=said
+    )
     shown = await run_in_db(preview_context, other)
     told = [m["content"] for m in shown.assembly.messages if "Sell" in m["content"]]
     assert len(told) == 2
