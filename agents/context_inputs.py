@@ -52,13 +52,15 @@ class ContextInputs:
 
     ``prompt`` is the current version's text, None where there is none; ``template``
     that of the summaries, empty for the built-in one; ``broadcast`` the newest of a
-    person that is for it; ``pins`` are texts with their SHA-256; ``tried`` are the newest summaries, ``summary`` the one in use.
+    person that is for it; ``pins`` are texts with their SHA-256;
+    ``tool_policies`` those that were set by hand; ``tried`` are the newest summaries, ``summary`` the one in use.
     """
 
     prompt: str | None
     template: str
     broadcast: str | None
     pins: tuple[tuple[str, str], ...]
+    tool_policies: tuple[tuple[str, str], ...]
     catalogue: str
     learnt: TokenFactor
     tried: tuple[HistorySummary, ...]
@@ -72,6 +74,7 @@ class ContextInputs:
             row["template"] or "",
             row["broadcast"],
             tuple((text, digest) for text, digest in row["pinned"]),
+            tuple(sorted(json.loads(row["tool_policies"] or "{}").items())),
             _keep_catalogue(row["catalogue_at"], row["catalogue"]),
             parse_factor(row["calibration"]),
             tuple(HistorySummary(**one) for one in json.loads(row["tried"] or "[]")),
@@ -175,7 +178,8 @@ def build_subject(
         tool_policy={
             tool["name"]: tool["policy"]
             for tool in _tools(inputs.catalogue, messaging=mysis.messaging)
-        },
+        }
+        | dict(inputs.tool_policies),
         tools_tokens=_count_schema_tokens(
             inputs.catalogue, messaging=mysis.messaging, factor=inputs.learnt.factor
         ),
@@ -235,7 +239,11 @@ def _endpoint(mysis: Mysis) -> Endpoint | None:
 def read_known_tools(*, messaging: bool = False) -> list[Described]:
     """The tools that the game offered last, ``messaging`` too; none before a turn."""
     row = db.fetch_row(db.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
-    return list(_tools(row[0] if row else NOTHING, messaging=messaging))
+    tools = list(_tools(row[0] if row else NOTHING, messaging=messaging))
+    policies = json.loads(row[2] or "{}") if row else {}
+    return [
+        tool | {"policy": policies.get(tool["name"], tool["policy"])} for tool in tools
+    ]
 
 
 def tools_are_stored(specs: Iterable[ToolSpec], stored_at: datetime | None) -> bool:

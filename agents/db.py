@@ -107,6 +107,7 @@ _INPUTS = """
    ORDER BY id DESC LIMIT 1) AS broadcast,
   ARRAY(SELECT ARRAY[text, digest] FROM agents_pin WHERE mysis_id = mysis.id
     AND state IN ('active', 'acknowledged') ORDER BY id) AS pinned,
+  (SELECT jsonb_object_agg(tool, policy) FROM agents_toolpolicy) AS tool_policies,
   (SELECT updated_at FROM agents_toolcatalogue WHERE url = %(url)s) AS catalogue_at,
   (SELECT tools::text FROM agents_toolcatalogue WHERE url = %(url)s
      AND updated_at IS DISTINCT FROM %(known_at)s::timestamptz) AS catalogue,
@@ -131,14 +132,16 @@ TOOL_SESSION = """
 SELECT mysis.messaging, account.id, account.username, account.sealed_session,
   (SELECT updated_at FROM agents_toolcatalogue WHERE url = %s),
   (SELECT jsonb_agg(to_jsonb(lost) ORDER BY lost.id) FROM agents_unknownoutcome AS lost
-   WHERE lost.mysis_id = mysis.id AND lost.username = account.username)
+   WHERE lost.mysis_id = mysis.id AND lost.username = account.username),
+  (SELECT jsonb_object_agg(tool, policy) FROM agents_toolpolicy)
 FROM agents_mysis AS mysis LEFT JOIN agents_account AS account
   ON account.id = mysis.account_id
 WHERE mysis.id = %s
 """
 PROVIDERS_NAMED = "SELECT * FROM agents_provider WHERE name = ANY(%s)"
 TOOL_CATALOGUE = """
-SELECT tools::text, updated_at FROM agents_toolcatalogue WHERE url = %s
+SELECT tools::text, updated_at, (SELECT jsonb_object_agg(tool, policy) FROM agents_toolpolicy)
+FROM agents_toolcatalogue WHERE url = %s
 """
 TURNS_GOING_ON = """
 SELECT turn.id FROM agents_turn AS turn JOIN agents_mysis AS mysis

@@ -27,4 +27,5 @@ from agents.actions.settings import get_default_prompt as get_default_prompt
 from agents.actions.settings import rollback_prompt as rollback_prompt
 from agents.actions.settings import save_budget as save_budget
 from agents.actions.settings import save_prompt as save_prompt
+from agents.actions.settings import save_tool_policy as save_tool_policy
 from agents.actions.settings import take_back_summary as take_back_summary

@@ -10,7 +10,7 @@ from agents.actions.base import ActionError, check_text, lock_mysis, validate_ro
 from agents.budgets import restart_count
 from agents.events import Kind
 from agents.llm.prompts import DEFAULT_PROMPT
-from agents.models import Budget, Mysis, Prompt, PromptVersion
+from agents.models import Budget, Mysis, Prompt, PromptVersion, ToolPolicy
 from memory.assembly import history_summaries
 from memory.context.summary_prompt import SUMMARY_HEADINGS
 from memory.models import HistorySummary
@@ -152,3 +152,17 @@ def install_summary_prompt() -> None:
             author="system",
             note="installed",
         )
+
+
+@transaction.atomic
+def save_tool_policy(*, tool: str, policy: str) -> ToolPolicy:
+    """Set what a tool counts as in the whole fleet, from the next call on.
+
+    Raises ActionError 422 for what is no tool's name or no policy.
+    """
+    rows = ToolPolicy.objects.select_for_update()
+    row = rows.filter(tool=tool).first() or ToolPolicy(tool=tool)
+    row.policy = policy
+    validate_row(row)
+    row.save()
+    return row

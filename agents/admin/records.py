@@ -26,6 +26,7 @@ from agents.models import (
     Pin,
     PromptVersion,
     ToolCatalogue,
+    ToolPolicy,
     Turn,
     UnknownOutcome,
     Usage,
@@ -267,6 +268,17 @@ class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
     def has_manage_permission(self, request: HttpRequest) -> bool:
         """Whether the user may take back summaries: who may change them."""
         return request.user.has_perm("memory.change_historysummary")
+
+
+@admin.register(ToolPolicy)
+class ToolPolicyAdmin(admin.ModelAdmin[ToolPolicy]):
+    """What tools count as, set by hand for the whole fleet."""
+
+    list_display = ("tool", "policy", "updated_at")
+    list_filter = ("policy",)
+    search_fields = ("tool",)
+    fields = ("tool", "policy")
+    ordering = ("tool",)
 
 
 @admin.register(Budget)

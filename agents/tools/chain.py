@@ -77,7 +77,9 @@ class Toolbox(ToolSession):
     def reads_only(self, name: str) -> bool:
         """Whether a tool changes nothing; one that does not exist cannot."""
         tool = self.tools.get(name)
-        return tool is None or tool.spec.read_only
+        return tool is None or (
+            tool.spec.read_only and self.find_policy(name) != "mutation"
+        )
 
     async def look_into(self, unknown: UnknownOutcome) -> str:
         """What the game says of it now, or ""; raises GameUnreachableError."""
@@ -115,9 +117,10 @@ def _load(mysis_id: int, by: str) -> Toolbox:
     row = db.fetch_row(
         db.TOOL_SESSION, [settings.SPACEMOLT_MCP_URL, mysis_id], prepare=True
     )
-    messaging, pk, username, sealed, catalogue_at, lost = row or [None] * 6
+    messaging, pk, username, sealed, catalogue_at, lost, policies = row or [None] * 7
     own = FOR_MYSES if messaging else SILENT
     toolbox = Toolbox(mysis_id, own, by=by, catalogue_at=catalogue_at)
+    toolbox.policies = json.loads(policies or "{}")
     if pk is not None:
         account = Account(pk=pk, username=username, sealed_session=sealed)
         toolbox.card = make_card(account)

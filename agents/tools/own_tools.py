@@ -237,8 +237,9 @@ async def answer_locally(request: Request, call_next: CallNext) -> Outcome:
 def _answer(request: Request) -> Answer:
     mysis_id = request.caller.mysis_id
     name = Mysis.objects.values_list("name", flat=True).get(pk=mysis_id)
-    specs = (each.spec for each in request.caller.tools.values())
-    secret = frozenset(spec.name for spec in specs if spec.policy == "secret")
+    caller = request.caller
+    names = {*caller.tools, *caller.policies}
+    secret = frozenset(each for each in names if caller.find_policy(each) == "secret")
     scope = Scope(f"mysis:{name}", mysis_id, secret)
     with refuse_failures():
         return ANSWERS[request.name](request.arguments, scope)

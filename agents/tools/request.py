@@ -64,6 +64,15 @@ class ToolSession:
     secrets: set[str] = field(default_factory=set)
     by: str = ""
     unknown: tuple[UnknownOutcome, ...] = ()
+    policies: Mapping[str, str] = field(default_factory=dict)
+
+    def find_policy(self, name: str) -> str:
+        """What a tool counts as: as set by hand, else as it was found out.
+
+        An unknown tool counts as a mutation.
+        """
+        tool = self.tools.get(name)
+        return self.policies.get(name) or (tool.spec.policy if tool else "mutation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +105,14 @@ class Request:
 
     @property
     def policy(self) -> str:
-        """The tool's policy; an unknown tool counts as a mutation."""
-        return self.tool.spec.policy if self.tool else "mutation"
+        """What the tool counts as."""
+        return self.caller.find_policy(self.name)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the tool changes nothing at all, so that it may be called again."""
+        reads = self.tool is not None and self.tool.spec.read_only
+        return reads and self.policy != "mutation"
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,8 +179,7 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
 
 def may_repeat(request: Request) -> bool:
     """Whether a second execution does no harm."""
-    tool = request.tool
-    return request.name in REPEATABLE or (tool is not None and tool.spec.read_only)
+    return request.name in REPEATABLE or request.read_only
 
 
 def _unknown_outcome(request: Request) -> Outcome:

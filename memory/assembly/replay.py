@@ -128,6 +128,7 @@ def _past_subject(sent: SentContext, shown: RenderedView, now: Subject) -> Subje
         now,
         system=system,
         pins=pins,
+        pin_hashes=(),
         username=sent.username or None,
         strategy=sent.strategy,
         options=stats.get("options", now.options if same else {}),

@@ -78,7 +78,7 @@ def digest_settings(mysis: Mysis) -> str:
     settings = sorted(mysis.model_settings.items())
     known = (
         (mysis.name, mysis.model, mysis.messaging, settings),
-        (brief.prompt, brief.pins, brief.catalogue),
+        (brief.prompt, brief.pins, brief.tool_policies, brief.catalogue),
         policy
         and (
             (policy.pk, policy.strategy, sorted(policy.options.items())),
