@@ -67,7 +67,7 @@ def test_who_is_made_later_finds_what_was_said_to_the_whole_fleet(
 def test_what_was_said_to_some_is_found_by_these_and_shown_to_these(
     fleet: list[Mysis],
 ) -> None:
-    ada, bob, cyd, dot = fleet
+    ada = fleet[0]
     actions.send_broadcast(text="Miners go.", by="operator:ann", group="miners")
     actions.send_broadcast(text="Scouts go.", by="operator:ann", tag="scout")
     assert [found(one) for one in fleet] == [
@@ -164,7 +164,7 @@ def test_the_fleet_page_filters_selects_and_addresses(
     shown = client.get("/?tag=scout").content.decode()
     for part in ('<option value="scout" selected>', "Bob", "Cyd", "group:miners"):
         assert part in shown
-    assert 'id="m%d-name"' % fleet[0].pk not in shown
+    assert f'id="m{fleet[0].pk}-name"' not in shown
     done = client.post(
         reverse("bulk"), {"act": "stop", "all": "1", "state": "", "group": "miners"}
     )
