@@ -96,8 +96,9 @@ def read_broadcast(handle: str, reader: Mysis | None) -> str:
     """
     number = parse_id(handle.removeprefix(SCHEME).strip())
     rows = Broadcast.objects.all() if reader is None else select_readable(reader)
-    text = rows.filter(pk=number).values_list("text", flat=True).first()
-    if number is None or text is None:
+    found = rows.filter(pk=-1 if number is None else number)
+    text = found.values_list("text", flat=True).first()
+    if text is None:
         raise RecallError(
             f"There is no broadcast {handle[:100]}. zoea_search_broadcasts tells the "
             "handles of those that you may read."

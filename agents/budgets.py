@@ -221,7 +221,7 @@ def _select_usage(budget: Budget) -> QuerySet[Usage]:
     rows = Usage.objects.filter(day=today())
     scope = Budget.Scope
     if budget.scope == scope.MYSIS:
-        return rows.filter(mysis_id=budget.mysis_id)
+        return rows.filter(mysis_id=budget.mysis_id or 0)
     if budget.scope == scope.GROUP:
         members = Mysis.objects.filter(group=budget.label)
         return rows.filter(mysis_id__in=members.values("pk"))

@@ -132,10 +132,26 @@ def summarise_deletion(objs: Any, also: str) -> Deletion:
     return [f"{row}, with {also}" for row in rows], {str(name): len(rows)}, set(), []
 
 
+class PinForm(forms.ModelForm[Pin]):
+    """A standing order; without a state it is active."""
+
+    class Meta:
+        model = Pin
+        fields = ("text", "state")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["state"].required = False
+
+    def clean_state(self) -> str:
+        return self.cleaned_data["state"] or Pin.State.ACTIVE
+
+
 class PinInline(admin.TabularInline[Pin, Mysis]):
     """The standing orders of one Mysis."""
 
     model = Pin
+    form = PinForm
     extra = 0
     fields = ("text", "state", "hash")
     readonly_fields = ("hash",)

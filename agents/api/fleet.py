@@ -217,19 +217,18 @@ def list_broadcasts(request: HttpRequest, window: Query[Window]) -> Rows:
 def send_broadcast(request: HttpRequest, body: BroadcastIn) -> Status[Broadcast]:
     """Send one; stopped and errored Myses get none. 422 where no Mysis is meant."""
     by = caller_name(request)
-    sent = actions.send_broadcast(text=body.text, by=by, **_read_recipients(body.to))
+    group, tag = _read_recipients(body.to)
+    sent = actions.send_broadcast(text=body.text, by=by, group=group, tag=tag)
     return Status(201, sent)
 
 
-def _read_recipients(to: Recipients | None) -> dict[str, str]:
-    """Group or tag, neither for the whole fleet; raises a 422 Problem."""
+def _read_recipients(to: Recipients | None) -> tuple[str, str]:
+    """Group and tag, empty for the whole fleet; raises a 422 Problem."""
     if to is None:
-        return {}
-    given = to.model_dump(exclude_none=True)
-    if len(given) != 1:
+        return "", ""
+    if len(to.model_dump(exclude_none=True)) != 1:
         raise make_invalid("to", 'give one of "fleet": true, "group" and "tag".')
-    given.pop("fleet", None)
-    return given
+    return to.group or "", to.tag or ""
 
 
 @broadcasts_router.get(

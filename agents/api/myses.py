@@ -172,9 +172,7 @@ class MysisFilter(Window):
 @myses_router.get("/myses", response=Page[MysisOut])
 def list_myses(request: HttpRequest, wanted: Query[MysisFilter]) -> Rows:
     """All Myses, or those of a group, with a tag, or both."""
-    rows = Mysis.select_members(
-        group=wanted.group.replace("\x00", ""), tag=wanted.tag.replace("\x00", "")
-    )
+    rows = Mysis.select_members(group=wanted.group, tag=wanted.tag)
     return build_page(rows.select_related("policy", "prompt", "account"), wanted)
 
 

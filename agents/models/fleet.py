@@ -224,6 +224,8 @@ class Mysis(models.Model):
         cls, *, group: str = "", tag: str = ""
     ) -> models.QuerySet[Mysis]:
         """The Myses of a group, or with a tag; of both where both are given."""
+        if "\x00" in group + tag:
+            return cls.objects.none()
         rows = cls.objects.all()
         if group:
             rows = rows.filter(group=group)

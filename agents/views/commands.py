@@ -82,7 +82,8 @@ def _broadcast(members: Mapping[str, str], text: str, by: str) -> str:
     if not listening.exists():
         # Refused, so that the text stays where it can be sent from again.
         raise ActionError(NOBODY, code="nobody", status=409)
-    broadcast = actions.send_broadcast(text=text, by=by, **members)
+    group, tag = members.get("group", ""), members.get("tag", "")
+    broadcast = actions.send_broadcast(text=text, by=by, group=group, tag=tag)
     return f"Sent to {_count(actions.count_recipients(broadcast))}."
 
 

@@ -124,7 +124,7 @@ def test_rest_filters_and_addresses(fleet: list[Mysis], admin_program: Program) 
     assert names("?group=miners") == ["Ada", "Bob"]
     assert names("?tag=scout") == ["Bob", "Cyd"]
     assert names("?group=miners&tag=scout") == ["Bob"]
-    assert names("?group=nobody") == []
+    assert names("?group=nobody") == names("?tag=%00") == []
     assert len(names("")) == 4
     for to, count in (
         ({"group": "miners"}, 2),
@@ -218,5 +218,7 @@ def test_programs_list_and_address_members_over_mcp(fleet: list[Mysis]) -> None:
     both: dict[str, Any] = {"message": "go", "tag": "scout", "group": "miners"}
     with pytest.raises(LocalRefusedError, match="one of them"):
         answer_broadcast(both, everybody)
+    with pytest.raises(ActionError, match="no Mysis has the group"):
+        answer_broadcast({"message": "go", "group": "\x00"}, everybody)
     assert json.dumps(listed)
     assert select_readable(fleet[3]).count() == 0
