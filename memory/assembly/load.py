@@ -32,7 +32,6 @@ LEAST_BYTES = 2_000_000
 # No row is newer.
 LAST = 2**63 - 1
 _SIZE = "octet_length(content) + octet_length(reasoning) + pg_column_size(tool_calls)"
-# A person's order; what another Mysis wrote is none.
 _ORDER = f"origin IN ('human', 'broadcast') AND NOT starts_with(sender, '{PEER}')"
 _COLUMNS = """
 SELECT id, role, origin, content, reasoning, signature, tool_calls::text, tool_call_id,

@@ -324,7 +324,8 @@ def mark_peer_lines(text: str, name: str) -> str:
 
 def find_marked_peer(text: str) -> str:
     """The Mysis that all lines of a text are marked with, empty where none is."""
-    name, found, _ = text.removeprefix(_PEER_MARK).partition("] ")
-    if not (found and text.startswith(_PEER_MARK) and name == name.splitlines()[0]):
+    head = text.lstrip()  # blank lines have no mark
+    name, found, _ = head.removeprefix(_PEER_MARK).partition("] ")
+    if not (found and head.startswith(_PEER_MARK) and [name] == name.splitlines()):
         return ""
     return name if mark_peer_lines(text, name) == text else ""
