@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.safestring import SafeString
 
-from agents.models import Broadcast
+from agents.models import Broadcast, Mysis
+from memory.handles import RecallError, parse_id
 from memory.models import Memory
 from memory.redaction import hide_secrets
 from memory.search.query import Mode, TextQuery, limit_time
 from memory.search.results import build_pattern, filter_matching, make_snippet
+
+SCHEME = "broadcast://"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +36,22 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
     limit: int = 20,
     before: int | None = None,
     mysis_id: int | None = None,
+    reader: Mysis | None = None,
     ignore_case: bool = False,
     stem: bool = False,
 ) -> list[BroadcastHit]:
     """The newest matching broadcasts, newest first; secrets are taken out (A11).
 
-    ``mysis_id``: only what that Mysis received or sent (I27). Raises SlowSearchError.
+    ``mysis_id``: only what that Mysis received or sent. ``reader``: what that Mysis may
+    know, see `select_readable`. Raises SlowSearchError.
     """
     query = query.replace("\x00", "")
-    found = Broadcast.objects.order_by("-pk")
+    found = Broadcast.objects.all() if reader is None else select_readable(reader)
+    found = found.order_by("-pk")
     if before is not None:
         found = found.filter(pk__lt=before)
     if mysis_id is not None:
-        got = Memory.objects.filter(mysis_id=mysis_id, broadcast=OuterRef("pk"))
-        found = found.filter(Q(mysis_id=mysis_id) | Exists(got))
+        found = found.filter(_is_of(mysis_id))
     wanted = TextQuery(query, mode, ignore_case=ignore_case, stem=stem)
     pattern = build_pattern(wanted)
     found = filter_matching(found.defer("vector"), wanted, "text")
@@ -63,3 +68,36 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
         for row in rows
         for text in [hide_secrets(row.text)]
     ]
+
+
+def select_readable(mysis: Mysis) -> QuerySet[Broadcast]:
+    """The broadcasts that a Mysis may know (W11, I27).
+
+    Those to the whole fleet, to its group and to its tags, whether it was there when
+    they were sent or came later; and what it received or sent.
+    """
+    fleet = Q(group="", tag="")
+    own = Q(group=mysis.group, tag="") | Q(group="", tag__in=mysis.tags)
+    return Broadcast.objects.filter(fleet | own | _is_of(mysis.pk))
+
+
+def _is_of(mysis_id: int) -> Q:
+    got = Memory.objects.filter(mysis_id=mysis_id, broadcast=OuterRef("pk"))
+    return Q(mysis_id=mysis_id) | Q(Exists(got))
+
+
+def read_broadcast(handle: str, reader: Mysis | None) -> str:
+    """The whole text behind ``broadcast://<id>``; raises RecallError.
+
+    ``reader`` is the Mysis that asks, None for who may read all.
+    """
+    number = parse_id(handle.removeprefix(SCHEME).strip())
+    rows = Broadcast.objects.all() if reader is None else select_readable(reader)
+    found = rows.filter(pk=-1 if number is None else number)
+    text = found.values_list("text", flat=True).first()
+    if text is None:
+        raise RecallError(
+            f"There is no broadcast {handle[:100]}. zoea_search_broadcasts tells the "
+            "handles of those that you may read."
+        )
+    return text

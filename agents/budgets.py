@@ -18,13 +18,13 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from agents import db, events
 from agents.llm.endpoints import list_provider_candidates, resolve
 from agents.llm.model_types import ModelError, is_priced
-from agents.models import Budget, BudgetSpend, Mysis
-from agents.usage import today
+from agents.models import Budget, BudgetSpend, Mysis, Usage
+from agents.usage import add_up, add_up_by, today
 
 # The day that stands at the counters of budgets that last for ever.
 ALWAYS = date(1970, 1, 1)
@@ -190,6 +190,53 @@ def _select_models(budget: Budget, models: Sequence[str]) -> list[str]:
     elif budget.scope == scope.POLICY:
         under = under.filter(policy=budget.policy_id)
     return list(under.order_by("model").values_list("model", flat=True).distinct())
+
+
+def restart_count(budget: Budget) -> None:
+    """Count anew what is spent of a stored budget; a day's from 00:00 UTC on.
+
+    Calls that are under way were lent nothing by it, so these do not count. One that
+    counts altogether begins at nothing.
+    """
+    BudgetSpend.objects.filter(budget=budget).delete()
+    if budget.period != Budget.Period.DAY:
+        return
+    per_mysis = budget.scope == Budget.Scope.EACH
+    rows = _select_usage(budget)
+    found = add_up_by(rows, "mysis_id") if per_mysis else [add_up(rows)]
+    BudgetSpend.objects.bulk_create(
+        BudgetSpend(
+            budget=budget,
+            subject=one["mysis_id"] if per_mysis else 0,
+            day=today(),
+            tokens=one["input_tokens"] + one["output_tokens"],
+            cost=one["cost"],
+        )
+        for one in found
+    )
+
+
+def _select_usage(budget: Budget) -> QuerySet[Usage]:
+    """Today's calls that a budget counts; for a group, those of who is in it now."""
+    rows = Usage.objects.filter(day=today())
+    scope = Budget.Scope
+    if budget.scope == scope.MYSIS:
+        return rows.filter(mysis_id=budget.mysis_id or 0)
+    if budget.scope == scope.GROUP:
+        members = Mysis.objects.filter(group=budget.label)
+        return rows.filter(mysis_id__in=members.values("pk"))
+    if budget.scope == scope.POLICY and budget.policy:
+        return rows.filter(policy=budget.policy.name)
+    if budget.scope == scope.PROVIDER:
+        models = rows.order_by().values_list("model", flat=True).distinct()
+        return rows.filter(
+            model__in=[
+                model
+                for model in models
+                if budget.label in list_provider_candidates(model)
+            ]
+        )
+    return rows
 
 
 def settle_budgets(taken: Sequence[Taken], used: Amount) -> None:

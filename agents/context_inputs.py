@@ -53,14 +53,17 @@ class ContextInputs:
 
     ``prompt`` is the current version's text, None where there is none; ``template``
     that of the summaries, empty for the built-in one; ``broadcast`` the newest of a
-    person; ``notes`` come newest first; ``tried`` are the newest summaries, ``summary`` the one in use.
+    person that is for it; ``pins`` are texts with their SHA-256; ``notes`` come newest
+    first; ``tool_policies`` were set by hand; ``tried`` are the newest summaries,
+    ``summary`` the one in use.
     """
 
     prompt: str | None
     template: str
     broadcast: str | None
-    pins: tuple[str, ...]
+    pins: tuple[tuple[str, str], ...]
     notes: tuple[Note, ...]
+    tool_policies: tuple[tuple[str, str], ...]
     catalogue: str
     learnt: TokenFactor
     tried: tuple[HistorySummary, ...]
@@ -73,8 +76,9 @@ class ContextInputs:
             row["prompt_text"],
             row["template"] or "",
             row["broadcast"],
-            tuple(row["pin_texts"]),
+            tuple((text, digest) for text, digest in row["pinned"]),
             parse_notes(json.loads(row["notes"])),
+            tuple(sorted(json.loads(row["tool_policies"] or "{}").items())),
             _keep_catalogue(row["catalogue_at"], row["catalogue"]),
             parse_factor(row["calibration"]),
             tuple(HistorySummary(**one) for one in json.loads(row["tried"] or "[]")),
@@ -167,7 +171,8 @@ def build_subject(
         system=render_prompt(
             prompt, name=mysis.name, account=username, broadcast=inputs.broadcast
         ),
-        pins=inputs.pins,
+        pins=tuple(text for text, _ in inputs.pins),
+        pin_hashes=tuple(digest for _, digest in inputs.pins),
         notes=inputs.notes,
         username=username,
         fetched=fetches_events(policy.options),
@@ -178,7 +183,8 @@ def build_subject(
         tool_policy={
             tool["name"]: tool["policy"]
             for tool in _tools(inputs.catalogue, messaging=mysis.messaging)
-        },
+        }
+        | dict(inputs.tool_policies),
         tools_tokens=_count_schema_tokens(
             inputs.catalogue, messaging=mysis.messaging, factor=inputs.learnt.factor
         ),
@@ -194,7 +200,13 @@ def build_subject(
 
 def read_inputs(mysis: Mysis) -> ContextInputs:
     """Read the inputs of one Mysis, in one query."""
-    own = {"prompt": mysis.prompt_id, "mysis": mysis.pk, "model": mysis.model}
+    own = {
+        "prompt": mysis.prompt_id,
+        "mysis": mysis.pk,
+        "model": mysis.model,
+        "group": mysis.group,
+        "tags": mysis.tags,
+    }
     [row] = fetch_named(db.CONTEXT_INPUTS, own | name_inputs())
     return ContextInputs.read(row)
 
@@ -232,7 +244,11 @@ def _endpoint(mysis: Mysis) -> Endpoint | None:
 def read_known_tools(*, messaging: bool = False) -> list[Described]:
     """The tools that the game offered last, ``messaging`` too; none before a turn."""
     row = db.fetch_row(db.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
-    return list(_tools(row[0] if row else NOTHING, messaging=messaging))
+    tools = list(_tools(row[0] if row else NOTHING, messaging=messaging))
+    policies = json.loads(row[2] or "{}") if row else {}
+    return [
+        tool | {"policy": policies.get(tool["name"], tool["policy"])} for tool in tools
+    ]
 
 
 def tools_are_stored(specs: Iterable[ToolSpec], stored_at: datetime | None) -> bool:

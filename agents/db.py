@@ -112,10 +112,13 @@ _INPUTS = f"""
   (SELECT version.text FROM agents_promptversion AS version
    JOIN agents_prompt AS prompt ON prompt.id = version.prompt_id
    WHERE prompt.name = %(template)s ORDER BY version.number DESC LIMIT 1) AS template,
-  (SELECT text FROM agents_broadcast WHERE NOT from_mysis
+  (SELECT text FROM agents_broadcast AS sent WHERE NOT from_mysis
+     AND sent."group" IN ('', mysis."group") AND (sent.tag = '' OR sent.tag = ANY(mysis.tags))
    ORDER BY id DESC LIMIT 1) AS broadcast,
-  ARRAY(SELECT text FROM agents_pin WHERE mysis_id = mysis.id ORDER BY id) AS pin_texts,
+  ARRAY(SELECT ARRAY[text, digest] FROM agents_pin WHERE mysis_id = mysis.id
+    AND state IN ('active', 'acknowledged') ORDER BY id) AS pinned,
   {SELECT_CURRENT} AS notes,
+  (SELECT jsonb_object_agg(tool, policy) FROM agents_toolpolicy) AS tool_policies,
   (SELECT updated_at FROM agents_toolcatalogue WHERE url = %(url)s) AS catalogue_at,
   (SELECT tools::text FROM agents_toolcatalogue WHERE url = %(url)s
      AND updated_at IS DISTINCT FROM %(known_at)s::timestamptz) AS catalogue,
@@ -131,7 +134,8 @@ _INPUTS = f"""
 """  # noqa: S608 (no input in the text)
 CONTEXT_INPUTS = f"""
 SELECT {_INPUTS}
-FROM (SELECT %(mysis)s::bigint AS id, %(prompt)s::bigint AS prompt_id) AS mysis
+FROM (SELECT %(mysis)s::bigint AS id, %(prompt)s::bigint AS prompt_id,
+  %(group)s::text AS "group", %(tags)s::text[] AS tags) AS mysis
 """  # noqa: S608 (no input in the text)
 LOAD_INPUTS_FOR_TURN = f"{_MYSIS_COLUMNS}, {_INPUTS} {_FOR_TURN}"
 # Also when the stored list of the game's tools was written last.
@@ -139,14 +143,16 @@ TOOL_SESSION = """
 SELECT mysis.messaging, account.id, account.username, account.sealed_session,
   (SELECT updated_at FROM agents_toolcatalogue WHERE url = %s),
   (SELECT jsonb_agg(to_jsonb(lost) ORDER BY lost.id) FROM agents_unknownoutcome AS lost
-   WHERE lost.mysis_id = mysis.id AND lost.username = account.username)
+   WHERE lost.mysis_id = mysis.id AND lost.username = account.username),
+  (SELECT jsonb_object_agg(tool, policy) FROM agents_toolpolicy)
 FROM agents_mysis AS mysis LEFT JOIN agents_account AS account
   ON account.id = mysis.account_id
 WHERE mysis.id = %s
 """
 PROVIDERS_NAMED = "SELECT * FROM agents_provider WHERE name = ANY(%s)"
 TOOL_CATALOGUE = """
-SELECT tools::text, updated_at FROM agents_toolcatalogue WHERE url = %s
+SELECT tools::text, updated_at, (SELECT jsonb_object_agg(tool, policy) FROM agents_toolpolicy)
+FROM agents_toolcatalogue WHERE url = %s
 """
 TURNS_GOING_ON = """
 SELECT turn.id FROM agents_turn AS turn JOIN agents_mysis AS mysis

@@ -27,7 +27,7 @@ class MessageForm(forms.Form):
     SELECTED = "selected"
 
     mysis = forms.Field(required=False, widget=forms.MultipleHiddenInput)
-    to = forms.CharField(required=False, max_length=20)
+    to = forms.CharField(required=False, max_length=120)
     text = forms.CharField(
         label="Message",
         max_length=MAX_TEXT,
@@ -35,9 +35,11 @@ class MessageForm(forms.Form):
     )
 
     def clean_to(self) -> list[Mysis] | None:
-        """Whom it is for, None for the whole fleet."""
+        """Whom it is for, None for the whole fleet, or for the ``members`` named."""
         to: str = self.cleaned_data["to"]
-        if not to:
+        what, _, name = to.partition(":")
+        self.members = {what: name} if name and what in ("group", "tag") else {}
+        if not to or self.members:
             return None
         if to == self.SELECTED:
             ids, nobody = (

@@ -20,6 +20,7 @@ from django.db.models import Min, Q, QuerySet
 from agents.models import Event, Mysis, Turn
 from memory.assembly.history_summaries import read_newest_summary
 from memory.assembly.sent_view import unpack_sources
+from memory.context.types import PEER
 from memory.models import (
     ContextText,
     GameSnapshot,
@@ -116,7 +117,8 @@ def _whole(log: QuerySet[Memory], start: int) -> int:
 
 def _anchors(log: QuerySet[Memory]) -> set[int]:
     """The newest order and the answer to it (I17, A15)."""
-    order = log.filter(origin__in=["human", "broadcast"]).order_by("-pk").first()
+    told = log.filter(origin__in=["human", "broadcast"])
+    order = told.exclude(sender__startswith=PEER).order_by("-pk").first()
     if order is None:
         return set()
     answers = log.filter(pk__gt=order.pk, role=Role.ASSISTANT, tool_calls=[])

@@ -35,6 +35,15 @@ def check_visible(name: str) -> None:
             )
 
 
+def check_tag(tag: str) -> None:
+    """Refuse a tag with spaces around it, a comma, or what cannot be seen."""
+    if tag != tag.strip() or "," in tag or not tag.isprintable():
+        raise ValidationError(
+            "A tag is a word or some, without commas, line ends and spaces around it."
+        )
+    check_visible(tag)
+
+
 def check_model_settings(settings: object) -> None:
     """Refuse what no model call could use: it must be an object of known types."""
     if not isinstance(settings, dict):

@@ -18,6 +18,8 @@ from agents.actions.lifecycle import update_mysis as update_mysis
 from agents.actions.messages import count_recipients as count_recipients
 from agents.actions.messages import send_broadcast as send_broadcast
 from agents.actions.messages import send_message as send_message
+from agents.actions.pins import add_pin as add_pin
+from agents.actions.pins import set_pin_state as set_pin_state
 from agents.actions.settings import DEFAULT_PROMPT_NAME as DEFAULT_PROMPT_NAME
 from agents.actions.settings import clear_failed_summaries as clear_failed_summaries
 from agents.actions.settings import delete_budget as delete_budget
@@ -25,4 +27,5 @@ from agents.actions.settings import get_default_prompt as get_default_prompt
 from agents.actions.settings import rollback_prompt as rollback_prompt
 from agents.actions.settings import save_budget as save_budget
 from agents.actions.settings import save_prompt as save_prompt
+from agents.actions.settings import save_tool_policy as save_tool_policy
 from agents.actions.settings import take_back_summary as take_back_summary

@@ -12,17 +12,17 @@ from agents import events, scheduling
 from agents.actions.base import (
     ActionError,
     append_state_event,
-    check_text,
     lock_mysis,
     retry_now,
     set_running,
     validate_row,
 )
+from agents.actions.pins import replace_pins
 from agents.actions.settings import get_default_prompt
 from agents.events import Kind
 from agents.llm.endpoints import resolve
 from agents.llm.model_types import ModelError, UnknownProviderError
-from agents.models import BudgetSpend, Mysis, Pin, Prompt
+from agents.models import BudgetSpend, Mysis, Prompt
 from memory.models import ContextPolicy
 
 DEMO_NAMES = (
@@ -66,7 +66,7 @@ def create_mysis(  # noqa: PLR0913 (one keyword for each column)
     check_provider(mysis.model)
     validate_row(mysis)
     mysis.save()
-    _replace_pins(mysis, pins, by)
+    replace_pins(mysis, pins, by)
     append_state_event(mysis, by)
     return mysis
 
@@ -84,8 +84,7 @@ def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
     if changes:
         locked.save(update_fields=list(changes))
     if pins is not None:
-        locked.pins.all().delete()
-        _replace_pins(locked, pins, by)
+        replace_pins(locked, pins, by)
     if locked.hold:
         # Another policy, group or model may count in other budgets.
         scheduling.schedule(locked, trigger="budget")
@@ -162,8 +161,3 @@ def check_provider(model: str) -> None:
     except ModelError:
         # A key or a model that is missing now may be there at the start.
         return
-
-
-def _replace_pins(mysis: Mysis, pins: Sequence[str], by: str) -> None:
-    for text in pins:
-        Pin.objects.create(mysis=mysis, text=check_text(text, "A pin"), author=by)

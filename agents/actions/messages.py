@@ -60,15 +60,27 @@ def send_message(*, mysis: Mysis, text: str, by: str) -> Memory:
 
 
 @transaction.atomic
-def send_broadcast(*, text: str, by: str, sender: Mysis | None = None) -> Broadcast:
+def send_broadcast(
+    *,
+    text: str,
+    by: str,
+    sender: Mysis | None = None,
+    group: str = "",
+    tag: str = "",
+) -> Broadcast:
     """Store a broadcast; every idle and running Mysis but its sender gets it.
 
-    Busy ones read it with their next call. Delivery begins after the commit.
+    With a ``group`` or a ``tag`` only those in it get it; raises ActionError 422 where
+    there are none. Busy ones read it with their next call. Delivery begins after the
+    commit.
     """
     kept = check_text(text, "The broadcast")
+    check_recipients(group=group, tag=tag)
     broadcast = Broadcast.objects.create(
         text=kept,
         sender=by,
+        group=group,
+        tag=tag,
         mysis=sender,
         from_mysis=sender is not None,
         deliver_to=Mysis.objects.aggregate(last=Max("pk"))["last"] or 0,
@@ -76,6 +88,17 @@ def send_broadcast(*, text: str, by: str, sender: Mysis | None = None) -> Broadc
     # A failure is no business of the sender's: it is stored, and upkeep delivers it.
     transaction.on_commit(partial(deliver_broadcast, broadcast.pk), robust=True)
     return broadcast
+
+
+def check_recipients(*, group: str = "", tag: str = "") -> None:
+    """Raise ActionError 422 for a group or a tag that no Mysis has."""
+    if (group or tag) and not Mysis.select_members(group=group, tag=tag).exists():
+        what, name = ("group", group) if group else ("tag", tag)
+        raise ActionError(
+            f"to: no Mysis has the {what} {name[:100]!r}; give it to some first.",
+            code="invalid",
+            status=422,
+        )
 
 
 def deliver_broadcast(broadcast_id: int) -> None:
@@ -95,7 +118,7 @@ def resume_broadcasts() -> None:
 def count_recipients(broadcast: Broadcast) -> int:
     """The number of Myses that have it, or will have it when it is delivered."""
     # The counter first: a delivery in between then counts twice, never not at all.
-    row = Broadcast.objects.only("mysis", "delivered_to", "deliver_to")
+    row = Broadcast.objects.only("mysis", "group", "tag", "delivered_to", "deliver_to")
     now = row.get(pk=broadcast.pk)
     return now.deliveries.count() + _find_left(now).count()
 
@@ -121,6 +144,7 @@ def _deliver_batch(broadcast_id: int, *, wait: bool) -> bool:
             "id": broadcast.pk,
             "text": broadcast.text[:500],
             "recipients": broadcast.deliveries.count(),
+            "to": broadcast.to,
         }
         events.append(Kind.BROADCAST_SENT, mysis_id=broadcast.mysis_id, data=data)
     broadcast.save(update_fields=["delivered_to", "deliver_to"])
@@ -130,7 +154,7 @@ def _deliver_batch(broadcast_id: int, *, wait: bool) -> bool:
 def _find_left(broadcast: Broadcast) -> QuerySet[Mysis]:
     if broadcast.deliver_to is None:
         return Mysis.objects.none()
-    left = Mysis.objects.filter(
+    left = Mysis.select_members(group=broadcast.group, tag=broadcast.tag).filter(
         pk__gt=broadcast.delivered_to,
         pk__lte=broadcast.deliver_to,
         state__in=OPEN_STATES,

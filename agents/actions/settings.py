@@ -7,9 +7,10 @@ from django.db.models import Max, QuerySet
 
 from agents import events, scheduling
 from agents.actions.base import ActionError, check_text, lock_mysis, validate_row
+from agents.budgets import restart_count
 from agents.events import Kind
 from agents.llm.prompts import DEFAULT_PROMPT
-from agents.models import Budget, Mysis, Prompt, PromptVersion
+from agents.models import Budget, Mysis, Prompt, PromptVersion, ToolPolicy
 from memory.assembly import history_summaries
 from memory.context.summary_prompt import SUMMARY_HEADINGS
 from memory.models import HistorySummary
@@ -18,6 +19,9 @@ from memory.models import HistorySummary
 # that the record is data) are added by the context core, so that no edit breaks them.
 SUMMARY_PROMPT_NAME = "summarization"
 
+# What a budget counts depends on these.
+_COUNTED = ("scope", "mysis_id", "policy_id", "label", "period")
+
 DEFAULT_PROMPT_NAME = "captain"
 
 
@@ -25,11 +29,18 @@ DEFAULT_PROMPT_NAME = "captain"
 def save_budget(*, budget: Budget) -> Budget:
     """Store a new or changed budget; it counts from the next call on.
 
-    What was spent stays counted. Raises ActionError 422 without a limit or target.
+    One of a day counts the whole day, also what was spent before it was made. Another
+    limit leaves the count as it is; another scope, target or period begins it anew.
+    Raises ActionError 422 without a limit or target.
     """
     validate_row(budget)
+    # Locked in the same order as by a call: Myses before counters.
+    held = _lock_held()
+    before = Budget.objects.filter(pk=budget.pk).values_list(*_COUNTED).first()
     budget.save()
-    scheduling.schedule_all(_lock_held(), trigger="budget")
+    if before != tuple(getattr(budget, name) for name in _COUNTED):
+        restart_count(budget)
+    scheduling.schedule_all(held, trigger="budget")
     return budget
 
 
@@ -141,3 +152,17 @@ def install_summary_prompt() -> None:
             author="system",
             note="installed",
         )
+
+
+@transaction.atomic
+def save_tool_policy(*, tool: str, policy: str) -> ToolPolicy:
+    """Set what a tool counts as in the whole fleet, from the next call on.
+
+    Raises ActionError 422 for what is no tool's name or no policy.
+    """
+    rows = ToolPolicy.objects.select_for_update()
+    row = rows.filter(tool=tool).first() or ToolPolicy(tool=tool)
+    row.policy = policy
+    validate_row(row)
+    row.save()
+    return row

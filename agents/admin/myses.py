@@ -22,6 +22,7 @@ from django.urls import URLPattern, path
 
 from agents import actions, context_inputs
 from agents.actions.base import ActionError, act_on_each, name_operator
+from agents.actions.pins import seal_pin
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.dashboard import context
 from agents.forms import list_strategies
@@ -114,9 +115,10 @@ EDITABLE = (
     "max_iterations",
     "messaging",
     "group",
+    "tags",
 )
 SHOWN = ("activity", "hold", "stuck", "last_error", "nudges")
-AFTERWARDS = ("model_settings", "messaging", "group")
+AFTERWARDS = ("model_settings", "messaging", "group", "tags")
 
 
 # What Django asks of a deletion: rows, their counts, missing permissions, protected rows.
@@ -130,12 +132,33 @@ def summarise_deletion(objs: Any, also: str) -> Deletion:
     return [f"{row}, with {also}" for row in rows], {str(name): len(rows)}, set(), []
 
 
+class PinForm(forms.ModelForm[Pin]):
+    """A standing order; without a state it is active."""
+
+    class Meta:
+        model = Pin
+        fields = ("text", "state")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["state"].required = False
+
+    def clean_state(self) -> str:
+        return self.cleaned_data["state"] or Pin.State.ACTIVE
+
+
 class PinInline(admin.TabularInline[Pin, Mysis]):
     """The standing orders of one Mysis."""
 
     model = Pin
+    form = PinForm
     extra = 0
-    fields = ("text",)
+    fields = ("text", "state", "hash")
+    readonly_fields = ("hash",)
+
+    @admin.display(description="SHA-256")
+    def hash(self, row: Pin) -> str:
+        return row.known_hash[:12] if row.pk else ""
 
 
 class MysisForm(forms.ModelForm[Mysis]):
@@ -157,6 +180,20 @@ class MysisForm(forms.ModelForm[Mysis]):
         return model
 
 
+class TagFilter(admin.SimpleListFilter):
+    """By a tag; one Mysis may have several."""
+
+    title = "tag"
+    parameter_name = "tag"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(tag, tag) for tag in Mysis.list_tags()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        tag = self.value()
+        return queryset.filter(tags__contains=[tag]) if tag else queryset
+
+
 @admin.register(Mysis)
 class MysisAdmin(admin.ModelAdmin[Mysis]):
     """The fleet, through the same actions as the dashboard."""
@@ -173,7 +210,13 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         "spent",
         "last_memory_at",
     )
-    list_filter = ("state", ("group", NewestValuesFilter), "policy", "prompt")
+    list_filter = (
+        "state",
+        ("group", NewestValuesFilter),
+        TagFilter,
+        "policy",
+        "prompt",
+    )
     list_select_related = ("policy", "account", "prompt")
     search_fields = ("name", "model")
     fields = (*EDITABLE, "state", "account", *SHOWN)
@@ -224,6 +267,16 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         obj.pk = made.pk
         if any(more.values()):
             actions.update_mysis(mysis=made, by=by, **more)
+
+    def save_formset(
+        self, request: HttpRequest, form: Any, formset: Any, change: bool
+    ) -> None:
+        """Save pins with their hash and who changed them."""
+        for pin in formset.save(commit=False):
+            seal_pin(pin, name_operator(request))
+            pin.save()
+        for gone in formset.deleted_objects:
+            gone.delete()
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Deletion:
         """What is deleted with it; a long history is not listed row by row."""

@@ -26,6 +26,7 @@ from agents.models import (
     Pin,
     PromptVersion,
     ToolCatalogue,
+    ToolPolicy,
     Turn,
     UnknownOutcome,
     Usage,
@@ -74,7 +75,8 @@ COLUMNS: Mapping[type[Model], Mapping[str, Any]] = {
         "ordering": ("-memory_id",),
     },
     Broadcast: {
-        "list_display": ("id", "text", "sender", "created_at"),
+        "list_display": ("id", "text", "sender", "group", "tag", "created_at"),
+        "list_filter": (("group", NewestValuesFilter), ("tag", NewestValuesFilter)),
         "search_fields": ("text",),
         "ordering": ("-id",),
     },
@@ -119,7 +121,8 @@ for model, shown in COLUMNS.items():
     admin.site.register(model, ReadOnlyAdmin, **shown)
 admin.site.register(
     Pin,
-    list_display=("text", "mysis", "author", "created_at"),
+    list_display=("text", "mysis", "state", "author", "created_at", "changed_at"),
+    list_filter=("state",),
     list_select_related=("mysis",),
     search_fields=("text", "mysis__name"),
 )
@@ -265,6 +268,17 @@ class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
     def has_manage_permission(self, request: HttpRequest) -> bool:
         """Whether the user may take back summaries: who may change them."""
         return request.user.has_perm("memory.change_historysummary")
+
+
+@admin.register(ToolPolicy)
+class ToolPolicyAdmin(admin.ModelAdmin[ToolPolicy]):
+    """What tools count as, set by hand for the whole fleet."""
+
+    list_display = ("tool", "policy", "updated_at")
+    list_filter = ("policy",)
+    search_fields = ("tool",)
+    fields = ("tool", "policy")
+    ordering = ("tool",)
 
 
 @admin.register(Budget)

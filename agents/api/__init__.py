@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from agents.api import fleet, llm, myses, notes, previews, spending, turns
+from agents.api import (
+    fleet,
+    llm,
+    myses,
+    notes,
+    pins,
+    previews,
+    spending,
+    tool_policies,
+    turns,
+)
 
 routers = {
     "myses": myses.myses_router,
@@ -20,4 +30,6 @@ routers = {
     "budgets": spending.budgets_router,
     "messages": myses.messages_router,
     "notes": notes.notes_router,
+    "pins": pins.pins_router,
+    "tool_policies": tool_policies.tool_policies_router,
 }

@@ -23,6 +23,7 @@ from agents.models import Broadcast, Mysis, Usage
 from memory.api.log import HitOut, Question, parse_query
 from memory.api.parameters import (
     Body,
+    Name,
     Page,
     Rows,
     Text,
@@ -34,6 +35,7 @@ from memory.api.parameters import (
 from memory.gamestate.confidence import Confidence, judge_confidence
 from memory.handles import MAX_ID
 from memory.models import Memory, Origin, Role, fetch_rows
+from memory.problems import make_invalid
 from memory.snapshots import writes
 
 fleet_router = Router(tags=["fleet"])
@@ -153,6 +155,7 @@ class BroadcastOut(Schema):
     text: str = Field(examples=["All to Sol."])
     sender: str = Field(examples=["operator:grace"])
     mysis: int | None = Field(validation_alias="mysis_id", examples=[None])
+    to: dict[str, Any] = Field(examples=[{"fleet": True}])
     recipients: int = Field(examples=[5])
     created_at: datetime
 
@@ -162,12 +165,23 @@ class BroadcastOut(Schema):
         return actions.count_recipients(row)
 
 
-class BroadcastIn(Body):
-    """A message to every idle and running Mysis."""
+class Recipients(Body):
+    """Whom a broadcast is for: the fleet, a group, or those with a tag; one of them."""
 
-    model_config = build_example(text="All to Sol.")
+    model_config = build_example(group="miners")
+
+    fleet: Literal[True] | None = None
+    group: Name | None = None
+    tag: Annotated[str, Field(min_length=1, max_length=50)] | None = None
+
+
+class BroadcastIn(Body):
+    """A message to every idle and running Mysis, or to those that ``to`` names."""
+
+    model_config = build_example(text="All to Sol.", to={"group": "miners"})
 
     text: Text
+    to: Recipients | None = None
 
 
 class BroadcastQuestion(Question):
@@ -201,8 +215,20 @@ def list_broadcasts(request: HttpRequest, window: Query[Window]) -> Rows:
 
 @broadcasts_router.post("/broadcasts", response={201: BroadcastOut})
 def send_broadcast(request: HttpRequest, body: BroadcastIn) -> Status[Broadcast]:
-    """Send one; stopped and errored Myses get none."""
-    return Status(201, actions.send_broadcast(text=body.text, by=caller_name(request)))
+    """Send one; stopped and errored Myses get none. 422 where no Mysis is meant."""
+    by = caller_name(request)
+    group, tag = _read_recipients(body.to)
+    sent = actions.send_broadcast(text=body.text, by=by, group=group, tag=tag)
+    return Status(201, sent)
+
+
+def _read_recipients(to: Recipients | None) -> tuple[str, str]:
+    """Group and tag, empty for the whole fleet; raises a 422 Problem."""
+    if to is None:
+        return "", ""
+    if len(to.model_dump(exclude_none=True)) != 1:
+        raise make_invalid("to", 'give one of "fleet": true, "group" and "tag".')
+    return to.group or "", to.tag or ""
 
 
 @broadcasts_router.get(

@@ -18,7 +18,8 @@ from agents.api.spending import BudgetOut, UsageOut
 from agents.api.turns import RowName, caller_name, get_mysis, read_changes
 from agents.budgets import BudgetStatus, read_mysis_statuses
 from agents.manual_command import run_command
-from agents.models import Mysis, Prompt, Usage
+from agents.models import Mysis, Pin, Prompt, Usage
+from agents.models.fleet import MOST_TAGS
 from memory.api.log import MemoryOut
 from memory.api.parameters import (
     FROM_JSON,
@@ -42,7 +43,7 @@ from memory.problems import make_invalid
 myses_router = Router(tags=["myses"])
 
 # Fields of a new Mysis that a second action sets, in the same transaction.
-SET_AFTERWARDS = ("messaging", "group")
+SET_AFTERWARDS = ("messaging", "group", "tags")
 MaxIterations = Annotated[int, Field(ge=1, le=1000), FROM_JSON]
 
 commands_router = Router(tags=["myses"])
@@ -82,6 +83,7 @@ class MysisDetail(MysisOut):
     """
 
     group: str = Field(examples=["miners"])
+    tags: list[str] = Field(examples=[["scout"]])
     pins: list[str] = Field(examples=[["Never attack."]])
     max_iterations: int = Field(examples=[10])
     messaging: bool
@@ -92,7 +94,9 @@ class MysisDetail(MysisOut):
 
     @staticmethod
     def resolve_pins(row: Mysis) -> list[str]:
-        return list(row.pins.order_by("pk").values_list("text", flat=True))
+        """The texts of those that stand; `/myses/{id}/pins` has their states."""
+        standing = row.pins.filter(state__in=Pin.STANDING)
+        return list(standing.order_by("pk").values_list("text", flat=True))
 
     @staticmethod
     def resolve_budgets(row: Mysis) -> list[BudgetStatus]:
@@ -119,7 +123,12 @@ class MysisChange(Body):
     pins: Annotated[list[Text], Field(max_length=100)] | None = None
     max_iterations: MaxIterations | None = None
     group: Annotated[
-        str | None, Field(max_length=100, description="A word that budgets can name.")
+        str | None,
+        Field(max_length=100, description="A word that budgets and broadcasts name."),
+    ] = None
+    tags: Annotated[
+        list[str] | None,
+        Field(max_length=MOST_TAGS, description="Words to find and address it by."),
     ] = None
     messaging: Annotated[
         bool | None, Field(description="Whether it may write to other Myses.")
@@ -149,11 +158,22 @@ class MessageIn(Body):
     text: Text
 
 
+class MysisFilter(Window):
+    """Which Myses to list; without, all."""
+
+    group: Annotated[
+        str, Field(max_length=100, description="Of this group.", examples=["miners"])
+    ] = ""
+    tag: Annotated[
+        str, Field(max_length=50, description="With this tag.", examples=["scout"])
+    ] = ""
+
+
 @myses_router.get("/myses", response=Page[MysisOut])
-def list_myses(request: HttpRequest, window: Query[Window]) -> Rows:
-    """All Myses."""
-    rows = Mysis.objects.select_related("policy", "prompt", "account")
-    return build_page(rows, window)
+def list_myses(request: HttpRequest, wanted: Query[MysisFilter]) -> Rows:
+    """All Myses, or those of a group, with a tag, or both."""
+    rows = Mysis.select_members(group=wanted.group, tag=wanted.tag)
+    return build_page(rows.select_related("policy", "prompt", "account"), wanted)
 
 
 @myses_router.post("/myses", response={201: MysisOut})

@@ -47,11 +47,19 @@ class Variant(Schema):
     ] = None
 
 
+class SentPin(Schema):
+    """A standing order by its SHA-256, and whether the view has it word for word."""
+
+    hash: str = Field(examples=[HASH])
+    sent: bool
+
+
 class ContextPreview(Assembled):
     """What the next call would be sent."""
 
     hash: str = Field(examples=[HASH])
     sent: bool
+    pins: list[SentPin]
 
 
 class SentContext(Schema):
@@ -64,6 +72,7 @@ class SentContext(Schema):
     stats: dict[str, Any] = Field(examples=[STATS])
     hash: str = Field(examples=[HASH])
     sent: bool = Field(examples=[True])
+    pins: list[SentPin]
     intact: bool = Field(examples=[True])
 
 

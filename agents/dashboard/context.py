@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agents import context_inputs
@@ -118,6 +118,16 @@ class ShownContext:
     counts: Mapping[str, int]
 
     @property
+    def pins_sent(self) -> int:
+        """How many standing orders are in it word for word."""
+        return sum(pin["sent"] for pin in self.document["pins"])
+
+    @property
+    def pins_lost(self) -> list[str]:
+        """The hashes of those that are not."""
+        return [pin["hash"] for pin in self.document["pins"] if not pin["sent"]]
+
+    @property
     def payload(self) -> tuple[list[Any], str | None]:
         """The messages, and the system text that goes beside them."""
         return self.document["messages"], self.document.get("system")
@@ -132,7 +142,8 @@ class ShownContext:
 def build_preview_document(prepared: PreparedRequest) -> Document:
     """What the next call would be sent, as JSON values."""
     document = build_result_document(prepared.assembly)
-    return document | {"hash": prepared.digest, "sent": False}
+    pins = [asdict(pin) for pin in prepared.pins]
+    return document | {"hash": prepared.digest, "sent": False, "pins": pins}
 
 
 def build_sent_document(sent: SentContext) -> Document:
@@ -145,6 +156,7 @@ def build_sent_document(sent: SentContext) -> Document:
         "synthetic": sent.view.get("synthetic", []),
         "ledger": found.ledger,
         "stats": sent.stats,
+        "pins": sent.stats.get("pins", []),
         "hash": sent.digest,
         "sent": True,
         "intact": found.intact,

@@ -114,12 +114,17 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """What a viewer asked to see: one state, names with a word, an order, how many."""
+    """What a viewer asked to see: one state, names with a word, an order, how many.
+
+    With ``group`` and ``tag`` only those in the group, and with the tag.
+    """
 
     state: str = ""
     query: str = ""
     sort: str = "name"
     show: int = FIRST
+    group: str = ""
+    tag: str = ""
 
     @classmethod
     def read(cls, params: Any) -> FleetView:
@@ -130,15 +135,19 @@ class FleetView:
             params.get("q", "").replace("\x00", "").strip()[:100],
             sort if sort in SORTS else "name",
             _read_count(params.get("show", "")),
+            params.get("group", "").replace("\x00", "")[:100],
+            params.get("tag", "").replace("\x00", "")[:50],
         )
 
     @property
     def filtered(self) -> bool:
-        return bool(self.state or self.query)
+        return bool(self.state or self.query or self.group or self.tag)
 
     def write_query(self, show: int | None = None) -> str:
         """Its address parameters, with another ``show`` than its own if given."""
         values = {"state": self.state, "q": self.query, "sort": self.sort}
+        members = {"group": self.group, "tag": self.tag}
+        values |= {name: word for name, word in members.items() if word}
         return urlencode({**values, "show": str(show or self.show)})
 
 
@@ -204,7 +213,7 @@ def load_view(view: FleetView, now: datetime) -> FleetRows:
 
 def find_matching_ids(view: FleetView) -> list[int]:
     """Ids of the Myses in a view, in its order."""
-    found = Mysis.objects.all()
+    found = Mysis.select_members(group=view.group, tag=view.tag)
     if view.state in STATES:
         found = found.filter(state=view.state)
     elif view.state in FLAGS:

@@ -165,7 +165,12 @@ def find_troubles(now: datetime) -> list[Trouble]:
     long_ago = now - SILENT
     troubled = ~Q(stuck="") | ~Q(last_error="") | Q(last_memory_at__lt=long_ago)
     running = Q(state=Mysis.State.RUNNING)
-    wrong = Q(state=Mysis.State.ERRORED) | ~Q(hold="") | running & troubled
+    wrong = (
+        Q(state=Mysis.State.ERRORED)
+        | ~Q(hold="")
+        | ~Q(lost_pins="")
+        | running & troubled
+    )
     rows = list(Mysis.objects.filter(wrong).order_by("name"))
     known = load_provider_ids() if rows else {}
     found: list[tuple[int, Trouble]] = []
@@ -201,6 +206,9 @@ def _list_troubles(
         remedy = "Raise the budget, or wait until its period ends."
         fix = Fix("Budgets", reverse("admin:agents_budget_changelist"))
         yield 3, Trouble(mysis, mysis.hold, remedy, fix)
+    if mysis.lost_pins:
+        remedy = "The model does not see it as it was pinned."
+        yield 3, Trouble(mysis, mysis.lost_pins, remedy, _sent_context(mysis))
     if running and mysis.stuck:
         remedy = "Read its last turns and tell it what to do."
         fix = Fix("Message it", f"{mysis.get_absolute_url()}#composer", "operator-only")

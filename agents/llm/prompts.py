@@ -72,10 +72,10 @@ def render_prompt(
 
     Unknown ones stay, and what is filled in is never read for placeholders (A10).
     """
-    # A long broadcast is cut: the whole stands in the log of each receiver.
+    # A long broadcast is cut: a search finds the whole, also for who came later.
     if broadcast is not None and len(broadcast) > LONGEST_BROADCAST:
         cut = broadcast[:LONGEST_BROADCAST]
-        broadcast = f"{cut}… (the rest is in the message itself)"
+        broadcast = f"{cut}… (cut here: zoea_search_broadcasts finds the whole)"
     values = {
         "name": name,
         "account": account or "none yet",

@@ -18,6 +18,7 @@ from agents.models.runs import Event as Event
 from agents.models.runs import GameGate as GameGate
 from agents.models.runs import ModelCall as ModelCall
 from agents.models.runs import ToolCatalogue as ToolCatalogue
+from agents.models.runs import ToolPolicy as ToolPolicy
 from agents.models.runs import Turn as Turn
 from agents.models.runs import UnknownOutcome as UnknownOutcome
 from agents.models.runs import Usage as Usage

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import ClassVar
 
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -16,12 +18,14 @@ from django.utils.functional import cached_property
 
 from agents.encryption import sealed_property
 from agents.models.llm import Prompt
-from agents.validators import NAME, check_model_settings, check_visible
+from agents.validators import NAME, check_model_settings, check_tag, check_visible
+from memory.assembly.sent_view import hash_text
 from memory.models.contexts import ContextPolicy
 from memory.models.vectors import build_plain_vector
 
 NAME_TAKEN = "This name is taken: choose another."
 # Names that stand for other pages, or vanish when a browser tidies up a path.
+MOST_TAGS = 20
 RESERVED = frozenset({"new", ".", ".."})
 
 
@@ -130,8 +134,19 @@ class Mysis(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="A word of your own; a budget can limit all Myses of a group.",
+        help_text="A word of your own; a budget can limit all Myses of a group, and a "
+        "broadcast can go to them alone.",
     )
+    tags = ArrayField(
+        models.CharField(max_length=50, validators=[check_tag]),
+        size=MOST_TAGS,
+        blank=True,
+        default=list,
+        db_default=[],
+        help_text="Words of your own, to find and to address it by; with commas between.",
+    )
+    # Which standing order its newest view lacks word for word, with the remedy.
+    lost_pins = models.TextField(blank=True, default="", db_default="", editable=False)
     # Why it makes no call although it runs: the spent budget, with the remedy.
     hold = models.TextField(blank=True, default="", db_default="", editable=False)
     # The id of the newest human message or broadcast that a call has considered.
@@ -195,6 +210,29 @@ class Mysis(models.Model):
         """The address of its page."""
         return reverse("mysis", args=[self.page_key])
 
+    def clean(self) -> None:
+        """Keep each tag once, in the order given."""
+        self.tags = list(dict.fromkeys(self.tags))
+
+    @classmethod
+    def list_tags(cls) -> list[str]:
+        """All tags that Myses have, by name."""
+        each = models.Func(models.F("tags"), function="unnest")
+        rows = cls.objects.annotate(tag=each).values_list("tag", flat=True)
+        return list(rows.order_by("tag").distinct())
+
+    @classmethod
+    def select_members(
+        cls, *, group: str = "", tag: str = ""
+    ) -> models.QuerySet[Mysis]:
+        """The Myses of a group, or with a tag; of both where both are given."""
+        if "\x00" in group + tag:
+            return cls.objects.none()
+        rows = cls.objects.all()
+        if group:
+            rows = rows.filter(group=group)
+        return rows.filter(tags__contains=[tag]) if tag else rows
+
     @classmethod
     def count_by_state(cls) -> dict[str, int]:
         """The number of Myses in each state."""
@@ -224,21 +262,55 @@ class Mysis(models.Model):
 
 
 class Pin(models.Model):
-    """A standing order that no strategy may lose (I16)."""
+    """A standing order that no strategy may lose (I16).
+
+    It stands in every view while it is active or acknowledged. ``digest`` is the
+    SHA-256 of the text as its author wrote it; every view is checked against it.
+    """
+
+    class State(models.TextChoices):
+        """What became of it; one that is done or superseded is in no view."""
+
+        ACTIVE = "active"
+        ACKNOWLEDGED = "acknowledged"
+        DONE = "done"
+        SUPERSEDED = "superseded"
+
+    STANDING: ClassVar = (State.ACTIVE, State.ACKNOWLEDGED)
 
     mysis = models.ForeignKey(Mysis, on_delete=models.CASCADE, related_name="pins")
     text = models.TextField()
+    # Empty where the row was not written by an action: then its text is taken as it is.
+    digest = models.CharField(max_length=64, blank=True, default="", db_default="")
+    state = models.CharField(
+        max_length=12, choices=State.choices, default=State.ACTIVE, db_default="active"
+    )
     author = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    changed_by = models.CharField(
+        max_length=200, blank=True, default="", db_default="", editable=False
+    )
+    changed_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     def __str__(self) -> str:
         return self.text[:60]
 
+    @property
+    def known_hash(self) -> str:
+        """The SHA-256 that its text must have."""
+        return self.digest or hash_text(self.text)
+
 
 class Broadcast(models.Model):
-    """One message to the fleet; each delivery is a Memory that points here."""
+    """One message to the fleet; each delivery is a Memory that points here.
+
+    With a ``group`` or a ``tag`` it is for those Myses alone; without, for everybody,
+    also for who is made later.
+    """
 
     text = models.TextField()
+    group = models.CharField(max_length=100, blank=True, default="", db_default="")
+    tag = models.CharField(max_length=50, blank=True, default="", db_default="")
     sender = models.CharField(max_length=200)
     mysis = models.ForeignKey(
         Mysis, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
@@ -268,3 +340,10 @@ class Broadcast(models.Model):
 
     def __str__(self) -> str:
         return self.text[:60]
+
+    @property
+    def to(self) -> dict[str, object]:
+        """Whom it is for, as REST and events name it."""
+        if self.group:
+            return {"group": self.group}
+        return {"tag": self.tag} if self.tag else {"fleet": True}

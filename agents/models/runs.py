@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Func, Q
 from django.urls import reverse
 
 from agents.models.fleet import Mysis
+from memory.context.types import POLICIES
 
 
 class ToolCatalogue(models.Model):
@@ -24,6 +26,38 @@ class ToolCatalogue(models.Model):
 
     def __str__(self) -> str:
         return self.url
+
+
+class ToolPolicy(models.Model):
+    """What a tool counts as, set by hand for the whole fleet (A1).
+
+    It stands above what the game says of the tool and what its name suggests.
+    """
+
+    tool = models.CharField(
+        max_length=100,
+        unique=True,
+        validators=[
+            RegexValidator(
+                r"^[A-Za-z0-9_.-]+\Z",
+                "A tool's name has letters, digits, dots, dashes and underscores.",
+            )
+        ],
+    )
+    policy = models.CharField(
+        max_length=10,
+        choices=[(name, name) for name in POLICIES],
+        help_text="secret: arguments and results are hidden everywhere; print: its "
+        "results are output in a coalesced context; snapshot, query, mutation, drain: "
+        "what kind of call it is.",
+    )
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        verbose_name_plural = "tool policies"
+
+    def __str__(self) -> str:
+        return f"{self.tool}: {self.policy}"
 
 
 class GameGate(models.Model):

@@ -114,6 +114,7 @@ def persist_call(
     opened, mysis = open_call(handle, estimate)
     if prepared.assembly.messages:
         _report_fallback(mysis, prepared.assembly)
+        _report_lost_pins(mysis, prepared)
         prepare.record_call(
             call_id=opened.place.call_id, prepared=prepared, reads=handle.reads
         )
@@ -183,3 +184,14 @@ def _report_fallback(mysis: Mysis, assembly: Assembly) -> None:
             repair_text(f"The context was made by the fallback. {assembly.reason}"),
             remedy="Look at the context policy of the Mysis.",
         )
+
+
+def _report_lost_pins(mysis: Mysis, prepared: PreparedRequest) -> None:
+    """Keep which standing orders the view lacks; written where that has changed."""
+    lost = " ".join(pin.explain() for pin in prepared.pins if not pin.sent)
+    if lost == mysis.lost_pins:
+        return
+    if lost:
+        events.append_error(mysis.pk, lost, code="context")
+    mysis.lost_pins = lost
+    mysis.save(update_fields=["lost_pins"])

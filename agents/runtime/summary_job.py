@@ -51,7 +51,7 @@ from memory.context.summary_prompt import (
     read_summary,
 )
 from memory.context.tokens import TokenCounter, choose_counter
-from memory.context.types import INTENT_ORIGINS, AssemblyRequest, Message
+from memory.context.types import AssemblyRequest, Message
 from memory.gamestate.values import repair_text
 from memory.models import HistorySummary
 
@@ -263,7 +263,7 @@ def build_request(view: PreparedRequest) -> SummaryRequest:
 
 def _literals(request: AssemblyRequest, inside: Sequence[Message]) -> tuple[str, ...]:
     """What must survive: of pins and the newest order, what the history says too."""
-    orders = [m.content for m in inside if m.origin in INTENT_ORIGINS]
+    orders = [m.content for m in inside if m.is_order()]
     said = [m.content for m in inside if m.role != "tool"]
     before = [request.summary.text] if request.summary else []
     shown = "\n".join([*before, *said])

@@ -34,7 +34,6 @@ from agents.tools.request import (
     Step,
     ToolSession,
     ToolSpec,
-    changes_nothing,
 )
 from agents.tools.snapshot import (
     let_finish,
@@ -44,7 +43,6 @@ from agents.tools.snapshot import (
 )
 from agents.tools.transport import retry, send, verify
 from agents.tools.unknown_outcomes import find_read
-from memory.game_calls import resolve_call_text
 from memory.gamestate.values import make_storable
 from memory.gamestate.values import repair_text as storable_text
 from memory.models import build_row
@@ -79,8 +77,7 @@ class Toolbox(ToolSession):
     def reads_only(self, name: str, arguments: str = "") -> bool:
         """Whether a call changes nothing; one of no tool cannot."""
         tool = self.tools.get(name)
-        call = resolve_call_text(name, arguments)
-        return tool is None or changes_nothing(tool, call)
+        return tool is None or Request(self, name, arguments).reads_only
 
     async def look_into(self, unknown: UnknownOutcome) -> str:
         """What the game says of it now, or ""; raises GameUnreachableError."""
@@ -118,9 +115,10 @@ def _load(mysis_id: int, by: str) -> Toolbox:
     row = db.fetch_row(
         db.TOOL_SESSION, [settings.SPACEMOLT_MCP_URL, mysis_id], prepare=True
     )
-    messaging, pk, username, sealed, catalogue_at, lost = row or [None] * 6
+    messaging, pk, username, sealed, catalogue_at, lost, policies = row or [None] * 7
     own = FOR_MYSES if messaging else SILENT
     toolbox = Toolbox(mysis_id, own, by=by, catalogue_at=catalogue_at)
+    toolbox.policies = json.loads(policies or "{}")
     if pk is not None:
         account = Account(pk=pk, username=username, sealed_session=sealed)
         toolbox.card = make_card(account)

@@ -1,7 +1,7 @@
 """What our own tools answer, and whose memory is open to their caller (I27).
 
-What a Mysis writes to another begins with its name: a view shows the text alone, and
-nobody is to take another agent's word for an order of the operator.
+What a Mysis writes to another has its name on each line: a view shows the text alone,
+and nobody is to take another agent's word for an order of the operator.
 """
 
 from __future__ import annotations
@@ -16,9 +16,15 @@ from typing import Any, cast
 from agents.actions.base import ActionError
 from agents.actions.messages import count_recipients, send_broadcast, send_message
 from agents.actions.notes import forget_note, save_note
-from agents.broadcast_search import search_broadcasts
+from agents.broadcast_search import SCHEME as BROADCAST_SCHEME
+from agents.broadcast_search import read_broadcast, search_broadcasts
 from agents.models import Mysis
-from memory.context.types import NOTE_SCHEME, build_handle, build_note_handle
+from memory.context.types import (
+    NOTE_SCHEME,
+    build_handle,
+    build_note_handle,
+    mark_peer_lines,
+)
 from memory.gamestate.rows import SCHEME as STATE_SCHEME
 from memory.handles import (
     LARGEST_PART,
@@ -134,9 +140,17 @@ def answer_broadcast(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """Send a message to every idle and running Mysis but the sender."""
     sender = _sender(scope)
     text = _signed(arguments["message"], sender)
-    row = send_broadcast(text=text, by=scope.by, sender=sender)
+    row = send_broadcast(text=text, by=scope.by, sender=sender, **_members(arguments))
     count = count_recipients(row)
     return make_answer({"sent": True, "broadcast_id": row.pk, "recipients": count})
+
+
+def _members(arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Group or tag of the arguments; raises LocalRefusedError for both at once."""
+    found = {name: str(arguments.get(name) or "") for name in ("group", "tag")}
+    if all(found.values()):
+        raise LocalRefusedError("Arguments 'group' and 'tag': give one of them.")
+    return found
 
 
 def _sender(scope: Scope) -> Mysis | None:
@@ -147,7 +161,7 @@ def _sender(scope: Scope) -> Mysis | None:
 def _signed(message: str, sender: Mysis | None) -> str:
     if sender is None or not message.strip():
         return message
-    return f"[From Mysis {sender.name}] {message}"
+    return mark_peer_lines(message, sender.name)
 
 
 # --- Handles
@@ -161,6 +175,8 @@ def answer_recall(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     elif handle.startswith(NOTE_SCHEME):
         named, note = parse_note_handle(handle)
         text = read_note(_find_owner_in_handle(named, scope).pk, note)
+    elif handle.startswith(BROADCAST_SCHEME):
+        text = read_broadcast(handle, _sender(scope))
     else:
         named, message_id = parse_handle(handle)
         owner = _find_owner_in_handle(named, scope)
@@ -226,14 +242,16 @@ answer_search_reasoning = partial(answer_search_messages, reasoning=True)
 
 
 def answer_search_broadcasts(arguments: Mapping[str, Any], scope: Scope) -> Answer:
-    """The newest matching broadcasts, oldest first; a Mysis finds those it knows (W11)."""
+    """The newest matching broadcasts, oldest first; a Mysis finds those for it (W11)."""
     search = _read_search(arguments)
-    hits = search_broadcasts(mysis_id=scope.mysis_id, **search)
+    hits = search_broadcasts(reader=_sender(scope), **search)
     return _list_matches(
         {
             "broadcast_id": hit.id,
             "sender": hit.sender,
-            "content": make_excerpt(hit.content, search["query"]),
+            "content": make_excerpt(
+                hit.content, search["query"], f"{BROADCAST_SCHEME}{hit.id}"
+            ),
             "timestamp": hit.timestamp.isoformat(timespec="seconds"),
         }
         for hit in reversed(hits)
@@ -337,11 +355,12 @@ def answer_swarm_status(arguments: Mapping[str, Any], scope: Scope) -> Answer:
 def answer_list_myses(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """The Myses by number; ``next`` is the ``after`` of the following page."""
     limit = int(arguments.get("limit", DEFAULT_LISTED))
-    rows = Mysis.objects.select_related("account", "policy").order_by("pk")
+    found = Mysis.select_members(**_members(arguments))
+    rows = found.select_related("account", "policy").order_by("pk")
     after = int(arguments.get("after", 0))
-    found = list(rows.filter(pk__gt=after)[: limit + 1])
-    more = found[limit - 1].pk if len(found) > limit else None
-    shown = [_mysis_line(row, scope) for row in found[:limit]]
+    page = list(rows.filter(pk__gt=after)[: limit + 1])
+    more = page[limit - 1].pk if len(page) > limit else None
+    shown = [_mysis_line(row, scope) for row in page[:limit]]
     return make_answer({"total": rows.count(), "myses": shown, "next": more})
 
 
@@ -358,6 +377,8 @@ def _mysis_line(row: Mysis, scope: Scope) -> dict[str, Any]:
     return known | {
         "model": row.model,
         "policy": row.effective_policy.name or None,
+        "group": row.group,
+        "tags": row.tags,
         "activity": row.activity,
         "tick": row.tick,
         "last_error": row.last_error or None,

@@ -63,6 +63,10 @@ def _whole(description: str, least: int = 0, most: int | None = None) -> Schema:
 _YOURSELF = _which("Yourself; leave it out")
 MYSIS = _which("The number or the name of a Mysis")
 _TO_ALL = {"message": text_field("What to say")}
+_MEMBERS = {
+    "group": text_field("Those of this group alone", maxLength=100),
+    "tag": text_field("Those with this tag alone; no group then", maxLength=50),
+}
 _TO_ONE = {"mysis_id": MYSIS, **_TO_ALL}
 _NEWEST = "Returns the newest matches, oldest first."
 
@@ -149,7 +153,7 @@ FOR_MYSES = _table(
         ["query"],
     ),
     zoea_search_broadcasts=(
-        f"Search the broadcasts that you received or sent. {_NEWEST}",
+        f"Search the broadcasts of the fleet. {_NEWEST}",
         _SEARCH,
         ["query"],
     ),
@@ -219,8 +223,9 @@ FOR_PROGRAMS = _table(
     ),
     zoea_swarm_status=("How many Myses are in which state.", {}, []),
     zoea_list_myses=(
-        "The Myses: number, name, state, account, model, what they do, last error.",
-        _LISTING,
+        "The Myses: number, name, state, account, model, group, tags, what they do, "
+        "last error.",
+        {**_LISTING, **_MEMBERS},
         [],
     ),
     zoea_send_message=(
@@ -229,8 +234,8 @@ FOR_PROGRAMS = _table(
         list(_TO_ONE),
     ),
     zoea_broadcast=(
-        "Write to every Mysis that is idle or running.",
-        _TO_ALL,
+        "Write to every Mysis that is idle or running, or to those of a group or a tag.",
+        {**_TO_ALL, **_MEMBERS},
         list(_TO_ALL),
     ),
 )
@@ -255,8 +260,9 @@ async def answer_locally(request: Request, call_next: CallNext) -> Outcome:
 def _answer(request: Request) -> Answer:
     mysis_id = request.caller.mysis_id
     name = Mysis.objects.values_list("name", flat=True).get(pk=mysis_id)
-    specs = (each.spec for each in request.caller.tools.values())
-    secret = frozenset(spec.name for spec in specs if spec.policy == "secret")
+    caller = request.caller
+    names = {*caller.tools, *caller.policies}
+    secret = frozenset(each for each in names if caller.find_policy(each) == "secret")
     scope = Scope(f"mysis:{name}", mysis_id, secret)
     with refuse_failures():
         return ANSWERS[request.name](request.arguments, scope)

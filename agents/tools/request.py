@@ -73,6 +73,15 @@ class ToolSession:
     secrets: set[str] = field(default_factory=set)
     by: str = ""
     unknown: tuple[UnknownOutcome, ...] = ()
+    policies: Mapping[str, str] = field(default_factory=dict)
+
+    def find_policy(self, name: str) -> str:
+        """What a tool counts as: as set by hand, else as it was found out.
+
+        An unknown tool counts as a mutation.
+        """
+        tool = self.tools.get(name)
+        return self.policies.get(name) or (tool.spec.policy if tool else "mutation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +121,18 @@ class Request:
 
     @property
     def policy(self) -> str:
-        """The call's policy; an unknown tool, or action, counts as a mutation."""
-        return find_policy(self.tool, self.command)
+        """What the call counts as: as set by hand for its command, else as found out.
+
+        An unknown tool, or action, counts as a mutation.
+        """
+        command = self.command
+        by_hand = self.caller.policies.get(command.name)
+        return by_hand or find_policy(self.tool, command)
 
     @property
     def reads_only(self) -> bool:
         """Whether the call changes nothing, so that it may be made twice."""
-        return changes_nothing(self.tool, self.command)
+        return self.policy != "mutation" and changes_nothing(self.tool, self.command)
 
 
 @dataclass(frozen=True, slots=True)

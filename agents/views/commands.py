@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 from agents import actions
 from agents.actions import ActionError
 from agents.actions.base import OPEN_STATES, act_on_each, name_operator
+from agents.actions.messages import check_recipients
 from agents.dashboard import fleet
 from agents.forms import MessageForm, load_chosen_myses
 from agents.models import Mysis
@@ -25,8 +26,8 @@ from agents.views.access import (
 # Refusals that are told word for word.
 NAMED = 3
 NOBODY = (
-    "Not sent, for it would reach nobody: no Mysis is idle or running. Start one, "
-    "then send it again."
+    "Not sent, for it would reach nobody: no Mysis of these is idle or running. Start "
+    "one, then send it again."
 )
 # What can be done to Myses, and how to say that it was done, to one and to several.
 ACTS: Mapping[str, tuple[Callable[..., object], str, str]] = {
@@ -58,7 +59,10 @@ def send(request: PageRequest) -> HttpResponse:
     if myses is not None and len(myses) > 1:
         act = partial(actions.send_message, text=text, by=by)
         return _command_many(request, myses, act, "Sent to")
-    return notify_success(request, _deliver(myses[0] if myses else None, text, by))
+    if myses:
+        actions.send_message(mysis=myses[0], text=text, by=by)
+        return notify_success(request, f"Sent to {myses[0].name}.")
+    return notify_success(request, _broadcast(form.members, text, by))
 
 
 def _select_all(sent: QueryDict) -> QueryDict:
@@ -71,14 +75,15 @@ def _select_all(sent: QueryDict) -> QueryDict:
     return given
 
 
-def _deliver(mysis: Mysis | None, text: str, by: str) -> str:
-    if mysis is not None:
-        actions.send_message(mysis=mysis, text=text, by=by)
-        return f"Sent to {mysis.name}."
-    if not Mysis.objects.filter(state__in=OPEN_STATES).exists():
+def _broadcast(members: Mapping[str, str], text: str, by: str) -> str:
+    """Send to the whole fleet, or to the members of a group or a tag."""
+    check_recipients(**members)
+    listening = Mysis.select_members(**members).filter(state__in=OPEN_STATES)
+    if not listening.exists():
         # Refused, so that the text stays where it can be sent from again.
         raise ActionError(NOBODY, code="nobody", status=409)
-    broadcast = actions.send_broadcast(text=text, by=by)
+    group, tag = members.get("group", ""), members.get("tag", "")
+    broadcast = actions.send_broadcast(text=text, by=by, group=group, tag=tag)
     return f"Sent to {_count(actions.count_recipients(broadcast))}."
 
 

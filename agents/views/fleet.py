@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import lru_cache
 
 from django.http import HttpResponse
@@ -36,8 +37,10 @@ def fleet_page(request: PageRequest) -> HttpResponse:
         *events_page.draw_group_counts(),
         fragments.draw_newest_feed(),
     ]
+    rows = _list_addressees()
     context = {
         "view": view,
+        "members": _offer_members(rows, view),
         "health": found,
         "columns": fleet.COLUMNS,
         "sorts": fleet.SORTS,
@@ -45,7 +48,7 @@ def fleet_page(request: PageRequest) -> HttpResponse:
         "flags": fleet.FLAGS,
         "parts": {part.id: part for part in parts},
         "live_query": f"page=fleet&{view.write_query()}",
-        "targets": _targets(request.GET.get("to", "")),
+        "targets": _draw_options(rows, request.GET.get("to", "")),
         "groups": feed.GROUPS,
         "counted": events_page.COUNTED,
         "max_text": MAX_TEXT,
@@ -55,16 +58,47 @@ def fleet_page(request: PageRequest) -> HttpResponse:
     return render(request, "agents/fleet.html", context)
 
 
-def _targets(chosen: str) -> SafeString:
-    """All Myses as options, which a template would take long to write."""
-    rows = Mysis.objects.order_by("name").values_list("pk", "name")
-    return _draw_options(tuple(rows), chosen)
+# The number, the name, the group and the tags of a Mysis.
+Addressee = tuple[int, str, str, tuple[str, ...]]
+
+
+def _list_addressees() -> tuple[Addressee, ...]:
+    rows = Mysis.objects.order_by("name").values_list("pk", "name", "group", "tags")
+    return tuple((pk, name, group, tuple(tags)) for pk, name, group, tags in rows)
 
 
 @lru_cache(maxsize=16)
-def _draw_options(rows: tuple[tuple[int, str], ...], chosen: str) -> SafeString:
+def _count_members(rows: tuple[Addressee, ...]) -> dict[str, list[tuple[str, int]]]:
+    """How many Myses each group and each tag has, by name."""
+    groups = Counter(group for _, _, group, _ in rows if group)
+    tags = Counter(tag for *_, each in rows for tag in each)
+    return {"group": sorted(groups.items()), "tag": sorted(tags.items())}
+
+
+def _offer_members(
+    rows: tuple[Addressee, ...], view: fleet.FleetView
+) -> dict[str, list[tuple[str, int]]]:
+    """The groups and tags to choose from, with those of the address in any case."""
+    found = _count_members(rows)
+    chosen = {"group": view.group, "tag": view.tag}
+    return {
+        what: found[what] + [(word, 0)] * bool(word and word not in dict(found[what]))
+        for what, word in chosen.items()
+    }
+
+
+@lru_cache(maxsize=16)
+def _draw_options(rows: tuple[Addressee, ...], chosen: str) -> SafeString:
+    """All groups, tags and Myses as options, which a template would take long to write."""
+    members = [
+        (f"{what}:{name}", f"{what} {name} ({count})")
+        for what, found in _count_members(rows).items()
+        for name, count in found
+    ]
+    each = [(str(pk), name) for pk, name, _, _ in rows]
     options = (
-        (pk, " selected" if chosen == str(pk) else "", name) for pk, name in rows
+        (value, " selected" if chosen == value else "", label)
+        for value, label in (*members, *each)
     )
     return format_html_join("", '<option value="{}"{}>{}</option>', options)
 

@@ -229,3 +229,9 @@ class PolicyAdmin(admin.ModelAdmin[ContextPolicy]):
     )
     list_filter = ("strategy",)
     search_fields = ("name",)
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """A new policy begins as the default one; what the address says wins."""
+        taken = set(PolicyForm.Meta.fields) - {"name", "is_default"}
+        default = forms.model_to_dict(ContextPolicy.read_default(), taken)
+        return default | super().get_changeform_initial_data(request)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from memory.context import registry
 from memory.context.strategy import Reads
-from memory.context.types import INTENT_ORIGINS, Budget, Message, ToolCall
+from memory.context.types import INTENT_ORIGINS, PEER, Budget, Message, ToolCall
 from memory.models import HistorySummary, Role, SentContext, fetch_rows
 
 # Rows for the windowed strategies: enough to show what a default window leaves out.
@@ -32,9 +32,10 @@ LEAST_BYTES = 2_000_000
 # No row is newer.
 LAST = 2**63 - 1
 _SIZE = "octet_length(content) + octet_length(reasoning) + pg_column_size(tool_calls)"
+_ORDER = f"origin IN ('human', 'broadcast') AND NOT starts_with(sender, '{PEER}')"
 _COLUMNS = """
 SELECT id, role, origin, content, reasoning, signature, tool_calls::text, tool_call_id,
-  is_error, pending, tick, turn_id,
+  is_error, pending, tick, turn_id, sender,
   to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"')"""
 _READ = f"{_COLUMNS}, {_SIZE} FROM memory_memory "
 # With the first row that is too much, which says that there are more. Apart from them,
@@ -44,7 +45,7 @@ _NEWEST = f"""
 SELECT * FROM ({_COLUMNS}, size FROM (
   SELECT *, row_number() OVER newest AS place, sum(size) OVER newest AS bytes FROM (
     SELECT id, role, origin, content, reasoning, signature, tool_calls, tool_call_id,
-      is_error, pending, tick, turn_id, created_at, {_SIZE} AS size
+      is_error, pending, tick, turn_id, sender, created_at, {_SIZE} AS size
     FROM memory_memory
     -- As a span: else the planner may walk back through the rows of every Mysis.
     WHERE mysis_id BETWEEN %(mysis)s AND %(mysis)s
@@ -55,11 +56,11 @@ SELECT * FROM ({_COLUMNS}, size FROM (
 ) AS sizes
 WHERE place <= 2 OR bytes - size <= %(most)s ORDER BY id DESC) AS newest
 UNION ALL ({_COLUMNS}, NULL FROM memory_memory
-  WHERE mysis_id = %(mysis)s AND id <= %(through)s AND origin IN ('human', 'broadcast')
+  WHERE mysis_id = %(mysis)s AND id <= %(through)s AND {_ORDER}
   ORDER BY id DESC LIMIT 1)
 UNION ALL ({_COLUMNS}, NULL FROM memory_memory
   WHERE mysis_id = %(mysis)s AND id = ANY(%(covered)s))
-UNION ALL (SELECT id, role, origin, '', '', '', '[]', '', false, false, NULL, NULL, '', -1
+UNION ALL (SELECT id, role, origin, '', '', '', '[]', '', false, false, NULL, NULL, '', '', -1
   FROM memory_memory WHERE mysis_id = %(mysis)s AND id > %(floor)s AND id <= %(after)s
   ORDER BY id DESC LIMIT 1)
 """  # noqa: S608 (no input in the text)
@@ -324,6 +325,7 @@ class LogRow(NamedTuple):
     pending: bool
     tick: int | None
     turn_id: int | None
+    sender: str
     created: str
     size: int | None
 
@@ -335,8 +337,7 @@ def read_rows_by_id(ids: Iterable[int]) -> dict[int, LogRow]:
 
 def read_newest_order(mysis_id: int, through: int = LAST) -> LogRow | None:
     """The newest message that a human or a broadcast brought, up to an id (A14)."""
-    order = "WHERE mysis_id = %s AND id <= %s AND origin IN ('human', 'broadcast')"
-    which = f"{order} ORDER BY id DESC LIMIT 1"
+    which = f"WHERE mysis_id = %s AND id <= %s AND {_ORDER} ORDER BY id DESC LIMIT 1"
     return next(iter(_read(which, [mysis_id, through])), None)
 
 
@@ -390,6 +391,7 @@ def _to_message(row: LogRow) -> Message:
         created_at=row.created,
         tick=row.tick,
         turn=row.turn_id,
+        sender=row.sender or None,
     )
 
 

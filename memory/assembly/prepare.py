@@ -22,6 +22,8 @@ from memory.assembly.history_summaries import read_newest_summary
 from memory.assembly.load import LAST
 from memory.assembly.sent_view import (
     Reference,
+    SentPin,
+    check_pins,
     hash_encoded,
     pack_ledger,
     pack_sources,
@@ -81,7 +83,7 @@ WITH texts AS (
 class Subject:
     """Whose context, and by which policy; everything that is not in the log.
 
-    ``tools_tokens`` is what the tool schemas cost. ``username`` is the active game
+    ``pin_hashes`` are what the pins must hash to, "" for any. ``tools_tokens`` is what the tool schemas cost. ``username`` is the active game
     account, None where nobody is logged in; ``fetched``: the program asks for its
     events. ``learnt`` is of the model's tokens (A30).
     """
@@ -91,6 +93,7 @@ class Subject:
     system: str | None
     pins: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
+    pin_hashes: tuple[str, ...] = ()
     username: str | None = None
     fetched: bool = False
     strategy: str = ""
@@ -119,6 +122,7 @@ class PreparedRequest:
     loaded: load.LoadedTail
     facts: Mapping[str, str]
     digest: str
+    pins: tuple[SentPin, ...] = ()
 
 
 @dataclass(slots=True)
@@ -220,7 +224,10 @@ def prepare_request(
             f"Messages before {loaded.start} were not read: there are too many that no "
             "summary tells."
         )
+    pins = check_pins(assembly, subject.pins, subject.pin_hashes)
+    assembly.warnings.extend(pin.explain() for pin in pins if not pin.sent)
     prepared = PreparedRequest(
+        pins=pins,
         subject=subject,
         request=request,
         assembly=assembly,
@@ -373,9 +380,12 @@ def record_call(
         dialect=prepared.request.dialect,
         view=view,
         ledger=pack_ledger(assembly.ledger),
-        # Options and notes are no figures, but who reads these wants to know them.
+        # Options, pins and notes are no figures, but who reads these wants to know them.
         stats=assembly.stats
-        | {"options": dict(prepared.request.options)}
+        | {
+            "options": dict(prepared.request.options),
+            "pins": [asdict(pin) for pin in prepared.pins],
+        }
         | ({"notes": list(map(asdict, assembly.notes))} if assembly.notes else {}),
         facts=dict(prepared.facts),
         username=prepared.subject.username or "",

@@ -135,6 +135,7 @@ def _past_subject(sent: SentContext, shown: RenderedView, now: Subject) -> Subje
         system=system,
         pins=pins,
         notes=read_notes_at(sent.mysis_id, sent.created_at),
+        pin_hashes=(),
         username=sent.username or None,
         strategy=sent.strategy,
         options=stats.get("options", now.options if same else {}),

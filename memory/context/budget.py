@@ -11,10 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from memory.context.text import count_shortest, shorten_text
 from memory.context.tokens import TokenCounter
 from memory.context.types import Impossible
-from memory.context.units import Fate, History, Item, Unit
+from memory.context.units import (
+    Fate,
+    History,
+    Item,
+    Unit,
+    count_shortest_item,
+    shorten_item,
+)
 
 _DROPPED = Fate("dropped_for_budget", "budget", "No room was left for it.")
 _TRUNCATED = Fate("truncated", "budget", "Cut to fit the budget; head and tail stay.")
@@ -177,7 +183,7 @@ def _least_item_tokens(item: Item, history: History) -> int:
         return item.tokens
     calls = item.tokens - history.count(item.content)
     handle = history.handle(item.source)
-    return calls + count_shortest(item.content, history.count, handle)
+    return calls + count_shortest_item(item, history.count, handle)
 
 
 def shrink_unit(unit: Unit, limit: int, history: History) -> Unit | None:
@@ -224,10 +230,11 @@ def _cut_item(item: Item, limit: int, history: History) -> Item:
         return item
     calls = item.tokens - history.count(item.content)
     handle = history.handle(item.source)
-    text = shorten_text(item.content, limit - calls, history.count, handle)
+    text = shorten_item(item, limit - calls, history.count, handle)
     if text is None:
         return item
-    return item.with_text(text, calls + history.count(text))
+    tokens = calls + history.count(text)
+    return item.with_text(text, tokens, item.whole or item.content)
 
 
 def fit_state(

@@ -30,6 +30,7 @@ from memory.context.types import (
     NO_RESPONSE_TEXT,
     NUDGE_TEXT,
     ORIGINS,
+    PEER,
     ROLES,
     Assembly,
     AssemblyRequest,
@@ -41,6 +42,7 @@ from memory.context.types import (
     Role,
     Summary,
     ToolCall,
+    find_marked_peer,
 )
 
 StateRenderer = Callable[[Mapping[str, Any]], Callable[[int], str]]
@@ -63,7 +65,7 @@ _LEDGER_KEYS = tuple(LedgerLine.__annotations__)
 # Keys of our own in a message.
 _OWN = frozenset(
     {"id", "origin", "reasoning", "signature", "signed", "is_error", "pending"}
-    | {"created_at", "tick", "pinned"}
+    | {"created_at", "tick", "pinned", "sender"}
 )
 # Keys of the format that change nothing in a view.
 _IGNORED = {"name", "refusal", "audio", "annotations", "function_call"}
@@ -281,6 +283,7 @@ def _message(fields: JsonFields, number: int, numbered: bool) -> Message:
         created_at=fields.optional_text("created_at"),
         tick=fields.optional_whole("tick"),
         pinned=fields.flag("pinned"),
+        sender=_sender(fields, role, content),
     )
 
 
@@ -294,6 +297,14 @@ def _origin(fields: JsonFields, role: Role, content: str) -> Origin:
     if fields.values.get("origin") is not None:
         return fields.choice("origin", ORIGINS, DEFAULT_ORIGINS[role])
     return _RECOGNISED.get((role, content), DEFAULT_ORIGINS[role])
+
+
+def _sender(fields: JsonFields, role: Role, content: str) -> str | None:
+    """Who wrote it; of a view that is fed in as a log, by the marks of its lines."""
+    if role != "user" or "sender" in fields.values:
+        return fields.optional_text("sender")
+    peer = find_marked_peer(content)
+    return f"{PEER}{peer}" if peer else None
 
 
 def _content(fields: JsonFields, role: Role) -> str:

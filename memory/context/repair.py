@@ -38,7 +38,6 @@ from memory.context.tool_calls import (
 )
 from memory.context.types import (
     FILLER_TEXT,
-    INTENT_ORIGINS,
     MADE_UP_ORIGINS,
     NUDGE_TEXT,
     AssemblyRequest,
@@ -318,7 +317,7 @@ class LogReader:
         assistant = message.role == "assistant"
         if assistant:
             self.current = None
-        intent = not assistant and message.origin in INTENT_ORIGINS
+        intent = not assistant and message.is_order()
         if intent:
             self.out.intent = message.id
         if pin_text(message, text, self.out):
@@ -372,4 +371,4 @@ class LogReader:
             return item
         reason = f"A tool result may take {cap} tokens; head and tail are sent."
         self.out.capped[item.source] = Fate("truncated", "result_cap", reason)
-        return item.with_text(text, count(text))
+        return item.with_text(text, count(text), item.content)

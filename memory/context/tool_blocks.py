@@ -21,7 +21,13 @@ from memory.context.tool_calls import (
     normalize_name,
     redact_arguments,
 )
-from memory.context.types import NO_RESPONSE_TEXT, Dialect, Message, ToolCall
+from memory.context.types import (
+    NO_RESPONSE_TEXT,
+    Dialect,
+    Message,
+    ToolCall,
+    mark_peer_lines,
+)
 from memory.context.units import Fate, Item, RepairedLog, Unit, count_message_tokens
 
 _PINNED = Fate("pinned", "pins", "Shown with the standing orders instead of in place.")
@@ -163,7 +169,9 @@ class RepairRules:
 
     def measure(self, message: Message, out: RepairedLog) -> tuple[str, int]:
         """The text to send and its tokens; the tokens of the stored row go into `out`."""
-        text = self.sanitize(message.content)
+        peer = message.find_peer() if message.role == "user" else ""
+        said = mark_peer_lines(message.content, peer) if peer else message.content
+        text = self.sanitize(said)
         stored = self.count(message.content)
         out.tokens_in[message.id] = stored
         return text, stored if text is message.content else self.count(text)

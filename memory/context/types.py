@@ -73,6 +73,9 @@ DEFAULT_ORIGINS: Mapping[Role, Origin] = {
 }
 # Orders: only these rows state what somebody wants (A14).
 INTENT_ORIGINS = frozenset({"human", "broadcast"})
+# What the sender begins with where another Mysis wrote a message, and its lines in views.
+PEER = "mysis:"
+_PEER_MARK = "[From Mysis "
 # Rows that the program wrote itself; they never count toward a window.
 MADE_UP_ORIGINS = frozenset({"nudge", "filler", "state", "summary"})
 
@@ -110,7 +113,10 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One row, in its `turn` if known; `signed` or a `signature` forbids edits (I12)."""
+    """One row, in its `turn` if known; `signed` or a `signature` forbids edits (I12).
+
+    `sender` is who wrote a user message; "mysis:" and a name is another Mysis.
+    """
 
     id: int
     role: Role
@@ -127,6 +133,16 @@ class Message:
     tick: int | None = None
     pinned: bool = False
     turn: int | None = None
+    sender: str | None = None
+
+    def is_order(self) -> bool:
+        """Whether it states what somebody wants (A14); another Mysis orders nobody."""
+        return self.origin in INTENT_ORIGINS and not self.find_peer()
+
+    def find_peer(self) -> str:
+        """The name of the Mysis that wrote it, empty where no other one did."""
+        sender = self.sender or ""
+        return sender.removeprefix(PEER) if sender.startswith(PEER) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,3 +341,22 @@ def build_note_handle(mysis: str, name: str) -> str:
 def is_nudge(text: str) -> bool:
     """Whether a text was written by the program, so that it is nobody's order."""
     return text.startswith((*NUDGES, CRITICAL_REMINDERS, FILLER_TEXT))
+
+
+def mark_peer_lines(text: str, name: str) -> str:
+    """A text of another Mysis, each of its lines marked as theirs; those once only."""
+    mark = f"{_PEER_MARK}{name}] "
+    lines = text.splitlines(keepends=True)
+    return "".join(
+        line if line.startswith(mark) or not line.strip() else f"{mark}{line}"
+        for line in lines
+    )
+
+
+def find_marked_peer(text: str) -> str:
+    """The Mysis that all lines of a text are marked with, empty where none is."""
+    head = text.lstrip()  # blank lines have no mark
+    name, found, _ = head.removeprefix(_PEER_MARK).partition("] ")
+    if not (found and head.startswith(_PEER_MARK) and [name] == name.splitlines()):
+        return ""
+    return name if mark_peer_lines(text, name) == text else ""

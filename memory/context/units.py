@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from memory.context.text import count_shortest, shorten_text
 from memory.context.tokens import TokenCounter
 from memory.context.tool_calls import PolicyLookup
 from memory.context.types import (
@@ -26,6 +27,8 @@ from memory.context.types import (
     SummaryWanted,
     ToolCall,
     build_handle,
+    find_marked_peer,
+    mark_peer_lines,
 )
 
 
@@ -34,6 +37,8 @@ class Item:
     """One message of a view: `source` is its stored id, or `kind` says what it is.
 
     `call` is, for a tool result, the index of its call in the unit's first item.
+    `whole` is the text before it was cut, None where it was not: a second cut is made
+    from there, so that its note counts all that is missing.
     """
 
     role: str
@@ -47,14 +52,15 @@ class Item:
     pending: bool = False
     reasoning: str | None = None
     signature: str | None = None
+    whole: str | None = None
 
     @property
     def filled(self) -> bool:
         """Whether this replaces a result that never came, also as a stored row."""
         return self.role == "tool" and self.content == NO_RESPONSE_TEXT
 
-    def with_text(self, content: str, tokens: int) -> Item:
-        """The same item with another text and its tokens."""
+    def with_text(self, content: str, tokens: int, whole: str | None = None) -> Item:
+        """The same item with another text and its tokens; `whole` if it was cut."""
         # Spelled out: `replace` takes ten times as long, and long logs need it often.
         return Item(
             self.role,
@@ -68,6 +74,7 @@ class Item:
             self.pending,
             self.reasoning,
             self.signature,
+            whole,
         )
 
 
@@ -214,6 +221,41 @@ def count_message_tokens(
     for call in calls:
         tokens += count(call.name) + count(call.arguments)
     return tokens
+
+
+def shorten_item(
+    item: Item, limit: int, count: TokenCounter, handle: str
+) -> str | None:
+    """The item's text within `limit` tokens, cut from the whole of it; see `shorten_text`.
+
+    What is left of another Mysis's words has their mark on each line, as before.
+    """
+    text = item.whole
+    if text is None or count(item.content) <= limit:
+        text = item.content
+    mark, counted = _find_marker(text, count)
+    cut = shorten_text(text, limit, counted, handle)
+    return None if cut is None else mark(cut)
+
+
+def count_shortest_item(item: Item, count: TokenCounter, handle: str) -> int:
+    """The fewest tokens that `shorten_item` can bring the item's text down to."""
+    text = item.whole or item.content
+    least = count_shortest(text, _find_marker(text, count)[1], handle)
+    return min(least, count(item.content))
+
+
+def _find_marker(
+    text: str, count: TokenCounter
+) -> tuple[Callable[[str], str], TokenCounter]:
+    """What marks the lines of a cut text as the whole is, and counts it so."""
+    peer = find_marked_peer(text)
+    if not peer:
+        return str, count
+    return (
+        lambda cut: mark_peer_lines(cut, peer),
+        lambda cut: count(mark_peer_lines(cut, peer)),
+    )
 
 
 def find_loop_start(units: Sequence[Unit]) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.context.summaries import find_quoted_order, is_summary_block
-from memory.context.types import is_nudge
+from memory.context.types import find_marked_peer, is_nudge
 from sandbox.pilot.beliefs import Beliefs
 from sandbox.pilot.reading import (
     Called,
@@ -72,6 +72,8 @@ def find_current_order(transcript: Transcript) -> Order | None:
     for index, entry in reversed(list(enumerate(entries))):
         if not isinstance(entry, Heard) or is_nudge(entry.text):
             continue
+        if find_marked_peer(entry.text):
+            continue
         text, fresh, done = entry.text, index + 1 == len(entries), False
         if is_summary_block(text):
             # A summary quotes old orders: what was done is not done again.
@@ -86,8 +88,8 @@ def find_current_order(transcript: Transcript) -> Order | None:
 
 
 def is_human(text: str) -> bool:
-    """Whether a text of the user role is neither a nudge nor a summary."""
-    return not (is_nudge(text) or is_summary_block(text))
+    """Whether a text of the user role is no nudge, no summary and of no other Mysis."""
+    return not (is_nudge(text) or is_summary_block(text) or find_marked_peer(text))
 
 
 def find_unanswered(transcript: Transcript) -> str:

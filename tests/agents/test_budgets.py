@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from agents import actions, budgets
 from agents.actions import ActionError
 from agents.budgets import NOTHING, Amount, BudgetSpentError
-from agents.models import Budget, BudgetSpend, Event, Mysis, Provider
+from agents.models import Budget, BudgetSpend, Event, Mysis, Provider, Usage
 from agents.usage import today
 from memory.models import ContextPolicy
 from tests.factories import make_mysis
@@ -73,6 +73,78 @@ def test_what_was_used_takes_the_place_of_the_estimate():
     taken = take(mysis, 900)
     budgets.settle_budgets(taken, NOTHING)
     assert BudgetSpend.objects.get().tokens == 100
+
+
+def use(mysis: Mysis, *, day: date | None = None, **values: Any) -> None:
+    """What calls of a Mysis came to on a day: 600 tokens and $0.30, if not told."""
+    given: dict[str, Any] = {
+        "day": day or today(),
+        "mysis": mysis,
+        "model": mysis.model,
+        "input_tokens": 500,
+        "output_tokens": 100,
+        "cached_tokens": 400,
+        "cost": Decimal("0.30"),
+    }
+    Usage.objects.create(**given | values)
+
+
+def test_a_budget_of_a_day_counts_what_was_used_before_it_was_made():
+    mysis = make_mysis()
+    use(mysis)
+    use(mysis, day=today() - timedelta(days=1))
+    limit()
+    spend = BudgetSpend.objects.get()
+    assert (spend.tokens, spend.cost, spend.day) == (600, Decimal("0.30"), today())
+    with pytest.raises(BudgetSpentError, match="600 of 1,000 tokens are spent today"):
+        take(mysis, 401)
+    take(mysis, 400)
+
+
+def test_a_budget_altogether_counts_from_its_making_on():
+    mysis = make_mysis()
+    use(mysis)
+    limit(period="total")
+    take(mysis, 1000)
+
+
+def test_each_mysis_has_its_own_day_behind_it():
+    worker, idler = make_mysis(), make_mysis()
+    use(worker)
+    limit(scope="each")
+    with pytest.raises(BudgetSpentError):
+        take(worker, 401)
+    take(idler, 1000)
+
+
+@pytest.mark.parametrize("scope", ["mysis", "group", "policy", "provider"])
+def test_a_new_budget_counts_the_day_of_its_target_alone(scope: str):
+    policy = ContextPolicy.objects.create(name="tight")
+    mine = make_mysis(model="lab:x", group="red", policy=policy)
+    other = make_mysis(model="pilot", group="blue")
+    use(mine, policy="tight")
+    use(other)
+    targets: dict[str, dict[str, Any]] = {
+        "mysis": {"mysis": mine},
+        "group": {"label": "red"},
+        "policy": {"policy": policy},
+        "provider": {"label": "lab"},
+    }
+    limit(scope=scope, **targets[scope])
+    assert BudgetSpend.objects.get().tokens == 600
+
+
+def test_another_limit_keeps_the_count_and_another_target_begins_it_anew():
+    red, blue = make_mysis(group="red"), make_mysis(group="blue")
+    use(blue, input_tokens=7, output_tokens=0)
+    budget = limit(scope="group", label="red")
+    take(red, 300)
+    budget.tokens = 2000
+    actions.save_budget(budget=budget)
+    assert BudgetSpend.objects.get().tokens == 300
+    budget.label = "blue"
+    actions.save_budget(budget=budget)
+    assert BudgetSpend.objects.get().tokens == 7
 
 
 def test_money_is_limited_like_tokens():

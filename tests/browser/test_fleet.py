@@ -333,3 +333,21 @@ def test_a_viewer_sees_no_controls(page: Page, admin: User):
     live(page)
     expect(page.get_by_role("button", name="Stop Ada")).to_be_hidden()
     expect(page.locator("#composer")).to_be_hidden()
+
+
+def test_a_group_and_a_tag_narrow_the_fleet_and_are_written_to(page: Page):
+    ada = make_mysis(name="Ada", group="miners")
+    brahe = make_mysis(name="Brahe", group="miners", tags=["scout"])
+    cyd = make_mysis(name="Cyd", tags=["scout"])
+    live(page)
+    page.locator("select[name=group]").select_option("miners")
+    expect(row(page, cyd)).to_have_count(0)
+    expect(row(page, ada)).to_be_visible()
+    page.locator("select[name=tag]").select_option("scout")
+    expect(row(page, ada)).to_have_count(0)
+    expect(row(page, brahe)).to_be_visible()
+    page.locator("#id_to").select_option("tag:scout")
+    page.locator("#id_text").fill("Look around.")
+    page.locator("#composer button[type=submit]").click()
+    expect(page.locator(".composer-answer")).to_contain_text("2 Myses")
+    assert Broadcast.objects.get().tag == "scout"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from memory.context import registry
 from memory.context.types import Budget
@@ -149,6 +153,33 @@ def test_one_giant_result_is_capped_in_every_strategy(strategy: str) -> None:
     assert "characters omitted, see ctx://self/3]" in text
     whole = view(log, strategy, result_cap=0)
     assert fate(whole, 3) == "kept"
+
+
+@every_strategy
+@given(cap=st.integers(200, 3_000), tokens=st.integers(300, 4_000))
+@settings(max_examples=25)
+def test_the_note_of_a_text_cut_twice_counts_all_that_is_missing(
+    strategy: str, cap: int, tokens: int
+) -> None:
+    """First to the cap of a result, then to the budget: the reader is told of both."""
+    stored = "".join(f"system {n} lies there, " for n in range(1_000))
+    log = Log()
+    log.user("go")
+    log.turn("get_map", stored)
+    result = view(
+        log, strategy, budget=Budget(tokens, 0), counter="chars", result_cap=cap
+    )
+    assume(result.messages)
+    text = "\n".join(each["content"] or "" for each in result.messages)
+    found = re.search(
+        r"\n\[\.\.\. (\d+) characters omitted, see ctx://self/3\]\n?", text
+    )
+    assert found is not None
+    head = text[: found.start()].rpartition("\n")[2]
+    tail = text[found.end() :].partition("\n")[0]
+    assert stored.startswith(head)
+    assert stored.endswith(tail)
+    assert int(found[1]) == len(stored) - len(head) - len(tail)
 
 
 @any_strategy

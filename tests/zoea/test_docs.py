@@ -113,9 +113,36 @@ def test_every_linked_file_is_there(path: Path):
 def test_every_source_file_that_is_named_is_there(path: Path):
     for name in _QUOTED.findall(path.read_text()):
         if name.startswith(tuple(f"{app}/" for app in (*OURS, "templates", "tests"))):
-            assert (ROOT / name.split("<")[0]).exists(), name
+            assert (ROOT / re.split("<|::", name)[0]).exists(), name
 
 
 @pytest.mark.parametrize("route", sorted(set(_ROUTE.findall(API))))
 def test_every_route_of_the_examples_is_there(route: str):
     assert resolve(API_ROOT + route).route
+
+
+def seed_rows() -> list[list[str]]:
+    """The rows of the table of the seeds: seed, line, where, test."""
+    text = (ROOT / "docs" / "seeds.md").read_text()
+    lines = [line for line in text.splitlines() if re.match(r"\| \d{3} \|", line)]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+@pytest.mark.parametrize("row", seed_rows(), ids=lambda row: f"{row[0]} {row[1]}")
+def test_every_test_that_holds_a_seed_is_there(row: list[str]):
+    _, line, where, named = row
+    assert line
+    assert where
+    if named != "-":
+        path, _, name = named.strip("`").partition("::")
+        source = ast.parse((ROOT / path).read_text())
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        assert name in {one.name for one in source.body if isinstance(one, functions)}
+
+
+def test_every_seed_has_its_rows_and_no_line_stands_twice():
+    rows = seed_rows()
+    assert {row[0] for row in rows} == {f"00{number}" for number in range(5)}
+    assert len({(row[0], row[1]) for row in rows}) == len(rows)
+    # A table that names no tests would pass the test above.
+    assert sum(row[3] != "-" for row in rows) > len(rows) // 2

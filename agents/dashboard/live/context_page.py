@@ -79,6 +79,7 @@ def digest_settings(mysis: Mysis) -> str:
     known = (
         (mysis.name, mysis.model, mysis.messaging, settings),
         (brief.prompt, brief.pins, brief.notes, brief.catalogue),
+        brief.tool_policies,
         (policy.pk, policy.strategy, sorted(policy.options.items())),
         (policy.budget_tokens, policy.budget_reserve),
     )

@@ -13,9 +13,9 @@ from typing import Any
 from memory.context.sections import write_note_definitions
 from memory.context.strategies.snapshot_window import is_error_result
 from memory.context.strategy import CommonOptions, Strategy, option
-from memory.context.text import clean_text, find_safe_cut, shorten_text
+from memory.context.text import clean_text, find_safe_cut
 from memory.context.tool_calls import parse_arguments
-from memory.context.types import NUDGE_TEXT, AssemblyRequest
+from memory.context.types import NUDGE_TEXT, AssemblyRequest, find_marked_peer
 from memory.context.units import (
     Fate,
     History,
@@ -23,6 +23,7 @@ from memory.context.units import (
     Plan,
     Unit,
     build_program_unit,
+    shorten_item,
 )
 
 NAME = "single-user-coalesced"
@@ -146,7 +147,25 @@ def _write_message(found: _Digest, limits: _Limits, history: History) -> str:
 
 
 def _quote_orders(limits: _Limits, history: History) -> list[str]:
-    """The mission, and the newest order where it is another (I17)."""
+    """The mission, the newest order where it is another (I17), and another Mysis's word."""
+    return [
+        *_quote_people(limits, history),
+        *(_cut_text(item, limits, history) for item in _find_peer_words(history)),
+    ]
+
+
+def _find_peer_words(history: History) -> list[Item]:
+    """The newest message of another Mysis, if no answer of the agent came after it."""
+    for unit in reversed(history.units):
+        item = unit.items[0]
+        if unit.role == "assistant" and not item.calls:
+            break
+        if unit.role == "user" and find_marked_peer(item.content):
+            return [item]
+    return []
+
+
+def _quote_people(limits: _Limits, history: History) -> list[str]:
     orders = [unit.items[0] for unit in history.units if unit.intent]
     given = history.sanitize(history.request.mission or "")
     if given.strip():
@@ -228,7 +247,7 @@ def _cut_text(item: Item, limits: _Limits, history: History) -> str:
     if limits.tokens is None or item.source is None:
         return item.content
     handle = history.handle(item.source)
-    cut = shorten_text(item.content, limits.tokens, history.count, handle)
+    cut = shorten_item(item, limits.tokens, history.count, handle)
     return item.content if cut is None else cut
 
 

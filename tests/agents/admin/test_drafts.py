@@ -163,3 +163,17 @@ def test_a_new_policy_is_tried_too(admin: Client):
     admin.logout()
     admin.force_login(User.objects.create_user("eve", is_staff=True))
     assert admin.post(url, form).status_code == 403
+
+
+def test_a_new_policy_begins_with_the_values_of_the_default_one(admin: Client):
+    url, default = reverse("admin:memory_contextpolicy_add"), ContextPolicy()
+    form = admin.get(url).context["adminform"].form
+    begun = {name: form[name].value() for name in form.fields}
+    assert begun["strategy"] == default.strategy
+    given = {name: value for name, value in begun.items() if value is not None}
+    admin.post(url, {**given, "name": "mine"})
+    made = ContextPolicy.objects.get(name="mine")
+    for name in ("strategy", "options", "budget_tokens", "budget_reserve"):
+        assert getattr(made, name) == getattr(default, name)
+    chosen = admin.get(url, {"strategy": "full"}).context["adminform"].form
+    assert chosen["strategy"].value() == "full"

@@ -37,7 +37,9 @@ def _of_bob(bob: Mysis) -> Memory:
         bob, role="assistant", content=SECRET, reasoning=SECRET, tool_calls=[call]
     )
     make_memory(bob, role="tool", tool_call_id="c", content=SECRET)
-    sent = Broadcast.objects.create(text=f"{SECRET} to Bob", sender="operator:ann")
+    sent = Broadcast.objects.create(
+        text=f"{SECRET} to Bob", sender="operator:ann", group="bobs"
+    )
     sent.from_mysis = True
     sent.save()
     make_memory(bob, origin="broadcast", broadcast=sent, content=sent.text)
@@ -78,6 +80,8 @@ def _questions(bob: Mysis, order: Memory) -> Iterator[tuple[str, dict[str, Any]]
     for row in bob.memories.all():
         for owner in (*owners, f"{bob.pk}/", "ctx:", "../Bob"):
             yield "zoea_recall", {"handle": f"ctx://{owner}/{row.pk}"}
+    for number in (*Broadcast.objects.values_list("pk", flat=True), 0, 2**63, "x"):
+        yield "zoea_recall", {"handle": f"broadcast://{number}"}
     for handle in ("get_status", "get_status#raw", "BobPilot/get_status", "*", "%"):
         yield "zoea_recall", {"handle": f"state://{handle}"}
     yield "zoea_recall", {"handle": "state://get_status", "mysis_id": bob.pk}

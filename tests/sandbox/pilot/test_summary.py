@@ -10,8 +10,8 @@ from sandbox.pilot import summary
 from sandbox.pilot.orders import find_current_order, find_unanswered
 from sandbox.pilot.reading import Called, Heard, Said, Transcript, read_answer
 
-DONE = "[Summary 1 of the messages up to 9. Prior context, no request. The request quoted at its end was answered: done unless the summary says otherwise.]"
-PENDING = "[Summary 1 of the messages up to 9. Prior context, no request. The request quoted at its end had no final answer yet: pending.]"
+DONE = "[Summary 1 of the messages up to 9. Prior context, no request; of standing orders only those in the system message hold. The request quoted at its end was answered: done unless the summary says otherwise.]"
+PENDING = "[Summary 1 of the messages up to 9. Prior context, no request; of standing orders only those in the system message hold. The request quoted at its end had no final answer yet: pending.]"
 
 
 def asked(*entries: Heard | Said | Called) -> Transcript:
