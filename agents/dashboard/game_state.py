@@ -25,10 +25,13 @@ from memory.gamestate.confidence import (
     Confidence,
     choose_worst,
     count_age_in_ticks,
+    find_cause,
     find_stale_paths,
     judge_confidence,
+    list_causes,
 )
 from memory.gamestate.facts import Names, collect_names
+from memory.gamestate.render import describe_cause
 from memory.gamestate.types import Moment, Snapshot
 from memory.gamestate.values import find_first, format_title, unwrap_content
 from memory.models import AccountClock, GameSnapshot, fetch_rows
@@ -101,6 +104,9 @@ class ShownFact:
     age_ticks: int | None = None
     # What the newest call was shown, where that was something else.
     believed: str = ""
+    # What made it untrue: ``before mine at tick 104``.
+    cause: str = ""
+    cause_tick: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +240,19 @@ def judge_snapshot(
     return choose_worst(levels) if levels else judge_confidence(snapshot, moment)
 
 
-def explain_doubt(snapshot: Snapshot, level: Confidence, moment: Moment) -> str:
+def explain_doubt(
+    snapshot: Snapshot,
+    level: Confidence,
+    moment: Moment,
+    shown: Iterable[ShownFact] = (),
+) -> str:
+    """Why not to rely on a snapshot; an action is named that touched what is shown."""
     if snapshot.stale is not None and level == Confidence.INVALIDATED:
-        at = snapshot.stale.tick
-        when = f" at tick {at}" if at is not None else ""
-        return f"changed by {snapshot.stale.reason}{when}; call {snapshot.tool}"
+        told = {fact.cause for fact in shown}
+        named = (one for one in list_causes(snapshot) if describe_cause(one) in told)
+        mark = next(named, snapshot.stale)
+        when = f" at tick {mark.tick}" if mark.tick is not None else ""
+        return f"changed by {mark.reason}{when}; call {snapshot.tool}"
     if snapshot.logged_out:
         return LOGGED_OUT
     age = count_age_in_ticks(snapshot, moment)
@@ -281,7 +295,7 @@ def _make_section(
         age_ticks=count_age_in_ticks(snapshot, moment),
         captured_at=snapshot.captured_at,
         confidence=str(level),
-        reason=explain_doubt(snapshot, level, moment),
+        reason=explain_doubt(snapshot, level, moment, shown),
         size=one.size,
         facts=tuple(
             replace(fact, believed=_find_other_belief(snapshot, fact, beliefs))
@@ -320,6 +334,7 @@ def read_facts(snapshot: Snapshot, moment: Moment, names: Names) -> Iterable[Sho
     for fact in sections.read_facts(snapshot.tool, view, content):
         levels = [judge_confidence(snapshot, moment, path) for path in fact.paths]
         lists = max(len(fact.items), len(fact.children))
+        cause = find_cause(snapshot, fact.paths)
         yield ShownFact(
             label=fact.label,
             value=fact.value,
@@ -330,4 +345,6 @@ def read_facts(snapshot: Snapshot, moment: Moment, names: Names) -> Iterable[Sho
             children=fact.children[:MAX_CHILDREN],
             more=max(0, lists - MAX_CHILDREN),
             age_ticks=_merged_age(snapshot, fact.paths, moment),
+            cause=describe_cause(cause),
+            cause_tick=cause.tick if cause else None,
         )

@@ -32,8 +32,10 @@ _BY_TOOL: tuple[tuple[Thresholds, str], ...] = (
     (Thresholds(fresh=1, ageing=5), "get_nearby view_market get_listings get_wrecks"),
     (Thresholds(fresh=1, ageing=5), "get_chat_history get_battle_status get_trades"),
     (Thresholds(fresh=1, ageing=5), "get_queue"),
+    # Only a jump changes what is shown of this, and marks it.
+    (Thresholds(fresh=300, ageing=900), "get_system"),
     # Only the account's own actions change these.
-    (Thresholds(fresh=20, ageing=60), "get_skills get_active_missions get_system"),
+    (Thresholds(fresh=20, ageing=60), "get_skills get_active_missions"),
     (Thresholds(fresh=20, ageing=60), "get_base captains_log_list captains_log_get"),
     # Mostly fixed: who is online and what was visited moves.
     (Thresholds(fresh=24, ageing=49), "get_map"),
@@ -44,6 +46,11 @@ _BY_TOOL: tuple[tuple[Thresholds, str], ...] = (
 DEFAULT_THRESHOLDS: Mapping[str, Thresholds] = {
     tool: limits for limits, tools in _BY_TOOL for tool in tools.split()
 }
+# Only own actions, and events that the program asks for, change the account itself: both
+# put a mark on what they touch. The numbers: docs/measured.md, "How old is still true".
+OWN_THRESHOLDS: Mapping[str, Thresholds] = dict.fromkeys(
+    ("get_status", "get_state", "get_ship", "get_cargo"), Thresholds(60, 180)
+)
 _SHIELDS = ("ship.shield", "shield")
 
 
@@ -157,7 +164,8 @@ def _grade_ticks(age: int, tool: str, moment: Moment) -> Confidence:
     limits = (
         moment.thresholds.get(tool)
         or DEFAULT_THRESHOLDS.get(tool)
-        or moment.thresholds.get(ANY_TOOL, NORMAL)
+        or moment.thresholds.get(ANY_TOOL)
+        or OWN_THRESHOLDS.get(tool, NORMAL)
     )
     if age <= limits.fresh:
         return Confidence.FRESH
@@ -183,13 +191,55 @@ def find_stale_paths(snapshot: Snapshot) -> tuple[str, ...] | None:
 
 def is_marked(snapshot: Snapshot, path: str, marked: tuple[str, ...] | None) -> bool:
     """Whether a path is untrue; ``marked`` are the snapshot's `find_stale_paths`."""
+    return bool(find_causes(snapshot, path, marked))
+
+
+def find_causes(
+    snapshot: Snapshot, path: str, marked: tuple[str, ...] | None
+) -> tuple[Stale, ...]:
+    """The actions and events that made a path untrue, the newest last; none where it
+    is not. ``marked`` are the snapshot's `find_stale_paths`."""
     mark = snapshot.stale
     if mark is None:
-        return False
+        return ()
+    if marked is not None and not any(paths_overlap(path, each) for each in marked):
+        return ()
+    # Paths that do not fit the content say nothing of where in it they apply.
+    misfits = marked is None and bool(mark.fields)
+    touching = [
+        part
+        for part in mark.parts
+        if misfits
+        or not part.fields
+        or any(paths_overlap(path, each) for each in part.fields)
+    ]
     merged_at = _merge_tick(snapshot, path)
-    if merged_at is not None and mark.tick is not None and merged_at >= mark.tick:
-        return False
-    return marked is None or any(paths_overlap(path, other) for other in marked)
+    return tuple(
+        part for part in touching or [mark] if not _is_told_since(merged_at, part)
+    )
+
+
+def find_cause(snapshot: Snapshot, paths: Iterable[str]) -> Stale | None:
+    """The newest action or event that made one of the paths untrue; None for none."""
+    mark, marked = snapshot.stale, find_stale_paths(snapshot)
+    if mark is None or marked == ():
+        return None
+    found = [part for path in paths for part in find_causes(snapshot, path, marked)]
+    return next((part for part in reversed(mark.parts) if part in found), None) or (
+        mark if found else None
+    )
+
+
+def list_causes(snapshot: Snapshot) -> tuple[Stale, ...]:
+    """All that put something of a snapshot in doubt, the newest first."""
+    if snapshot.stale is None or find_stale_paths(snapshot) == ():
+        return ()
+    return snapshot.stale.parts[::-1]
+
+
+def _is_told_since(merged_at: int | None, mark: Stale) -> bool:
+    """Whether an event told a value at or after a mark's tick."""
+    return merged_at is not None and mark.tick is not None and merged_at >= mark.tick
 
 
 def _merge_tick(snapshot: Snapshot, path: str) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from urllib.parse import parse_qsl, unquote
@@ -20,11 +20,13 @@ from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
     count_age_in_ticks,
+    find_cause,
     find_stale_paths,
     judge_confidence,
+    list_causes,
 )
 from memory.gamestate.extract import build_args_key
-from memory.gamestate.types import AccountState, Moment, Snapshot
+from memory.gamestate.types import AccountState, Moment, Snapshot, Stale
 from memory.gamestate.values import format_line, unwrap_content
 
 MAX_FIELDS = 200
@@ -36,6 +38,8 @@ class StateRow:
 
     ``reason`` is the action that made it untrue, or why it is stale, else None.
     ``fields`` are its JSON paths: two keys deep, and those marked or merged.
+    ``causes`` are all actions and events that put something of it in doubt, the newest
+    first, ``field_causes`` the newest that touched each doubted path.
     """
 
     tool: str
@@ -47,6 +51,8 @@ class StateRow:
     tick: int | None
     captured_at: datetime
     fields: Mapping[str, Confidence]
+    causes: tuple[Stale, ...] = ()
+    field_causes: Mapping[str, Stale] = field(default_factory=dict)
 
 
 def build_rows(state: AccountState) -> tuple[StateRow, ...]:
@@ -59,6 +65,7 @@ def build_rows(state: AccountState) -> tuple[StateRow, ...]:
 def _make_row(snapshot: Snapshot, moment: Moment) -> StateRow:
     age = count_age_in_ticks(snapshot, moment)
     found = judge_confidence(snapshot, moment)
+    paths = tuple(islice(dict.fromkeys(_paths(snapshot)), MAX_FIELDS))
     return StateRow(
         tool=snapshot.tool,
         args=snapshot.args,
@@ -68,9 +75,10 @@ def _make_row(snapshot: Snapshot, moment: Moment) -> StateRow:
         reason=_reason(snapshot, found, age),
         tick=snapshot.tick,
         captured_at=snapshot.captured_at,
-        fields={
-            path: judge_confidence(snapshot, moment, path)
-            for path in islice(dict.fromkeys(_paths(snapshot)), MAX_FIELDS)
+        fields={path: judge_confidence(snapshot, moment, path) for path in paths},
+        causes=list_causes(snapshot),
+        field_causes={
+            path: cause for path in paths if (cause := find_cause(snapshot, [path]))
         },
     )
 
