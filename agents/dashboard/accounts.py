@@ -18,14 +18,31 @@ from agents.dashboard.game_state import (
 )
 from agents.dashboard.shared_results import Keyed
 from agents.models import Account, Mysis
-from memory.gamestate.confidence import Confidence, find_stale_paths
+from memory.gamestate.confidence import Confidence, choose_worst, list_causes
 from memory.gamestate.facts import Names, collect_names
+from memory.gamestate.invalidation import QUEUE_MARGIN_TICKS
 from memory.gamestate.types import Moment, Snapshot
-from memory.gamestate.values import format_title
 
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
 UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
 SHOWN_FACTS = 3
+# Where the facts stand that a next step is decided by.
+OWN_TOOLS = frozenset({"get_status", "get_state", "get_ship", "get_cargo"})
+# What the step after an action is decided by: who mines looks at the hold, not the tank.
+NEEDS: Mapping[str, frozenset[str]] = {
+    action: frozenset(labels.split())
+    for actions, labels in (
+        ("mine jettison loot_wreck", "Cargo"),
+        ("buy sell craft deposit_items withdraw_items", "Cargo Credits"),
+        ("deposit_credits withdraw_credits", "Credits"),
+        ("travel jump", "Location Docked"),
+        ("dock undock", "Docked"),
+        ("refuel", "Fuel Credits"),
+        ("repair", "Hull Credits"),
+    )
+    for action in actions.split()
+}
+EVERY_NEED = frozenset({"Location", "Docked", "Cargo", "Credits", "Fuel", "Hull"})
 ACCOUNTS_A_PAGE = 100
 # Seconds: ages by the wall clock, where an account's tick is unknown, grow meanwhile.
 SAME_FOR = 10
@@ -155,31 +172,61 @@ def _place(latest: Mapping[str, Snapshot], found: Sequence[HeldSnapshot]) -> str
 
 
 def _badges(
-    snapshots: Iterable[Snapshot], moment: Moment, names: Names
+    snapshots: Sequence[Snapshot], moment: Moment, names: Names
 ) -> tuple[Badge, ...]:
+    """What the next step needs and cannot rely on; the rest may be as old as it is."""
+    own = [one for one in snapshots if one.tool in OWN_TOOLS and not one.args]
+    shown = {one.tool: tuple(read_facts(one, moment, names)) for one in own}
+    sure = {
+        fact.label
+        for facts in shown.values()
+        for fact in facts
+        if fact.confidence not in SUSPECT
+    }
+    needed = _find_needs(own)
     found = []
-    for snapshot in snapshots:
-        partly = bool(find_stale_paths(snapshot))
-        shown = tuple(read_facts(snapshot, moment, names)) if partly else ()
-        level = judge_snapshot(snapshot, moment, shown)
-        if level in SUSPECT:
-            doubted = _doubted(shown)
-            badge = Badge(
-                title=", ".join(doubted) or format_title(snapshot.tool),
-                tool=snapshot.tool,
-                confidence="partly" if doubted else str(level),
-                reason=explain_doubt(snapshot, level, moment),
-                at=snapshot.captured_at,
-            )
-            found.append(badge)
+    for snapshot in own:
+        doubted = [
+            fact
+            for fact in shown[snapshot.tool]
+            if fact.label in needed - sure and _is_overdue(snapshot, fact, moment)
+        ]
+        if doubted:
+            found.append(_make_badge(snapshot, doubted, shown[snapshot.tool], moment))
     # What an action made untrue goes before what merely grew old.
     return tuple(sorted(found, key=lambda b: (b.confidence, b.title)))
 
 
-def _doubted(shown: Iterable[ShownFact]) -> tuple[str, ...]:
-    """The facts that an action made untrue, where it left others as they were."""
-    named = [fact.label for fact in shown if fact.confidence == Confidence.INVALIDATED]
-    return tuple(label for label in named if label)[:SHOWN_FACTS]
+def _find_needs(snapshots: Iterable[Snapshot]) -> frozenset[str]:
+    """The labels of the facts that are read before the step after the newest action."""
+    causes = [one for snapshot in snapshots for one in list_causes(snapshot)]
+    newest = max(causes, key=lambda cause: cause.tick or 0, default=None)
+    return NEEDS.get(newest.reason, EVERY_NEED) if newest else EVERY_NEED
+
+
+def _is_overdue(snapshot: Snapshot, fact: ShownFact, moment: Moment) -> bool:
+    """Whether a fact stays in doubt: the next answer settles what has just been done."""
+    if fact.confidence == Confidence.STALE:
+        return True
+    tick, now = fact.cause_tick, moment.current_tick
+    return tick is None or now is None or tick + QUEUE_MARGIN_TICKS <= now
+
+
+def _make_badge(
+    snapshot: Snapshot,
+    doubted: Sequence[ShownFact],
+    shown: Sequence[ShownFact],
+    moment: Moment,
+) -> Badge:
+    level = choose_worst(Confidence(fact.confidence) for fact in doubted)
+    partly = len(doubted) < len(shown) and level is Confidence.INVALIDATED
+    return Badge(
+        title=", ".join([fact.label for fact in doubted][:SHOWN_FACTS]),
+        tool=snapshot.tool,
+        confidence="partly" if partly else str(level),
+        reason=explain_doubt(snapshot, level, moment, doubted),
+        at=snapshot.captured_at,
+    )
 
 
 def load_accounts(now: datetime, names: str = "", after: str = "") -> list[AccountRow]:
