@@ -370,8 +370,12 @@ def record_call(
         dialect=prepared.request.dialect,
         view=view,
         ledger=pack_ledger(assembly.ledger),
-        # The options are no figures, but who reads these wants to know them.
-        stats=assembly.stats | {"options": dict(prepared.request.options)},
+        # These are no figures, but who reads the figures wants to know them.
+        stats=assembly.stats
+        | {
+            "options": dict(prepared.request.options),
+            "warnings": list(assembly.warnings),
+        },
         facts=dict(prepared.facts),
         username=prepared.subject.username or "",
         first_id=prepared.loaded.start,
