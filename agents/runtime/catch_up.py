@@ -28,23 +28,39 @@ TOOL = "get_notifications"
 LIMIT = 100
 
 MOST_FETCHES = 4
+# Which answers are asked for again where events were lost: who the Mysis is, and where.
+ASKED_AGAIN = ("get_status", "get_system")
 logger = logging.getLogger(__name__)
 
 
 async def fetch_events(handle: TurnHandle, toolbox: Toolbox) -> None:
-    """Ask for notifications; a game that cannot answer now is no failure."""
+    """Ask for notifications, and for the state itself where some were lost.
+
+    A game that cannot answer now is no failure.
+    """
     username = toolbox.username
     if username is None or TOOL not in toolbox.tools or not handle.fetches:
         return
     if handle.cut_off:
         # Its worker died, perhaps with events that the game gave it.
         await run_in_db(lose_events, handle.mysis_id, username)
+    before = toolbox.card
+    try:
+        await _drain_events(handle, toolbox)
+        # With its session a Mysis loses the events that waited in it.
+        new = before is not None and toolbox.card != before
+        lost = ASKED_AGAIN if new or handle.cut_off else toolbox.doubted
+        for name in ASKED_AGAIN:
+            if name in lost and name in toolbox.tools:
+                await toolbox.call(name, "{}")
+    except GameUnreachableError:
+        # The turn's own calls find out, and say so.
+        return
+
+
+async def _drain_events(handle: TurnHandle, toolbox: Toolbox) -> None:
     for _ in range(MOST_FETCHES):
-        try:
-            result = await toolbox.call(TOOL, _arguments(toolbox))
-        except GameUnreachableError:
-            # The turn's own calls find out, and say so.
-            return
+        result = await toolbox.call(TOOL, _arguments(toolbox))
         if result.is_error:
             logger.debug("No events of Mysis %s: %s", handle.mysis_id, result.text)
             return
