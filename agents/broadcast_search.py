@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.contrib.postgres.search import SearchQuery
-from django.db.models import Exists, F, IntegerField, OuterRef, Q, QuerySet, Value
-from django.db.models.functions import Lower, StrIndex
+from django.db.models import Exists, OuterRef, Q
 from django.utils.safestring import SafeString
 
 from agents.models import Broadcast
 from memory.models import Memory
-from memory.models.vectors import build_plain_vector, replace_signs
 from memory.redaction import hide_secrets
 from memory.search.query import Mode, TextQuery, limit_time
-from memory.search.results import build_pattern, make_snippet
+from memory.search.results import build_pattern, filter_matching, make_snippet
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
         found = found.filter(Q(mysis_id=mysis_id) | Exists(got))
     wanted = TextQuery(query, mode, ignore_case=ignore_case, stem=stem)
     pattern = build_pattern(wanted)
-    found = _matching(found.defer("vector"), wanted)
+    found = filter_matching(found.defer("vector"), wanted, "text")
     with limit_time():
         rows = list(found[:limit])
     return [
@@ -66,23 +63,3 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
         for row in rows
         for text in [hide_secrets(row.text)]
     ]
-
-
-def _matching(rows: QuerySet[Broadcast], wanted: TextQuery) -> QuerySet[Broadcast]:
-    if wanted.mode == "fts":
-        config = "english" if wanted.stem else "simple"
-        words = SearchQuery(
-            replace_signs(wanted.query), search_type="websearch", config=config
-        )
-        if not wanted.stem:
-            return rows.filter(vector=words)
-        # There are few broadcasts: their stems need no index.
-        return rows.annotate(stems=build_plain_vector("text", config=config)).filter(
-            stems=words
-        )
-    text, query = F("text"), Value(wanted.query)
-    if wanted.ignore_case:
-        at = StrIndex(Lower(text), Lower(query), output_field=IntegerField())
-    else:
-        at = StrIndex(text, query, output_field=IntegerField())
-    return rows.annotate(at=at).filter(at__gt=0)

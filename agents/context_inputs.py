@@ -31,8 +31,9 @@ from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.calibration import TokenFactor, parse_factor
 from memory.context import registry
 from memory.context.tokens import choose_counter
-from memory.context.types import Budget
+from memory.context.types import Budget, Note
 from memory.models import ContextPolicy, HistorySummary, fetch_named
+from memory.notes import parse_notes
 from memory.snapshots.reads import fetches_events
 
 NOTHING = "[]"
@@ -52,13 +53,14 @@ class ContextInputs:
 
     ``prompt`` is the current version's text, None where there is none; ``template``
     that of the summaries, empty for the built-in one; ``broadcast`` the newest of a
-    person; ``tried`` are the newest summaries, ``summary`` the one in use.
+    person; ``notes`` come newest first; ``tried`` are the newest summaries, ``summary`` the one in use.
     """
 
     prompt: str | None
     template: str
     broadcast: str | None
     pins: tuple[str, ...]
+    notes: tuple[Note, ...]
     catalogue: str
     learnt: TokenFactor
     tried: tuple[HistorySummary, ...]
@@ -72,6 +74,7 @@ class ContextInputs:
             row["template"] or "",
             row["broadcast"],
             tuple(row["pin_texts"]),
+            parse_notes(json.loads(row["notes"])),
             _keep_catalogue(row["catalogue_at"], row["catalogue"]),
             parse_factor(row["calibration"]),
             tuple(HistorySummary(**one) for one in json.loads(row["tried"] or "[]")),
@@ -151,7 +154,7 @@ def build_subject(
 
     ``inputs`` and ``endpoint`` are those of a turn that has them already.
     """
-    policy = mysis.policy or ContextPolicy(strategy=registry.DEFAULT)
+    policy = mysis.effective_policy
     inputs = inputs or read_inputs(mysis)
     prompt = DEFAULT_PROMPT if inputs.prompt is None else inputs.prompt
     endpoint = endpoint or _endpoint(mysis)
@@ -165,6 +168,7 @@ def build_subject(
             prompt, name=mysis.name, account=username, broadcast=inputs.broadcast
         ),
         pins=inputs.pins,
+        notes=inputs.notes,
         username=username,
         fetched=fetches_events(policy.options),
         strategy=policy.strategy,

@@ -21,6 +21,7 @@ from django.conf import settings
 from django.db import connection
 
 from memory.models import fetch_rows
+from memory.notes import SELECT_CURRENT
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,14 +37,17 @@ _long_threads = ThreadPoolExecutor(4, thread_name_prefix="database-long")
 keeps_connections = Event()
 
 _MYSIS_COLUMNS = """
-SELECT mysis.*, account.username AS account_name, to_jsonb(policy) AS policy_row,
+SELECT mysis.*, account.id AS account_found, account.username AS account_name,
+  policy.id AS policy_found, to_jsonb(policy) AS policy_row,
   clock.tick AS clock_tick, clock.seen_at AS clock_seen_at
 """
-_MYSIS = """
+_DEFAULT_POLICY = "(SELECT id FROM memory_contextpolicy WHERE is_default)"
+_MYSIS = f"""
 FROM agents_mysis AS mysis
 LEFT JOIN agents_account AS account ON account.id = mysis.account_id
 LEFT JOIN memory_accountclock AS clock ON clock.username = account.username
-LEFT JOIN memory_contextpolicy AS policy ON policy.id = mysis.policy_id
+LEFT JOIN memory_contextpolicy AS policy
+  ON policy.id = coalesce(mysis.policy_id, {_DEFAULT_POLICY})
 """
 LOCK_MYSIS = f"{_MYSIS_COLUMNS}{_MYSIS}WHERE mysis.id = %(mysis)s FOR UPDATE OF mysis"
 # Only while the turn is its open one, of its epoch, and it runs.
@@ -56,16 +60,22 @@ WHERE mysis.id = %(mysis)s AND mysis.epoch = %(epoch)s AND mysis.state = 'runnin
 # would be seen as it was before.
 _LOCK = "FOR UPDATE OF mysis FOR NO KEY UPDATE OF turn"
 LOCK_FOR_TURN = f"SELECT turn.id {_FOR_TURN} {_LOCK}"
+SHOW_ACTIVITY = f"""
+UPDATE agents_mysis SET activity = %(activity)s
+WHERE id IN (SELECT mysis.id {_FOR_TURN}) RETURNING id
+"""  # noqa: S608 (no input in the text)
 # Budgets that the calls of the Mysis count in, as they were a moment ago: that is good
 # enough, as what is spent of them is checked when a call takes its part.
-_BUDGETS = """
+_BUDGETS = f"""
   (SELECT coalesce(jsonb_agg(to_jsonb(budget) ORDER BY budget.id), '[]')
    FROM agents_budget AS budget
    WHERE scope IN ('fleet', 'each') OR (scope = 'mysis' AND budget.mysis_id = mysis.id)
      OR (scope = 'provider' AND label = ANY(%(providers)s))
      OR (scope = 'group' AND label = mysis."group" AND label <> '')
-     OR (scope = 'policy' AND budget.policy_id = mysis.policy_id)) AS budgets_found
-"""
+     OR (scope = 'policy'
+         AND budget.policy_id = coalesce(mysis.policy_id, {_DEFAULT_POLICY}))
+  ) AS budgets_found
+"""  # noqa: S608 (no input in the text)
 _OF_MYSIS = "FROM agents_mysis AS mysis WHERE mysis.id = %(mysis)s"
 BUDGETS_OF_MYSIS = f"SELECT {_BUDGETS} {_OF_MYSIS}"
 LOCK_FOR_CALL = f"{_MYSIS_COLUMNS}, {_BUDGETS} {_FOR_TURN} {_LOCK}"
@@ -96,7 +106,7 @@ SELECT
 """  # noqa: S608 (no input in the text)
 # What the next call depends on beside the log and the game. A preview has the row of
 # its Mysis, as it would be; a turn reads it with the rest, in one statement.
-_INPUTS = """
+_INPUTS = f"""
   (SELECT text FROM agents_promptversion WHERE prompt_id = mysis.prompt_id
    ORDER BY number DESC LIMIT 1) AS prompt_text,
   (SELECT version.text FROM agents_promptversion AS version
@@ -105,6 +115,7 @@ _INPUTS = """
   (SELECT text FROM agents_broadcast WHERE NOT from_mysis
    ORDER BY id DESC LIMIT 1) AS broadcast,
   ARRAY(SELECT text FROM agents_pin WHERE mysis_id = mysis.id ORDER BY id) AS pin_texts,
+  {SELECT_CURRENT} AS notes,
   (SELECT updated_at FROM agents_toolcatalogue WHERE url = %(url)s) AS catalogue_at,
   (SELECT tools::text FROM agents_toolcatalogue WHERE url = %(url)s
      AND updated_at IS DISTINCT FROM %(known_at)s::timestamptz) AS catalogue,
@@ -117,7 +128,7 @@ _INPUTS = """
      'generation', generation, 'order_id', order_id, 'answer_id', answer_id)
    FROM memory_historysummary WHERE mysis_id = mysis.id AND status = 'active'
    ORDER BY through_id DESC LIMIT 1) AS summary
-"""
+"""  # noqa: S608 (no input in the text)
 CONTEXT_INPUTS = f"""
 SELECT {_INPUTS}
 FROM (SELECT %(mysis)s::bigint AS id, %(prompt)s::bigint AS prompt_id) AS mysis

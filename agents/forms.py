@@ -7,10 +7,12 @@ from typing import Any
 from django import forms
 
 from agents.actions import DEFAULT_PROMPT_NAME, MAX_TEXT, ActionError
+from agents.actions.notes import LONGEST_NOTE
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.models import Mysis, Prompt
 from memory.assembly.prepare import Subject
 from memory.context import registry
+from memory.context.sections import LONGEST_NAME
 from memory.context.types import Budget
 from memory.handles import parse_id
 from memory.models import ContextPolicy, Origin
@@ -126,6 +128,23 @@ class MysisForm(forms.Form):
         return [line.strip() for line in text.splitlines() if line.strip()]
 
 
+class NoteForm(forms.Form):
+    """A note of a Mysis; the name of one that there is replaces it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # The composer on the same page has a text too.
+        super().__init__(*args, **{"auto_id": "note-%s", **kwargs})
+
+    name = forms.CharField(
+        max_length=LONGEST_NAME, widget=forms.TextInput(attrs={"dir": "auto"})
+    )
+    text = forms.CharField(
+        max_length=LONGEST_NOTE,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 4, "dir": "auto"}),
+    )
+
+
 class PromptTextForm(forms.Form):
     """The orders that the first Myses get."""
 
@@ -226,6 +245,7 @@ class SearchForm(forms.Form):
         ("messages", "Messages"),
         ("reasoning", "Reasoning"),
         ("broadcasts", "Broadcasts"),
+        ("notes", "Notes"),
     )
     MODE = (("fts", "All words"), ("exact", "Exactly this text"))
 

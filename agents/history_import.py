@@ -1,7 +1,7 @@
 """What an import brings to the fleet beside the rows of a log.
 
 Imported messages are history: they are marked delivered and never sort after newer
-orders. Accounts and game states come along with a database of the original program.
+orders. Notes come along with an export, accounts and game states with a database of the original program.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents import events
-from agents.actions.base import describe_memory
+from agents.actions.base import ActionError, describe_memory
 from agents.actions.messages import select_orders
+from agents.actions.notes import check_name, save_note
 from agents.encryption import SecretUnreadableError
 from agents.models import Account, Broadcast, Mysis
-from memory.models import GameSnapshot, Memory
+from memory.models import GameSnapshot, Memory, Note
 from memory.snapshots import writes
 from memory.transfer.formats import HistoryFile
 from memory.transfer.in_out import ImportHooks, store_lines
 from memory.transfer.line import (
     TransferError,
     TransferMessage,
+    TransferNote,
     mask_text,
     survey_source,
 )
@@ -95,7 +97,8 @@ def with_passwords(source: HistoryFile) -> HistoryFile:
 def check_source(mysis: Mysis, source: HistoryFile, done: Done) -> int:
     """Read all of a source; returns how many messages it has. Raises TransferError."""
     total, late = survey_source(mysis.pk, source.read_lines(), done)
-    if not total:
+    # Read to its end, so that a bad note is told before anything is stored.
+    if not total + sum(1 for _ in source.read_notes()):
         raise TransferError("holds no message")
     if late:
         raise TransferError(
@@ -108,6 +111,32 @@ def check_source(mysis: Mysis, source: HistoryFile, done: Done) -> int:
 def import_messages(mysis: Mysis, source: HistoryFile, done: Done) -> int:
     """Store the messages that are new; returns how many. Raises TransferError."""
     return store_lines(mysis.pk, source.read_lines(), done, Arrival(mysis))
+
+
+def import_notes(mysis: Mysis, source: HistoryFile) -> tuple[int, list[str]]:
+    """Store the notes that are new; a newer one of ours stays.
+
+    Returns how many were stored, and why others could not be.
+    """
+    stored, refused = 0, []
+    for note in source.read_notes():
+        try:
+            stored += _store_note(mysis, note)
+        except ActionError as error:
+            refused.append(f"{note.name[:100]}: {error.detail}")
+    return stored, refused
+
+
+def _store_note(mysis: Mysis, note: TransferNote) -> bool:
+    ours = Note.objects.filter(mysis=mysis, name=check_name(note.name))
+    at = note.written_at
+    if ours.filter(text=note.text, **({"written_at": at} if at else {})).exists():
+        return False
+    if at and ours.filter(ended_at=None, written_at__gte=at).exists():
+        return False
+    by = note.author or "import"
+    save_note(mysis=mysis, name=note.name, text=note.text, by=by, at=at)
+    return True
 
 
 def import_accounts_and_states(mysis: Mysis, source: HistoryFile) -> tuple[int, int]:

@@ -33,6 +33,7 @@ from agents.tools.guard import ArgumentsError
 from agents.tools.request import INTERRUPTED, NOT_EXECUTED, Outcome
 from agents.tools.snapshot import doubt_call
 from memory.context.tokens import estimate_tokens
+from memory.game_calls import resolve_call
 from memory.gamestate.values import repair_text
 from memory.models import Memory, Origin, Role
 from memory.redaction import hide_secrets_in_value
@@ -86,7 +87,8 @@ async def _call(mysis: Mysis, tool: str, given: str, by: str) -> int:
 def _begin(mysis: Mysis, tool: str, arguments: Mapping[str, Any], by: str) -> int:
     """Store the call with a result that is open; raises ActionError 409."""
     mysis = lock_mysis(mysis)
-    _check(mysis, tool)
+    command = resolve_call(tool, arguments)
+    _check(mysis, command.name)
     call_id = f"hand_{uuid4().hex[:12]}"
     shown = hide_secrets_in_value(dict(arguments))
     function = {"name": tool, "arguments": json.dumps(shown)}
@@ -109,8 +111,8 @@ def _begin(mysis: Mysis, tool: str, arguments: Mapping[str, Any], by: str) -> in
         role=Role.TOOL,
         origin=Origin.TOOL,
         tool_call_id=call_id,
-        tool_name=tool[:200],
-        args=shown,
+        tool_name=command.name[:200],
+        args=hide_secrets_in_value(dict(command.arguments)),
         pending=True,
     )
     _announce(speech)

@@ -3,7 +3,8 @@
 Rows go in batches, each its own transaction, so that nothing waits long and an end
 at any moment leaves nothing half done. Of the log stays whatever somebody could still
 need: the messages of the summary in use and all after it, of an open turn, the newest
-order with its answer, and all that a kept call was sent; pins are no messages.
+order with its answer, and all that a kept call was sent; pins are no messages. Notes
+in use stay however old they are; what they said before goes with the days.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from memory.models import (
     ContextText,
     GameSnapshot,
     Memory,
+    Note,
     Role,
     SentContext,
     fetch_rows,
@@ -64,6 +66,7 @@ def plan_steps(before: datetime) -> Iterator[Step]:
     yield Step("context texts", len(texts.digests), texts.remove())
     for what, rows in (
         ("events", Event.objects.filter(created_at__lt=before)),
+        ("old versions of notes", Note.objects.filter(ended_at__lt=before)),
         ("cleared snapshots", GameSnapshot.objects.filter(logged_out_at__lt=before)),
     ):
         yield Step(what, rows.count(), remove_rows(rows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from agents.views import commands, context, fleet, logs, mysis, welcome
+from agents.views import commands, context, fleet, logs, mysis, notes, welcome
 from agents.views.commands import start_or_stop
 
 urlpatterns = [
@@ -34,6 +34,9 @@ urlpatterns = [
     path("myses/<str:key>/start/", start_or_stop, {"act": "start"}, name="mysis-start"),
     path("myses/<str:key>/stop/", start_or_stop, {"act": "stop"}, name="mysis-stop"),
     path("myses/<str:key>/context/", context.next_context, name="mysis-context"),
+    path("myses/<str:key>/notes/", notes.notes_page, name="mysis-notes"),
+    path("myses/<str:key>/notes/save/", notes.save_note, name="mysis-note-save"),
+    path("myses/<str:key>/notes/forget/", notes.forget_note, name="mysis-note-forget"),
     path("myses/<str:key>/turns/", mysis.turns_page, name="mysis-turns"),
     path("myses/<str:key>/messages/", mysis.older_lines, name="mysis-messages"),
     path(

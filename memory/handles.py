@@ -1,8 +1,9 @@
 """What a name stands for: a Mysis by its number or name, a stored text by its handle.
 
 Whatever a view masks, truncates, summarises or leaves out carries a handle
-``ctx://<mysis>/<message id>``. The caller judges who may use whose: `parse_handle` names
-the owner, `read_message` finds a message of one Mysis only, to be cut in parts (I21).
+``ctx://<mysis>/<message id>``, a note ``note://<mysis>/<name>``. The caller judges who
+may use whose: `parse_handle` and `parse_note_handle` name the owner, `read_message` and
+`read_note` find what is of one Mysis only, to be cut in parts (I21).
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import Any, Protocol, cast
 
 from django.apps import apps
 
+from memory.context.types import NOTE_SCHEME
 from memory.models import Memory
+from memory.notes import select_notes
 from memory.redaction import HIDDEN
 
 MAX_ID = 2**63 - 1
@@ -23,8 +26,8 @@ LONGEST_HANDLE = 2_000
 # Characters of one part: less than a view shows of one result.
 LARGEST_PART = 20_000
 _FORM = (
-    "Give a handle as it stands in your context, such as ctx://7/1234 for a message "
-    "or state://get_ship for the newest answer of a tool."
+    "Give a handle as it stands in your context, such as ctx://7/1234 for a message, "
+    "note://7/base for a note or state://get_ship for the newest answer of a tool."
 )
 
 
@@ -55,6 +58,27 @@ def parse_handle(handle: str) -> tuple[str, int]:
     if not owner or message_id is None:
         raise RecallError(_FORM)
     return owner, message_id
+
+
+def parse_note_handle(handle: str) -> tuple[str, str]:
+    """The owner (a number, a name, or "self") and the name that a ``note://`` handle has.
+
+    Raises RecallError.
+    """
+    owner, _, name = handle.strip().removeprefix(NOTE_SCHEME).partition("/")
+    if not owner or not name.strip() or len(handle) > LONGEST_HANDLE:
+        raise RecallError(_FORM)
+    return owner, name.strip()
+
+
+def read_note(mysis_id: int, name: str) -> str:
+    """The whole text of a note in use. Raises RecallError that names those there are."""
+    texts = dict(select_notes(mysis_id).values_list("name", "text"))
+    if name not in texts:
+        raise RecallError(
+            f"There is no note {name[:100]!r}. Notes are: {', '.join(texts) or 'none'}."
+        )
+    return texts[name]
 
 
 def read_message(

@@ -42,6 +42,7 @@ READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 _PURE = re.compile(r"/context/assemble/?")
 _COMMAND = re.compile(r"/myses/[^/]+/command/?")
+_NOTES = re.compile(r"/myses/[^/]+/notes/.+")
 _STEERING = re.compile(r"/myses/[^/]+/(?:start|stop|message|command)/?|/broadcasts/?")
 
 # A fixed beginning lets secret scanners recognise a leaked token.
@@ -167,6 +168,10 @@ def required_role(method: str, path: str) -> Role:
     if method.upper() in READS or is_pure(method, path):
         return Role.VIEWER
     if method.upper() == "POST" and _STEERING.fullmatch(path.removeprefix(API_ROOT)):
+        return Role.OPERATOR
+    if method.upper() in ("PUT", "DELETE") and _NOTES.fullmatch(
+        path.removeprefix(API_ROOT)
+    ):
         return Role.OPERATOR
     return Role.ADMIN
 

@@ -62,16 +62,16 @@ def act_on_each(
     return count, refused
 
 
-def check_text(text: str, field: str) -> str:
+def check_text(text: str, field: str, most: int = MAX_TEXT) -> str:
     """Prepare a text for storing; raises ActionError 422 for an empty or long one."""
     kept = without_odd_characters(text).replace("\r\n", "\n").replace("\r", "\n")
     if not kept.strip():
         raise ActionError(
             f"{field} is empty: write something.", code="empty", status=422
         )
-    if len(kept) > MAX_TEXT:
+    if len(kept) > most:
         raise ActionError(
-            f"{field} has {len(kept):,} characters, at most {MAX_TEXT:,} are taken.",
+            f"{field} has {len(kept):,} characters, at most {most:,} are taken.",
             code="too_long",
             status=422,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.api import fleet, llm, myses, previews, spending, turns
+from agents.api import fleet, llm, myses, notes, previews, spending, turns
 
 routers = {
     "myses": myses.myses_router,
@@ -19,4 +19,5 @@ routers = {
     "usage": spending.usage_router,
     "budgets": spending.budgets_router,
     "messages": myses.messages_router,
+    "notes": notes.notes_router,
 }

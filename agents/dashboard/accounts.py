@@ -11,17 +11,16 @@ from functools import lru_cache
 from agents.dashboard import game_state
 from agents.dashboard.game_state import (
     HeldSnapshot,
+    JudgedSnapshot,
     ShownFact,
     explain_doubt,
-    judge_snapshot,
-    read_facts,
 )
 from agents.dashboard.shared_results import Keyed
 from agents.models import Account, Mysis
 from memory.gamestate.confidence import Confidence, choose_worst, list_causes
 from memory.gamestate.facts import Names, collect_names
 from memory.gamestate.invalidation import QUEUE_MARGIN_TICKS
-from memory.gamestate.types import Moment, Snapshot
+from memory.gamestate.types import Moment
 
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
 UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
@@ -126,11 +125,13 @@ def _read_status(
 ) -> AccountStatus:
     held, moment, told = asked.value
     found = sorted(held, key=lambda one: one.snapshot.captured_at)
-    latest = {one.snapshot.tool: one.snapshot for one in found}
     names = dict(told)
     for one in found:
         names |= one.names
-    facts = _headline(latest, moment, names)
+    judged = [JudgedSnapshot(one.snapshot, moment, names) for one in held]
+    in_order = sorted(judged, key=lambda one: one.snapshot.captured_at)
+    latest = {one.snapshot.tool: one for one in in_order}
+    facts = _headline(latest)
     location = facts.get("Location", UNKNOWN)
     return AccountStatus(
         location=location.value,
@@ -142,69 +143,67 @@ def _read_status(
         fuel=facts.get("Fuel", UNKNOWN).value,
         hull=facts.get("Hull", UNKNOWN).value,
         tick=moment.current_tick,
-        badges=_badges([one.snapshot for one in held], moment, names),
+        badges=_badges(judged),
     )
 
 
-def _headline(
-    latest: Mapping[str, Snapshot], moment: Moment, names: Names
-) -> dict[str, ShownFact]:
+def _headline(latest: Mapping[str, JudgedSnapshot]) -> dict[str, ShownFact]:
     facts: dict[str, ShownFact] = {}
     for tool in ("get_ship", "get_status"):
         if tool in latest:
-            read = read_facts(latest[tool], moment, names)
-            facts |= {fact.label: fact for fact in read if fact.value}
+            facts |= {fact.label: fact for fact in latest[tool].facts if fact.value}
     system = latest.get("get_system")
     if "Location" not in facts and system is not None:
         # Its first fact is the name of the system that the ship was in.
-        place = next(
-            (f for f in read_facts(system, moment, names) if not f.label), None
-        )
+        place = next((fact for fact in system.facts if not fact.label), None)
         facts |= {"Location": place} if place else {}
     return facts
 
 
-def _place(latest: Mapping[str, Snapshot], found: Sequence[HeldSnapshot]) -> str:
+def _place(latest: Iterable[str], found: Sequence[HeldSnapshot]) -> str:
     """The ids of where the ship is, from the answer that its location is read from."""
     tool = "get_status" if "get_status" in latest else "get_system"
-    ids = next((one.places for one in found if one.snapshot is latest.get(tool)), ())
+    ids = {one.snapshot.tool: one.places for one in found}.get(tool, ())
     return " > ".join(filter(None, ids[:2]))
 
 
-def _badges(
-    snapshots: Sequence[Snapshot], moment: Moment, names: Names
-) -> tuple[Badge, ...]:
+def _badges(judged: Iterable[JudgedSnapshot]) -> tuple[Badge, ...]:
     """What the next step needs and cannot rely on; the rest may be as old as it is."""
-    own = [one for one in snapshots if one.tool in OWN_TOOLS and not one.args]
-    shown = {one.tool: tuple(read_facts(one, moment, names)) for one in own}
+    own = [
+        one
+        for one in judged
+        if one.snapshot.tool in OWN_TOOLS and not one.snapshot.args
+    ]
     sure = {
         fact.label
-        for facts in shown.values()
-        for fact in facts
+        for one in own
+        for fact in one.facts
         if fact.confidence not in SUSPECT
     }
-    needed = _find_needs(own)
+    needed = _find_needs(own) - sure
     found = []
-    for snapshot in own:
+    for one in own:
         doubted = [
             fact
-            for fact in shown[snapshot.tool]
-            if fact.label in needed - sure and _is_overdue(snapshot, fact, moment)
+            for fact in one.facts
+            if fact.label in needed and _is_overdue(fact, one.moment)
         ]
         if doubted:
-            found.append(_make_badge(snapshot, doubted, shown[snapshot.tool], moment))
+            found.append(_make_badge(one, doubted))
     # What an action made untrue goes before what merely grew old.
     return tuple(sorted(found, key=lambda b: (b.confidence, b.title)))
 
 
-def _find_needs(snapshots: Iterable[Snapshot]) -> frozenset[str]:
+def _find_needs(judged: Iterable[JudgedSnapshot]) -> frozenset[str]:
     """The labels of the facts that are read before the step after the newest action."""
-    causes = [one for snapshot in snapshots for one in list_causes(snapshot)]
+    causes = [
+        cause for one in judged for cause in list_causes(one.snapshot, one.marked)
+    ]
     newest = max(causes, key=lambda cause: cause.tick or 0, default=None)
     return NEEDS.get(newest.reason, EVERY_NEED) if newest else EVERY_NEED
 
 
-def _is_overdue(snapshot: Snapshot, fact: ShownFact, moment: Moment) -> bool:
+def _is_overdue(fact: ShownFact, moment: Moment) -> bool:
     """Whether a fact stays in doubt: the next answer settles what has just been done."""
     if fact.confidence == Confidence.STALE:
         return True
@@ -212,20 +211,15 @@ def _is_overdue(snapshot: Snapshot, fact: ShownFact, moment: Moment) -> bool:
     return tick is None or now is None or tick + QUEUE_MARGIN_TICKS <= now
 
 
-def _make_badge(
-    snapshot: Snapshot,
-    doubted: Sequence[ShownFact],
-    shown: Sequence[ShownFact],
-    moment: Moment,
-) -> Badge:
+def _make_badge(judged: JudgedSnapshot, doubted: Sequence[ShownFact]) -> Badge:
     level = choose_worst(Confidence(fact.confidence) for fact in doubted)
-    partly = len(doubted) < len(shown) and level is Confidence.INVALIDATED
+    partly = len(doubted) < len(judged.facts) and level is Confidence.INVALIDATED
     return Badge(
         title=", ".join([fact.label for fact in doubted][:SHOWN_FACTS]),
-        tool=snapshot.tool,
+        tool=judged.snapshot.tool,
         confidence="partly" if partly else str(level),
-        reason=explain_doubt(snapshot, level, moment, doubted),
-        at=snapshot.captured_at,
+        reason=explain_doubt(judged, level, doubted),
+        at=judged.snapshot.captured_at,
     )
 
 
@@ -265,7 +259,6 @@ def _count_levels(
 ) -> Sequence[tuple[str, int]]:
     names = collect_names(one.snapshot for one in cached)
     counts = Counter(
-        str(judge_snapshot(one, moment, read_facts(one, moment, names)))
-        for one in (held.snapshot for held in cached)
+        str(JudgedSnapshot(one.snapshot, moment, names).judge_facts()) for one in cached
     )
     return tuple((str(one), counts[str(one)]) for one in Confidence if counts[str(one)])

@@ -22,7 +22,8 @@ from memory.context.types import Budget
 from memory.models import fetch_rows
 
 CATEGORIES = (
-    "system", "tools", "pins", "summary", "state", "user", "assistant", "tool",
+    "system", "tools", "pins", "notes", "summary",
+    "state", "user", "assistant", "tool",
 )  # fmt: skip
 # Shares of a context from which on it is nearly full, and full.
 HIGH, FULL = 0.70, 0.95

@@ -122,6 +122,12 @@ class ShownContext:
         """The messages, and the system text that goes beside them."""
         return self.document["messages"], self.document.get("system")
 
+    @property
+    def notes(self) -> Sequence[Mapping[str, Any]]:
+        """What became of each note."""
+        found = self.document.get("notes") or self.document["stats"].get("notes")
+        return found or ()
+
 
 def build_preview_document(prepared: PreparedRequest) -> Document:
     """What the next call would be sent, as JSON values."""

@@ -203,6 +203,9 @@ def _colon(*parts: str) -> str:
 
 def _state(data: Data) -> str:
     by = read_sender_name(_text(data, "by"))
+    if note := _text(data, "note"):
+        done = "forgotten" if data.get("forgotten") else "written"
+        return f"note {note} {done} (by {by})"
     state = _text(data, "state") or "changed"
     words = state if by in UNNAMED else f"{state} (by {by})"
     return _colon(words, _text(data, "error"))

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from django.db.models import Case, QuerySet, TextField, Value, When
@@ -19,18 +20,17 @@ from django.utils import timezone
 from agents.dashboard import map
 from agents.dashboard.shared_results import SharedResults, time_bucket
 from agents.models import Account
-from memory.gamestate import facts, sections
+from memory.gamestate import sections
 from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
+    Judge,
     choose_worst,
     count_age_in_ticks,
     find_cause,
-    find_stale_paths,
-    judge_confidence,
     list_causes,
 )
-from memory.gamestate.facts import Names, collect_names
+from memory.gamestate.facts import Fact, Names, View, collect_names
 from memory.gamestate.render import describe_cause
 from memory.gamestate.types import Moment, Snapshot
 from memory.gamestate.values import find_first, format_title, unwrap_content
@@ -227,35 +227,63 @@ def load_moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
     return {name: find_moment(clocks.get(name), now) for name in usernames}
 
 
-def judge_snapshot(
-    snapshot: Snapshot, moment: Moment, shown: Iterable[ShownFact]
-) -> Confidence:
-    """How far to believe what is shown of a snapshot, by its facts.
+class JudgedSnapshot(Judge):
+    """A snapshot with the facts that pages show of it, read once at most."""
 
-    An action that touched only fields which nobody is shown raises no alarm.
-    """
-    if find_stale_paths(snapshot) in ((), None):
-        return judge_confidence(snapshot, moment)
-    levels = [Confidence(fact.confidence) for fact in shown]
-    return choose_worst(levels) if levels else judge_confidence(snapshot, moment)
+    def __init__(self, snapshot: Snapshot, moment: Moment, names: Names) -> None:
+        super().__init__(snapshot, moment)
+        self.names = names
+
+    @cached_property
+    def facts(self) -> tuple[ShownFact, ...]:
+        content = unwrap_content(self.snapshot.current)
+        if content is None or content == "":
+            return ()
+        view = View(content if isinstance(content, Mapping) else {}, self.names)
+        found = sections.read_facts(self.snapshot.tool, view, content)
+        return tuple(self._show_fact(fact) for fact in found)
+
+    def judge_facts(self) -> Confidence:
+        """How far to believe what is shown of it.
+
+        An action that touched only fields which nobody is shown raises no alarm.
+        """
+        if not (self.marked and self.facts):
+            return self.judge()
+        return choose_worst(Confidence(fact.confidence) for fact in self.facts)
+
+    def _show_fact(self, fact: Fact) -> ShownFact:
+        levels = [self.judge(path) for path in fact.paths]
+        lists = max(len(fact.items), len(fact.children))
+        cause = find_cause(self.snapshot, fact.paths, self.marked)
+        return ShownFact(
+            label=fact.label,
+            value=fact.value,
+            confidence=str(choose_worst(levels) if levels else self.judge()),
+            items=fact.items[:MAX_CHILDREN],
+            children=fact.children[:MAX_CHILDREN],
+            more=max(0, lists - MAX_CHILDREN),
+            age_ticks=_merged_age(self.snapshot, fact.paths, self.moment),
+            cause=describe_cause(cause),
+            cause_tick=cause.tick if cause else None,
+        )
 
 
 def explain_doubt(
-    snapshot: Snapshot,
-    level: Confidence,
-    moment: Moment,
-    shown: Iterable[ShownFact] = (),
+    judged: JudgedSnapshot, level: Confidence, shown: Iterable[ShownFact]
 ) -> str:
     """Why not to rely on a snapshot; an action is named that touched what is shown."""
+    snapshot = judged.snapshot
     if snapshot.stale is not None and level == Confidence.INVALIDATED:
         told = {fact.cause for fact in shown}
-        named = (one for one in list_causes(snapshot) if describe_cause(one) in told)
+        causes = list_causes(snapshot, judged.marked)
+        named = (one for one in causes if describe_cause(one) in told)
         mark = next(named, snapshot.stale)
         when = f" at tick {mark.tick}" if mark.tick is not None else ""
         return f"changed by {mark.reason}{when}; call {snapshot.tool}"
     if snapshot.logged_out:
         return LOGGED_OUT
-    age = count_age_in_ticks(snapshot, moment)
+    age = count_age_in_ticks(snapshot, judged.moment)
     if level in (Confidence.STALE, Confidence.AGEING) and age is not None:
         return f"{age} ticks old"
     return ""
@@ -284,8 +312,8 @@ def _make_section(
     one: HeldSnapshot, moment: Moment, names: Names, beliefs: Mapping[str, str]
 ) -> Section:
     snapshot = one.snapshot
-    shown = tuple(read_facts(snapshot, moment, names))
-    level = judge_snapshot(snapshot, moment, shown)
+    judged = JudgedSnapshot(snapshot, moment, names)
+    level = judged.judge_facts()
     args = ", ".join(f"{k}={v}" for k, v in snapshot.args.items())
     return Section(
         tool=snapshot.tool,
@@ -295,11 +323,11 @@ def _make_section(
         age_ticks=count_age_in_ticks(snapshot, moment),
         captured_at=snapshot.captured_at,
         confidence=str(level),
-        reason=explain_doubt(snapshot, level, moment, shown),
+        reason=explain_doubt(judged, level, judged.facts),
         size=one.size,
         facts=tuple(
             replace(fact, believed=_find_other_belief(snapshot, fact, beliefs))
-            for fact in shown
+            for fact in judged.facts
         ),
     )
 
@@ -324,27 +352,3 @@ def _merged_age(snapshot: Snapshot, paths: Sequence[str], moment: Moment) -> int
         if any(f"{path}.".startswith(f"{merged}.") for path in paths)
     ]
     return max(0, moment.current_tick - min(told)) if told else None
-
-
-def read_facts(snapshot: Snapshot, moment: Moment, names: Names) -> Iterable[ShownFact]:
-    content = unwrap_content(snapshot.current)
-    if content is None or content == "":
-        return
-    view = facts.View(content if isinstance(content, Mapping) else {}, names)
-    for fact in sections.read_facts(snapshot.tool, view, content):
-        levels = [judge_confidence(snapshot, moment, path) for path in fact.paths]
-        lists = max(len(fact.items), len(fact.children))
-        cause = find_cause(snapshot, fact.paths)
-        yield ShownFact(
-            label=fact.label,
-            value=fact.value,
-            confidence=str(
-                choose_worst(levels) if levels else judge_confidence(snapshot, moment)
-            ),
-            items=fact.items[:MAX_CHILDREN],
-            children=fact.children[:MAX_CHILDREN],
-            more=max(0, lists - MAX_CHILDREN),
-            age_ticks=_merged_age(snapshot, fact.paths, moment),
-            cause=describe_cause(cause),
-            cause_tick=cause.tick if cause else None,
-        )

@@ -25,7 +25,10 @@ HEAD = 3_000
 POINTS = 120
 WIDTH, HEIGHT = 240.0, 44.0
 FACTS = ("get_status/Credits", "get_ship/Credits")
-CREDITS = re.compile(r'"credits"\s*:\s*(\d{1,15})')
+# As JSON says it, and as the head of a status text does (API v2).
+CREDITS = re.compile(
+    r'"credits"\s*:\s*(\d{1,15})|^[^\n|]{1,60} \[[a-z]*\] \| (\d[\d,]{0,18})cr'
+)
 SPOKEN = ("get_status", "register", "login", "get_player")
 
 
@@ -112,7 +115,8 @@ def _in_answers(mysis_id: int) -> list[tuple[datetime, int]]:
         .annotate(head=Left("content", HEAD))
         .values_list("created_at", "head")
     )
-    return [(at, int(hit[1])) for at, head in found if (hit := CREDITS.search(head))]
+    hits = [(at, hit) for at, head in found if (hit := CREDITS.search(head))]
+    return [(at, int((hit[1] or hit[2]).replace(",", ""))) for at, hit in hits]
 
 
 def draw_trend(points: Sequence[tuple[datetime, int]]) -> Trend | None:

@@ -22,11 +22,12 @@ from agents.dashboard import feed
 from agents.dashboard.conversation import read_sender_name
 from agents.models import Broadcast, Mysis
 from memory.models import Memory
+from memory.notes import NoteHit, search_notes
 from memory.search.results import Hit, search_messages
 
 # So many matches are looked through for a page.
 ASKED = 100
-BROADCASTS = "broadcasts"
+BROADCASTS, NOTES = "broadcasts", "notes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class Result:
     """A hit as the page shows it. ``snippet`` holds escaped text and marks.
 
     ``memory`` is the message to show in its place, None where nobody has it;
-    ``origin`` is empty for a broadcast, which is not one Mysis's.
+    ``origin`` is empty for a broadcast, which is not one Mysis's; ``note`` is the name
+    of the note that it is.
     """
 
     id: int
@@ -44,6 +46,7 @@ class Result:
     snippet: str
     at: datetime
     origin: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +68,24 @@ def search_log(asked: dict[str, Any]) -> SearchPage:
         "before": _find_edge(model, asked["before"], asked["until"]),
         "mysis_id": mysis_id,
     }
-    if model is Broadcast:
+    until: datetime | None = None
+    if asked["where"] == NOTES:
+        # Not by ids: there are few.
+        chosen["before"] = asked["before"]
+        day = asked["until"]
+        until = _midnight(day + timedelta(days=1)) if day else None
+        origin, found = "", _show_notes(search_notes(**chosen))
+    elif model is Broadcast:
         origin, found = "", _show_broadcasts(search_broadcasts(**chosen), mysis_id)
     else:
         hits = search_messages(**chosen, reasoning=asked["where"] == "reasoning")
         origin, found = asked["origin"], _show_messages(hits)
     since = _midnight(asked["since"]) if asked["since"] else None
-    in_time = [one for one in found if since is None or one.at >= since]
+    in_time = [
+        one
+        for one in found
+        if (since is None or one.at >= since) and (until is None or one.at < until)
+    ]
     more = len(found) == ASKED and found[-1:] == in_time[-1:]
     wanted = [one for one in in_time if origin in ("", one.origin)]
     return SearchPage(wanted, found[-1].id if more else None)
@@ -120,6 +134,23 @@ def _show_messages(hits: Sequence[Hit]) -> list[Result]:
             snippet=hit.snippet,
             at=hit.timestamp,
             origin=hit.origin,
+        )
+        for hit in hits
+    ]
+
+
+def _show_notes(hits: Sequence[NoteHit]) -> list[Result]:
+    known = feed.load_names(hit.mysis for hit in hits)
+    return [
+        Result(
+            id=hit.id,
+            memory=None,
+            mysis=known.get(hit.mysis),
+            who="note",
+            snippet=hit.snippet,
+            at=hit.timestamp,
+            origin="note",
+            note=hit.name,
         )
         for hit in hits
     ]

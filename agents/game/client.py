@@ -95,18 +95,23 @@ class GameTool:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a tool answered: one text per content block."""
+    """What a tool answered: one text per content block.
+
+    ``structured`` is the same as values, where the server gives them beside a text.
+    """
 
     blocks: tuple[str, ...]
     is_error: bool = False
+    structured: Mapping[str, Any] | None = None
 
 
 @dataclass(slots=True)
 class Connection:
-    """An MCP session and the tools that it listed last."""
+    """An MCP session and the tools that it listed last; ``server`` is what it is called."""
 
     session: ClientSession
     tools: tuple[GameTool, ...] = ()
+    server: str = ""
 
     async def refresh(self) -> tuple[GameTool, ...]:
         """Ask for the tools again; raises GameCallError."""
@@ -166,7 +171,8 @@ async def connect(url: str) -> AsyncIterator[Connection]:
 async def _open(connection: Connection, url: str) -> GameCallError | None:
     try:
         with anyio.fail_after(CONNECT_SECONDS):
-            await connection.session.initialize()
+            begun = await connection.session.initialize()
+            connection.server = _name_server(begun.server_info)
             await connection.refresh()
     except MCPError as error:
         found = _failure_of(error)
@@ -230,6 +236,11 @@ def _check_address(url: str) -> None:
         )
 
 
+def _name_server(info: types.Implementation) -> str:
+    """Such as "SpaceMolt (v2) 0.493.0"."""
+    return f"{info.title or info.name} {info.version}"[:200]
+
+
 def _tool(tool: types.Tool) -> GameTool:
     hint = tool.annotations.read_only_hint if tool.annotations else None
     return GameTool(tool.name, tool.description or "", tool.input_schema, hint)
@@ -239,7 +250,7 @@ def _answer(result: types.CallToolResult) -> Answer:
     blocks = tuple(_text(block) for block in result.content)
     if not blocks and result.structured_content is not None:
         blocks = (json.dumps(result.structured_content, ensure_ascii=False),)
-    return Answer(blocks or ("",), bool(result.is_error))
+    return Answer(blocks or ("",), bool(result.is_error), result.structured_content)
 
 
 def _text(block: types.ContentBlock) -> str:

@@ -31,6 +31,7 @@ from agents.game.client import (
     connect,
 )
 from agents.game.connect_limit import LONGEST_WAIT, RateLimiter, make_shut_out_error
+from memory.game_calls import find_api_version, resolve_call
 
 # Longer than a turn is waited for: opening anew is what the game has least of.
 IDLE_SECONDS = 900.0
@@ -69,6 +70,8 @@ class GameSession:
         self._listed: tuple[GameTool, ...] = ()
         self._closing = False
         self.open = True
+        # Of the game's API: 2 where tools are grouped (found out when it is open).
+        self.api_version = 1
         # A fresh context: the task must not keep the opener's database threads.
         self.task = loop.create_task(
             self._run(), name="game-session", context=contextvars.Context()
@@ -79,6 +82,11 @@ class GameSession:
         listed = await asyncio.shield(self._ready)
         return self._listed or listed
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the server has answered and its tools are known."""
+        return self._ready.done() and not self._ready.cancelled() and self.open
+
     async def refresh(self) -> tuple[GameTool, ...]:
         """The tools as the server lists them now; raises GameCallError."""
         self._listed = await self._do(Connection.refresh)
@@ -86,7 +94,7 @@ class GameSession:
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Call one tool; raises GameCallError."""
-        if name in GATED:
+        if resolve_call(name, arguments).name in GATED:
             await self._gate.enter()
         return await self._do(lambda one: one.call(name, arguments))
 
@@ -130,6 +138,7 @@ class GameSession:
     async def _run(self) -> None:
         try:
             async with connect(self._url) as connection:
+                self.api_version = _find_version(connection)
                 self._ready.set_result(connection.tools)
                 await self._serve_all(connection)
         except GameCallError as error:
@@ -197,6 +206,15 @@ class GameSession:
                 _settle(left.outcome, closed)
 
 
+def _find_version(connection: Connection) -> int:
+    """Found out from the server, as an address may lead anywhere."""
+    schemas = {tool.name: tool.schema for tool in connection.tools}
+    version = find_api_version(connection.server, schemas)
+    count = len(connection.tools)
+    logger.debug("%s: API v%d, %d tools", connection.server, version, count)
+    return version
+
+
 def _lost() -> ReplyLostError:
     return ReplyLostError("The session ended before the game server answered.")
 
@@ -217,6 +235,28 @@ class SessionPool:
         self._sessions: dict[tuple[str, int], GameSession] = {}
         self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._gates: dict[str, RateLimiter] = {}
+        # When the game takes the next call of a kind, by Mysis.
+        self._again: dict[tuple[int, str], float] = {}
+
+    def pace(self, mysis_id: int, kind: str, seconds: float) -> None:
+        """Note that the game wants no call of a kind for so many seconds."""
+        now = asyncio.get_running_loop().time()
+        self._again = {key: at for key, at in self._again.items() if at > now}
+        self._again[mysis_id, kind] = now + seconds
+
+    def find_wait(self, mysis_id: int, kind: str) -> float:
+        """The seconds until the game takes the next call of a kind; 0 for now."""
+        until = self._again.get((mysis_id, kind), 0.0)
+        return max(0.0, until - asyncio.get_running_loop().time())
+
+    def list_open(self) -> list[int]:
+        """The Myses whose session is open."""
+        url: str = settings.SPACEMOLT_MCP_URL
+        return [
+            mysis
+            for (where, mysis), one in self._sessions.items()
+            if where == url and one.open and one.is_ready
+        ]
 
     async def session(self, mysis_id: int) -> GameSession:
         """The live session of a Mysis, opened in its turn; raises GameUnreachableError."""

@@ -38,6 +38,8 @@ from agents.models import ErrorCode, Provider
 
 LOCAL_OLLAMA = "http://127.0.0.1:11434/v1"
 PILOT = "pilot"
+#: The pilot's other way to fly; any other name of a model means the pilot itself.
+FORGETFUL = "forgetful"
 _KINDS: tuple[Kind, ...] = ("openai", "anthropic", "ollama", "pilot")
 log = logging.getLogger(__name__)
 SECONDS = 4.0
@@ -95,7 +97,9 @@ async def resolve_with_window(
 
 def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
     kind = account.kind
-    model = PILOT if kind == "pilot" else wanted or account.row.default_model
+    model = wanted or account.row.default_model
+    if kind == "pilot" and model != FORGETFUL:
+        model = PILOT
     if not model:
         raise ModelError(
             f'"{name}" names a provider but no model.',

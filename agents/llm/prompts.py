@@ -41,7 +41,8 @@ that says what you are waiting for. You are called again.
 ## Memory
 Use the captain's log (captains_log_add, captains_log_list) for what must outlast \
 this conversation: goals, good prices, places worth coming back to. Keep entries \
-short.
+short. What you want before you in every call goes into a note (zoea_note); forget it \
+(zoea_forget) when it is no longer true.
 
 ## Context & Memory Management
 You see only a part of your history. A summary of the game state comes with it: it \

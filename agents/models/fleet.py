@@ -12,10 +12,12 @@ from django.db.models import Q
 from django.db.models.functions import Lower
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import cached_property
 
 from agents.encryption import sealed_property
 from agents.models.llm import Prompt
 from agents.validators import NAME, check_model_settings, check_visible
+from memory.models.contexts import ContextPolicy
 from memory.models.vectors import build_plain_vector
 
 NAME_TAKEN = "This name is taken: choose another."
@@ -203,6 +205,16 @@ class Mysis(models.Model):
     def page_key(self) -> str:
         """What names it in the addresses of its pages: its name, else its number."""
         return find_page_key(self.pk, self.name)
+
+    @property
+    def effective_policy(self) -> ContextPolicy:
+        """Its own policy, else the fleet's default, else the built-in one."""
+        return self.policy or self.fallback_policy
+
+    @cached_property
+    def fallback_policy(self) -> ContextPolicy:
+        """What it has where it has no policy of its own; a turn has read it already."""
+        return ContextPolicy.read_default()
 
     def narrowed_view(self) -> int:
         """The tokens that its views are limited to for a while; 0: no such limit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -25,6 +25,7 @@ from agents.usage import CallCost, Clock
 from memory import calibration
 from memory.context.tokens import estimate_tokens
 from memory.context.types import ToolCall
+from memory.game_calls import resolve_call_text
 from memory.gamestate.values import parse_text, repair_text
 from memory.models import Memory, Origin, Role, build_insert, fetch_rows, list_values
 from memory.models.vectors import describe_calls
@@ -228,15 +229,16 @@ def _stored_call(call: ToolCall) -> dict[str, Any]:
 
 def _result_row(handle: TurnHandle, call: dict[str, Any], tick: int | None) -> Memory:
     function = call["function"]
-    arguments = parse_text(function["arguments"])
+    called = resolve_call_text(function["name"], function["arguments"])
+    given = called.arguments if called.grouped else parse_text(function["arguments"])
     return Memory(
         mysis_id=handle.mysis_id,
         turn_id=handle.turn_id,
         role=Role.TOOL,
         origin=Origin.TOOL,
         tool_call_id=call["id"],
-        tool_name=function["name"][:200],
-        args=hide_secrets_in_value(arguments) if isinstance(arguments, dict) else {},
+        tool_name=called.name[:200],
+        args=hide_secrets_in_value(given) if isinstance(given, Mapping) else {},
         calls_text="",
         tick=tick,
     )

@@ -14,12 +14,13 @@ from django.db import transaction
 
 from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
+from agents.game.sessions import get_pool
 from agents.runtime.turn_rows import TurnHandle, lock_for_turn
 from agents.tools.chain import Toolbox
-from agents.tools.request import INTERRUPTED
+from agents.tools.request import INTERRUPTED, route_command
 from agents.tools.unknown_outcomes import lose_events
 from memory.context.tokens import estimate_tokens
-from memory.gamestate.values import parse_text, repair_text
+from memory.gamestate.values import parse_text, repair_text, unwrap_content
 from memory.models import Memory
 
 TOOL = "get_notifications"
@@ -39,35 +40,49 @@ async def fetch_events(handle: TurnHandle, toolbox: Toolbox) -> None:
     A game that cannot answer now is no failure.
     """
     username = toolbox.username
-    if username is None or TOOL not in toolbox.tools or not handle.fetches:
+    if username is None or not handle.fetches:
         return
     if handle.cut_off:
         # Its worker died, perhaps with events that the game gave it.
         await run_in_db(lose_events, handle.mysis_id, username)
     before = toolbox.card
     try:
-        await _drain_events(handle, toolbox)
+        await drain_events(toolbox)
         # With its session a Mysis loses the events that waited in it.
         new = before is not None and toolbox.card != before
         lost = ASKED_AGAIN if new or handle.cut_off else toolbox.doubted
         for name in ASKED_AGAIN:
-            if name in lost and name in toolbox.tools:
-                await toolbox.call(name, "{}")
+            if name in lost:
+                await _ask_again(toolbox, name)
     except GameUnreachableError:
         # The turn's own calls find out, and say so.
         return
 
 
-async def _drain_events(handle: TurnHandle, toolbox: Toolbox) -> None:
+async def drain_events(toolbox: Toolbox) -> None:
+    """Ask for notifications until none are left, unless the game wants fewer calls.
+
+    Raises GameUnreachableError.
+    """
+    asked = _build_fetch(toolbox)
+    if asked is None or get_pool().find_wait(toolbox.mysis_id, TOOL) > 0:
+        return
     for _ in range(MOST_FETCHES):
-        result = await toolbox.call(TOOL, _arguments(toolbox))
+        result = await toolbox.call(*asked)
         if result.is_error:
-            logger.debug("No events of Mysis %s: %s", handle.mysis_id, result.text)
+            logger.debug("No events of Mysis %s: %s", toolbox.mysis_id, result.text)
             return
-        answer = parse_text(result.text)
+        answer = unwrap_content(parse_text(result.text))
         left = answer.get("remaining") if isinstance(answer, dict) else None
         if not (isinstance(left, int) and left):
             return
+
+
+async def _ask_again(toolbox: Toolbox, name: str) -> None:
+    """Ask for a state anew, where the game has the command and wants no pause of it."""
+    route = route_command(name, toolbox.tools)
+    if route is not None and get_pool().find_wait(toolbox.mysis_id, name) <= 0:
+        await toolbox.call(route.tool, json.dumps(dict(route.arguments)))
 
 
 async def verify_unknown(handle: TurnHandle, toolbox: Toolbox) -> None:
@@ -87,11 +102,17 @@ async def verify_unknown(handle: TurnHandle, toolbox: Toolbox) -> None:
             await run_in_db(_add_finding, handle, unknown.memory, words)
 
 
-def _arguments(toolbox: Toolbox) -> str:
-    """All at once, where the server lets us ask so."""
-    spec = next(spec for spec in toolbox.specs if spec.name == TOOL)
-    known = spec.parameters.get("properties") or {}
-    return json.dumps({"limit": LIMIT} if "limit" in known else {})
+def _build_fetch(toolbox: Toolbox) -> tuple[str, str] | None:
+    """The call that fetches events, all at once where the server lets us ask so.
+
+    None where the game has no such tool.
+    """
+    route = route_command(TOOL, toolbox.tools)
+    if route is None:
+        return None
+    known = toolbox.tools[route.tool].spec.parameters.get("properties") or {}
+    limit = {"limit": LIMIT} if "limit" in known else {}
+    return route.tool, json.dumps({**route.arguments, **limit})
 
 
 @transaction.atomic

@@ -159,7 +159,7 @@ def open_call(handle: TurnHandle, estimate: CallEstimate) -> tuple[Opened, Mysis
         call_id=call_id,
         mysis_id=mysis.pk,
         day=usage.get_day(now),
-        policy=mysis.policy.name if mysis.policy else "",
+        policy=mysis.effective_policy.name,
         model=handle.model,
         summary=estimate.summary,
     )

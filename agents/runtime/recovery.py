@@ -38,6 +38,7 @@ from agents.events import get_connection_parameters
 from agents.models import Mysis, Turn
 from agents.runtime.finish import put_to_rest
 from agents.runtime.turn_rows import close_open_turns
+from agents.runtime.waiting import event_polls
 from agents.scheduling import TURN_TASK
 from agents.tools.snapshot import announce_aged
 
@@ -157,6 +158,7 @@ class Maintenance:
                     await self._wanted.wait()
             self._wanted.clear()
             await _try_to_reconcile()
+            event_polls.begin_round()
 
 
 maintenance = Maintenance()

@@ -20,6 +20,7 @@ from agents import scheduling
 from agents.budgets import BudgetSpentError
 from agents.context_inputs import remember_tools, tools_are_stored
 from agents.db import run_in_db
+from agents.events import Line
 from agents.game.client import GameUnreachableError
 from agents.game.sessions import get_pool
 from agents.llm import context_windows
@@ -74,7 +75,8 @@ class Progress:
 
     ``calls`` counts requests; ``seen`` is the newest row that one showed; ``retry``
     bounds the views after one that was too long; ``silence`` is why the newest answer
-    says nothing; ``resolve_tick`` is when the last queued action takes effect.
+    says nothing; ``resolve_tick`` is when the last queued action takes effect;
+    ``superseded`` says that no more calls may run.
     """
 
     calls: int = 0
@@ -85,6 +87,7 @@ class Progress:
     silence: str = ""
     silence_code: str = ""
     resolve_tick: int | None = None
+    superseded: bool = False
     tried: list[CallRecord] = field(default_factory=list)
 
 
@@ -242,16 +245,16 @@ async def _run_tools(
     handle: TurnHandle, toolbox: Toolbox, pending: list[PendingCall], progress: Progress
 ) -> None:
     for place, call in enumerate(pending):
-        if place:
-            await run_in_db(turn_rows.report_activity, handle, f"calling {call.name}")
+        if progress.superseded:
+            raise TurnSuperseded
         try:
-            keep = partial(answers.write_result, handle, call)
+            keep = partial(_keep_result, handle, progress, pending[place:])
             result = await toolbox.call(call.name, call.arguments, keep=keep)
         except GameUnreachableError:
             await run_in_db(_record_not_executed, handle, pending[place:])
             raise
         progress.acted = progress.acted or not result.is_error
-        read_only = toolbox.reads_only(call.name)
+        read_only = toolbox.reads_only(call.name, call.arguments)
         progress.tried.append(
             digest_call(call.name, call.arguments, result, read_only=read_only)
         )
@@ -259,6 +262,18 @@ async def _run_tools(
             progress.resolve_tick = max(
                 result.resolve_tick, progress.resolve_tick or result.resolve_tick
             )
+
+
+def _keep_result(
+    handle: TurnHandle, progress: Progress, pending: list[PendingCall], result: Outcome
+) -> list[Line]:
+    """Store the first call's result, and show the next, which may not run after a stop."""
+    call, *left = pending
+    lines = answers.write_result(handle, call, result)
+    if left:
+        words = f"calling {left[0].name}"
+        progress.superseded = not turn_rows.show_activity(handle, words)
+    return lines
 
 
 def _record_not_executed(handle: TurnHandle, pending: list[PendingCall]) -> None:

@@ -33,7 +33,7 @@ from memory.assembly.prepare import TurnReads
 from memory.models import ContextPolicy, Memory, build_row, fetch_named, read_row
 from memory.snapshots.reads import fetches_events
 
-_JOINED = (("account_id", "account_name"), ("policy_id", "policy_row"))
+_JOINED = (("account_id", "account_found"), ("policy_id", "policy_found"))
 # By name: the server keeps the statement, and a migration may add a column.
 _COLUMNS = ", ".join(f'mysis."{field.column}"' for field in Mysis._meta.concrete_fields)
 
@@ -103,7 +103,7 @@ def begin_turn(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None
         model=mysis.model,
         model_settings=mysis.model_settings,
         max_iterations=mysis.max_iterations,
-        fetches=fetches_events(mysis.policy.options if mysis.policy else {}),
+        fetches=fetches_events(mysis.effective_policy.options),
         cut_off=cut_off,
         providers=tuple(build_row(Provider, one) for one in json.loads(rows)),
     )
@@ -113,7 +113,13 @@ def begin_turn(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None
 def report_activity(handle: TurnHandle, words: str) -> None:
     """Show what the Mysis does now; raises TurnSuperseded where the turn may not go on."""
     lock_for_turn(handle)
-    Mysis.objects.filter(pk=handle.mysis_id).update(activity=words[:200])
+    show_activity(handle, words)
+
+
+def show_activity(handle: TurnHandle, words: str) -> bool:
+    """Show what the Mysis, whose row is locked, does now, if this turn may still go on."""
+    values = _name_turn(handle) | {"activity": words[:200]}
+    return db.fetch_row(db.SHOW_ACTIVITY, values, prepare=True) is not None
 
 
 def lock_mysis(mysis_id: int) -> Mysis | None:
@@ -156,14 +162,14 @@ def _for_turn(sql: str, handle: TurnHandle, more: Mapping[str, object]) -> Mysis
     return mysis
 
 
-def _name_turn(handle: TurnHandle) -> dict[str, int]:
+def _name_turn(handle: TurnHandle) -> dict[str, Any]:
     return {"mysis": handle.mysis_id, "epoch": handle.epoch, "turn": handle.turn_id}
 
 
 def _fetch_mysis(sql: str, values: Mapping[str, object]) -> Mysis | None:
     """The Mysis that a statement finds, with its account's name, clock and policy."""
     found = fetch_named(sql.replace("mysis.*", _COLUMNS), values)
-    if any(row[key] and row[name] is None for row in found for key, name in _JOINED):
+    if any(row[key] not in (None, row[name]) for row in found for key, name in _JOINED):
         # Account or policy became others while the lock was waited for: PostgreSQL gives
         # the row as it is now, but what is joined to it only of the one before.
         found = fetch_named(sql.replace("mysis.*", _COLUMNS), values)
@@ -176,8 +182,12 @@ def _fetch_mysis(sql: str, values: Mapping[str, object]) -> Mysis | None:
         mysis.account = Account.from_db(
             None, ["id", "username"], [mysis.account_id, row["account_name"]]
         )
-    if mysis.policy_id is not None:
-        mysis.policy = build_row(ContextPolicy, json.loads(row["policy_row"]))
+    stored = row["policy_row"]
+    policy = build_row(ContextPolicy, json.loads(stored)) if stored else ContextPolicy()
+    if mysis.policy_id is None:
+        mysis.fallback_policy = policy
+    else:
+        mysis.policy = policy
     return mysis
 
 

@@ -18,7 +18,14 @@ from agents.game.accounts import AccountRefusedError, ActiveAccount
 from agents.game.client import GameCallError, GameUnreachableError, ReplyLostError
 from agents.game.sessions import get_pool
 from agents.tools import unknown_outcomes
-from agents.tools.request import CallNext, Outcome, Request, make_refusal
+from agents.tools.request import (
+    CallNext,
+    Outcome,
+    Request,
+    make_refusal,
+    route_command,
+)
+from memory.game_calls import Route
 from memory.gamestate.values import parse_text
 
 AUTH = frozenset({"register", "login", "logout"})
@@ -42,7 +49,7 @@ class _LoginRefusedError(Exception):
 async def use_account(request: Request, call_next: CallNext) -> Outcome:
     """Fill in what the game wants to know of the account, and keep its secrets."""
     steps = {"register": _register, "login": _login, "logout": _logout}
-    step = steps.get(request.name)
+    step = steps.get(request.command.name)
     if step is None:
         return await _call_with_session(request, call_next)
     async with get_pool().lock(request.caller.mysis_id):
@@ -189,7 +196,9 @@ async def _log_in(
         )
     caller.secrets.add(password)
     given = {"username": card.username, "password": password}
-    outcome = await call_next(replace(request, name="login", arguments=given))
+    route = route_command("login", caller.tools) or Route("login")
+    given = {**route.arguments, **given}
+    outcome = await call_next(replace(request, name=route.tool, arguments=given))
     if outcome.is_error:
         return _explain_refusal(outcome, card.username)
     session = accounts.read_credentials(outcome.blocks).session

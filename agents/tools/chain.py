@@ -34,6 +34,7 @@ from agents.tools.request import (
     Step,
     ToolSession,
     ToolSpec,
+    changes_nothing,
 )
 from agents.tools.snapshot import (
     let_finish,
@@ -43,6 +44,7 @@ from agents.tools.snapshot import (
 )
 from agents.tools.transport import retry, send, verify
 from agents.tools.unknown_outcomes import find_read
+from memory.game_calls import resolve_call_text
 from memory.gamestate.effects import LOSSES
 from memory.gamestate.values import make_storable
 from memory.gamestate.values import repair_text as storable_text
@@ -75,17 +77,18 @@ class Toolbox(ToolSession):
             raise ArgumentsError(f"The game has no tool {name[:100]!r}.")
         return read_arguments(arguments, tool)
 
-    def reads_only(self, name: str) -> bool:
-        """Whether a tool changes nothing; one that does not exist cannot."""
+    def reads_only(self, name: str, arguments: str = "") -> bool:
+        """Whether a call changes nothing; one of no tool cannot."""
         tool = self.tools.get(name)
-        return tool is None or tool.spec.read_only
+        call = resolve_call_text(name, arguments)
+        return tool is None or changes_nothing(tool, call)
 
     async def look_into(self, unknown: UnknownOutcome) -> str:
         """What the game says of it now, or ""; raises GameUnreachableError."""
         read = find_read(unknown, self.tools)
         if read is None:
             return ""
-        result = await self.call(read.name, json.dumps(dict(read.arguments)))
+        result = await self.call(read.tool, json.dumps(dict(read.arguments)))
         return "" if result.is_error else read.describe_answer(result.text, result.tick)
 
     async def call(
@@ -143,7 +146,8 @@ async def redact(request: Request, call_next: CallNext) -> Outcome:
     outcome = await call_next(request)
     secrets = request.caller.secrets
     blocks = tuple(hide_secrets(block, secrets) for block in outcome.blocks)
-    return replace(outcome, blocks=blocks)
+    structured = hide_secrets_in_value(outcome.structured, secrets)
+    return replace(outcome, blocks=blocks, structured=structured)
 
 
 async def record(request: Request, call_next: CallNext) -> Outcome:
@@ -165,11 +169,13 @@ async def record(request: Request, call_next: CallNext) -> Outcome:
 
 
 def _describe_call(request: Request, outcome: Outcome, ms: int) -> events.Line:
+    command = request.command
+    given = json.dumps(command.arguments) if command.grouped else request.raw
     data = {
-        "tool": storable_text(request.name)[:200],
+        "tool": storable_text(command.name)[:200],
         "arguments": HIDDEN
         if request.policy == "secret"
-        else mask_arguments(request.raw, request.caller.secrets),
+        else mask_arguments(given, request.caller.secrets),
         "ok": not outcome.is_error,
         "ms": ms,
         "tick": outcome.tick,

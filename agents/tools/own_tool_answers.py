@@ -7,7 +7,7 @@ nobody is to take another agent's word for an order of the operator.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,9 +15,10 @@ from typing import Any, cast
 
 from agents.actions.base import ActionError
 from agents.actions.messages import count_recipients, send_broadcast, send_message
+from agents.actions.notes import forget_note, save_note
 from agents.broadcast_search import search_broadcasts
 from agents.models import Mysis
-from memory.context.types import build_handle
+from memory.context.types import NOTE_SCHEME, build_handle, build_note_handle
 from memory.gamestate.rows import SCHEME as STATE_SCHEME
 from memory.handles import (
     LARGEST_PART,
@@ -25,8 +26,11 @@ from memory.handles import (
     cut_part,
     find_owner,
     parse_handle,
+    parse_note_handle,
     read_message,
+    read_note,
 )
+from memory.notes import NoteHit, search_notes
 from memory.problems import SlowSearchError
 from memory.redaction import hide_secrets
 from memory.search.results import Hit, search_messages
@@ -154,8 +158,13 @@ def answer_recall(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     handle = str(arguments["handle"]).strip()
     if handle.startswith(STATE_SCHEME):
         text = _recalled_state(handle, scope.find_target(arguments.get("mysis_id")))
+    elif handle.startswith(NOTE_SCHEME):
+        named, note = parse_note_handle(handle)
+        text = read_note(_find_owner_in_handle(named, scope).pk, note)
     else:
-        text = _recalled_message(handle, scope)
+        named, message_id = parse_handle(handle)
+        owner = _find_owner_in_handle(named, scope)
+        text = read_message(owner.pk, message_id, secret=scope.secret)
     # Cleaned as a whole: a secret must not slip through where it is cut.
     found = cut_part(
         hide_secrets(text),
@@ -177,14 +186,12 @@ def answer_recall(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     return Answer(value, (found.text, note))
 
 
-def _recalled_message(handle: str, scope: Scope) -> str:
-    named, message_id = parse_handle(handle)
-    owner = scope.find_target(
+def _find_owner_in_handle(named: str, scope: Scope) -> Mysis:
+    return scope.find_target(
         named,
         argument="handle",
         remedy="only handles out of your own context can be recalled",
     )
-    return read_message(owner.pk, message_id, secret=scope.secret)
 
 
 def _recalled_state(handle: str, owner: Mysis) -> str:
@@ -205,9 +212,13 @@ def answer_search_messages(
     search = _read_search(arguments)
     mysis = scope.find_target(arguments.get("mysis_id"))
     hits = search_messages(mysis_id=mysis.pk, reasoning=reasoning, **search)
+    notes = [] if reasoning else search_notes(mysis_id=mysis.pk, **search)
     return _list_matches(
-        _message_hit(hit, search["query"], reasoning=reasoning)
-        for hit in reversed(hits)
+        (
+            _message_hit(hit, search["query"], reasoning=reasoning)
+            for hit in reversed(hits)
+        ),
+        [_note_hit(hit, search["query"]) for hit in reversed(notes)],
     )
 
 
@@ -276,9 +287,41 @@ def _message_hit(hit: Hit, query: str, *, reasoning: bool) -> dict[str, Any]:
     return found
 
 
-def _list_matches(found: Iterable[dict[str, Any]]) -> Answer:
+def _note_hit(hit: NoteHit, query: str) -> dict[str, Any]:
+    return {
+        "note": hit.name,
+        "text": make_excerpt(hit.text, query, hit.handle),
+        "handle": hit.handle,
+        "timestamp": hit.timestamp.isoformat(timespec="seconds"),
+    }
+
+
+def _list_matches(
+    found: Iterable[dict[str, Any]], notes: Sequence[dict[str, Any]] = ()
+) -> Answer:
+    """The matches; notes that match stand apart from messages, where there are any."""
     matches = list(found)
-    return make_answer({"count": len(matches), "matches": matches})
+    more = {"notes": list(notes)} if notes else {}
+    return make_answer({"count": len(matches), "matches": matches, **more})
+
+
+# --- Notes
+
+
+def answer_note(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+    """Make or replace a note of the caller."""
+    mysis = scope.find_target(None)
+    name, text = arguments["name"], arguments["text"]
+    note = save_note(mysis=mysis, name=name, text=text, by=scope.by)
+    handle = build_note_handle(str(mysis.pk), note.name)
+    return make_answer({"noted": note.name, "version": note.version, "handle": handle})
+
+
+def answer_forget(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+    """Take a note of the caller out of use."""
+    mysis = scope.find_target(None)
+    note = forget_note(mysis=mysis, name=arguments["name"], by=scope.by)
+    return make_answer({"forgotten": note.name})
 
 
 # --- The fleet
@@ -314,7 +357,7 @@ def _mysis_line(row: Mysis, scope: Scope) -> dict[str, Any]:
         return known | {"is_you": row.pk == scope.mysis_id}
     return known | {
         "model": row.model,
-        "policy": row.policy.name if row.policy else None,
+        "policy": row.effective_policy.name or None,
         "activity": row.activity,
         "tick": row.tick,
         "last_error": row.last_error or None,

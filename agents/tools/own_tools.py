@@ -11,6 +11,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from agents.actions.notes import LONGEST_NOTE
 from agents.db import run_long_in_db
 from agents.models import Mysis
 from agents.tools import own_tool_answers
@@ -33,6 +34,7 @@ from agents.tools.request import (
     ToolSpec,
     make_refusal,
 )
+from memory.context.sections import LONGEST_NAME, SHOWN_BYTES
 from memory.context.tool_calls import guess_policy
 from memory.handles import LARGEST_PART
 
@@ -40,6 +42,8 @@ Schema = dict[str, Any]
 
 # These act; they are offered only where the Mysis's policy allows it.
 SENDING = frozenset({"zoea_send_message", "zoea_broadcast"})
+# These change what the Mysis itself keeps.
+NOTING = frozenset({"zoea_note", "zoea_forget"})
 
 
 def _field(kind: str | list[str], description: str, **more: object) -> Schema:
@@ -71,6 +75,8 @@ ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
     "zoea_list_myses": own_tool_answers.answer_list_myses,
     "zoea_send_message": own_tool_answers.answer_send_message,
     "zoea_broadcast": own_tool_answers.answer_broadcast,
+    "zoea_note": own_tool_answers.answer_note,
+    "zoea_forget": own_tool_answers.answer_forget,
 }
 
 
@@ -91,7 +97,9 @@ _SEARCH_BY_PROGRAMS = {
 }
 
 _RECALL = {
-    "handle": text_field("ctx://<mysis>/<message id>, or state://<tool>"),
+    "handle": text_field(
+        "ctx://<mysis>/<message id>, note://<mysis>/<name>, or state://<tool>"
+    ),
     "offset": _whole("The character to begin at (default 0)"),
     "limit": _whole(
         f"How many characters at most (default {LARGEST_PART})", 1, LARGEST_PART
@@ -116,7 +124,7 @@ def define_tool(
         "properties": dict(properties),
         "required": list(required),
     }
-    policy, read_only = guess_policy(name), name not in SENDING
+    policy, read_only = guess_policy(name), name not in SENDING | NOTING
     spec = ToolSpec(name, description, schema, policy, read_only)
     return Tool(spec, validator=Draft202012Validator(schema), local=True)
 
@@ -147,10 +155,25 @@ FOR_MYSES = _table(
     ),
     zoea_recall=(
         "Get back in full what your context shows shortened: ctx:// handles are "
-        "messages, state://<tool> is the newest answer of a state tool without "
-        "asking the game. Long texts come in parts.",
+        "messages, note:// handles are notes, state://<tool> is the newest answer of a "
+        "state tool without asking the game. Long texts come in parts.",
         _RECALL,
         ["handle"],
+    ),
+    zoea_note=(
+        "Keep a note for yourself, or replace the one of that name. Your newest notes "
+        f"are shown to you in every call, up to {SHOWN_BYTES:,} bytes; the others by "
+        "name.",
+        {
+            "name": text_field("A few words", maxLength=LONGEST_NAME),
+            "text": text_field("What to keep", maxLength=LONGEST_NOTE),
+        },
+        ["name", "text"],
+    ),
+    zoea_forget=(
+        "Forget a note that is no longer true.",
+        {"name": text_field("The name of the note")},
+        ["name"],
     ),
     zoea_swarm_status=("How many Myses of the fleet are in which state.", {}, []),
     zoea_list_myses=(
@@ -188,9 +211,9 @@ FOR_PROGRAMS = _table(
         ["query"],
     ),
     zoea_recall=(
-        "The stored text behind a handle: ctx://<mysis>/<message id>, or "
-        "state://<tool> with the mysis_id whose game state is meant. Long texts "
-        "come in parts.",
+        "The stored text behind a handle: ctx://<mysis>/<message id>, "
+        "note://<mysis>/<name>, or state://<tool> with the mysis_id whose game state "
+        "is meant. Long texts come in parts.",
         {**_RECALL, "mysis_id": MYSIS | {"description": "For state:// handles"}},
         ["handle"],
     ),

@@ -14,7 +14,16 @@ from agents.events import Line
 from agents.game.accounts import ActiveAccount
 from agents.llm.model_types import OfferedTool
 from agents.models import UnknownOutcome
+from memory.context.tool_calls import check_policy, choose_call_policy
+from memory.game_calls import (
+    GameCall,
+    Route,
+    find_route,
+    resolve_call,
+    resolve_call_text,
+)
 from memory.gamestate.extract import Result, read_result
+from memory.gamestate.values import parse_text
 
 NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
 INTERRUPTED = "Error: interrupted: outcome unknown. Check the state before repeating."
@@ -91,15 +100,27 @@ class Request:
         return self.caller.tools.get(self.name)
 
     @property
+    def command(self) -> GameCall:
+        """What of the game is called, by whatever tool."""
+        if self.arguments:
+            return resolve_call(self.name, self.arguments)
+        return resolve_call_text(self.name, self.raw)
+
+    @property
     def own_arguments(self) -> dict[str, Any]:
-        """The arguments without what the account step filled in."""
-        given = self.arguments
+        """The command's arguments without what the account step filled in."""
+        given = self.command.arguments
         return {key: value for key, value in given.items() if key not in FILLED_IN}
 
     @property
     def policy(self) -> str:
-        """The tool's policy; an unknown tool counts as a mutation."""
-        return self.tool.spec.policy if self.tool else "mutation"
+        """The call's policy; an unknown tool, or action, counts as a mutation."""
+        return find_policy(self.tool, self.command)
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether the call changes nothing, so that it may be made twice."""
+        return changes_nothing(self.tool, self.command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +130,7 @@ class Outcome:
     Errors are outcomes too: their text says what to do. ``tick`` is the game tick named
     in it, ``resolve_tick`` that at which a queued action takes effect (era A), None for
     what is done already. ``unknown`` says that the reply to an action was lost.
+    ``structured`` is the same as values, where the game gives them beside a text.
     """
 
     blocks: tuple[str, ...]
@@ -116,6 +138,7 @@ class Outcome:
     tick: int | None = None
     resolve_tick: int | None = None
     unknown: bool = False
+    structured: Mapping[str, Any] | None = None
 
     @property
     def text(self) -> str:
@@ -123,8 +146,18 @@ class Outcome:
 
     def read(self) -> Result:
         """What the answer says beside its content."""
+        if (both := self.with_structure()) is not None:
+            return read_result(both)
         blocks = [{"type": "text", "text": block} for block in self.blocks]
         return read_result(blocks, is_error=self.is_error)
+
+    def with_structure(self) -> dict[str, Any] | None:
+        """A text and its values as one object; None without values of their own."""
+        if self.structured is None or self.is_error:
+            return None
+        if not isinstance(parse_text(self.text), str):
+            return None
+        return {"result": self.text, "structuredContent": dict(self.structured)}
 
 
 @dataclass(frozen=True)
@@ -147,6 +180,28 @@ Keep = Callable[[Outcome], Sequence[Line]]
 CallNext = Callable[[Request], Awaitable[Outcome]]
 
 Step = Callable[[Request, CallNext], Awaitable[Outcome]]
+
+
+def find_policy(tool: Tool | None, call: GameCall) -> str:
+    """The policy of a call; an unknown tool, or action, counts as a mutation."""
+    if tool is None:
+        return "mutation"
+    if call.grouped:
+        return choose_call_policy(call, check_policy(tool.spec.name, tool.spec.policy))
+    return tool.spec.policy
+
+
+def route_command(name: str, tools: Mapping[str, Tool]) -> Route | None:
+    """The tool that carries out a command of the game; None where none does."""
+    offered = {key: one.spec.parameters for key, one in tools.items() if not one.local}
+    return find_route(name, offered)
+
+
+def changes_nothing(tool: Tool | None, call: GameCall) -> bool:
+    """Whether a call only reads; one of an unknown tool does not."""
+    if tool is None or not call.grouped:
+        return tool is not None and tool.spec.read_only
+    return find_policy(tool, call) in ("snapshot", "query", "drain")
 
 
 def make_refusal(code: str, message: str) -> Outcome:

@@ -24,6 +24,7 @@ from agents.tools import unknown_outcomes
 from agents.tools.account import AUTH
 from agents.tools.request import Answer, CallNext, Outcome, Request
 from memory.context.tool_calls import guess_policy
+from memory.game_calls import resolve_call
 from memory.gamestate import invalidation
 from memory.gamestate.confidence import TouchedSnapshot
 from memory.gamestate.extract import Result, belongs_to
@@ -49,7 +50,7 @@ async def update_snapshots(request: Request, call_next: CallNext) -> Outcome:
     card, asked_at = request.caller.card, timezone.now()
     try:
         outcome = await call_next(request)
-        if card is not None and request.name not in AUTH:
+        if card is not None and request.command.name not in AUTH:
             answer = Answer(request, outcome, card.username, asked_at)
             request.unstored.append(answer)
     except NOT_EXECUTED:
@@ -141,12 +142,13 @@ def changes_snapshots(request: Request) -> bool:
     Some do though they take no turn, and servers that mark no tool as reading call
     them no mutation (captains_log_add, chat: API.md 1.8).
     """
-    return invalidation.is_mutation(request.name, request.policy == "mutation")
+    told = request.policy == "mutation"
+    return invalidation.is_mutation(request.command.name, told)
 
 
 def _capture(answer: Answer) -> list[Line]:
     """Store a snapshot, with an event; one more if an action has outdated it already."""
-    tool, args = answer.request.name, answer.request.own_arguments
+    tool, args = answer.request.command.name, answer.request.own_arguments
     mysis_id = answer.request.caller.mysis_id
     row = writes.capture_snapshot(
         username=answer.username,
@@ -174,6 +176,10 @@ def _capture(answer: Answer) -> list[Line]:
 
 
 def _join_blocks(answer: Answer) -> str:
+    both = answer.outcome.with_structure()
+    if both is not None:
+        hidden = hide_secrets_in_value(both, answer.request.caller.secrets)
+        return json.dumps(hidden, ensure_ascii=False)
     blocks = [
         hide_secrets(b, answer.request.caller.secrets) for b in answer.outcome.blocks
     ]
@@ -185,7 +191,7 @@ def _join_blocks(answer: Answer) -> str:
 def _invalidate(answer: Answer) -> tuple[list[Line], int | None]:
     touched, resolve_tick = writes.invalidate_snapshots(
         username=answer.username,
-        tool=answer.request.name,
+        tool=answer.request.command.name,
         args=answer.request.own_arguments,
         result=answer.result,
         mutation=True,
@@ -217,7 +223,7 @@ def _merge_notifications(answer: Answer) -> list[Line]:
         if one.merged:
             written = {
                 "fields": list(one.merged),
-                "reason": answer.request.name,
+                "reason": answer.request.command.name,
                 "tick": max(one.merged.values()),
             }
             lines.append((events.Kind.SNAPSHOT_UPDATED, mysis_id, line | written))
@@ -236,7 +242,7 @@ def _doubt_lost(request: Request, username: str) -> None:
         doubt_call(
             mysis_id=request.caller.mysis_id,
             username=username,
-            tool=request.name,
+            tool=request.command.name,
             args=request.own_arguments,
             mutation=True,
         )
@@ -257,6 +263,8 @@ def doubt_call(
     An action is not sent again before a read has shown what became of it.
     ``memory_id`` is the row of its result, for what that read says.
     """
+    call = resolve_call(tool, args)
+    tool, args = call.name, call.arguments
     # Before the account, as all who hold a Mysis do: else two could wait for each other.
     rows = Mysis.objects.select_for_update(of=("self",), no_key=True)
     if not rows.filter(pk=mysis_id).exists():

@@ -32,6 +32,7 @@ from agents.tools.account import AUTH
 from agents.tools.request import CallNext, Outcome, Request, make_refusal
 from agents.tools.snapshot import changes_snapshots
 from agents.tools.unknown_outcomes import Read, find_read, normalise_arguments
+from memory.gamestate.extract import GameError
 from memory.gamestate.values import repair_text
 from memory.snapshots.reads import read_tick
 
@@ -44,18 +45,23 @@ PAUSES = (0.3, 1.2)
 # asked for: who calls too early too often is shut out.
 LONGEST_WAIT = 60.0
 
+# A wait that an answer asks for is believed up to this.
+LONGEST_NOTED = 600.0
+# All actions wait together: the game counts them by account.
+ACTIONS = "actions"
+
 # They write, yet a second time changes nothing more.
 REPEATABLE = frozenset({"login", "logout"})
 
 
 async def verify(request: Request, call_next: CallNext) -> Outcome:
     """Hold an action back while the outcome of the same one is unknown, and read first."""
-    if request.caller.card is None or request.name in AUTH:
+    if request.caller.card is None or request.command.name in AUTH:
         return await call_next(request)
     if not changes_snapshots(request):
         outcome = await call_next(request)
         if not outcome.is_error:
-            await _settle(request, request.name, outcome)
+            await _settle(request, request.command.name, outcome)
         return outcome
     same = _same_unknown(request)
     if same is not None:
@@ -65,9 +71,10 @@ async def verify(request: Request, call_next: CallNext) -> Outcome:
 
 
 def _same_unknown(request: Request) -> UnknownOutcome | None:
-    given = normalise_arguments(request.arguments)
+    command = request.command
+    given = normalise_arguments(command.arguments)
     for one in request.caller.unknown:
-        if one.tool == request.name and normalise_arguments(one.args) == given:
+        if one.tool == command.name and normalise_arguments(one.args) == given:
             return one
     return None
 
@@ -118,7 +125,7 @@ def _when(one: UnknownOutcome) -> str:
 async def _read(read: Read, request: Request, call_next: CallNext) -> str:
     """What the game says now, in a sentence; "" where it says nothing."""
     raw = json.dumps(dict(read.arguments))
-    asked = replace(request, name=read.name, raw=raw, arguments=read.arguments)
+    asked = replace(request, name=read.tool, raw=raw, arguments=read.arguments)
     try:
         outcome = await call_next(asked)
     except GameCallError:
@@ -161,7 +168,9 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
         except ReplyLostError as error:
             failure: GameCallError = error
             if not may_repeat(request):
-                logger.warning("Reply to %s lost: %s", request.name, error.detail)
+                logger.warning(
+                    "Reply to %s lost: %s", request.command.name, error.detail
+                )
                 return _unknown_outcome(request)
         except GameCallError as error:
             failure = error
@@ -179,24 +188,28 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
 
 def may_repeat(request: Request) -> bool:
     """Whether a second execution does no harm."""
-    tool = request.tool
-    return request.name in REPEATABLE or (tool is not None and tool.spec.read_only)
+    return request.command.name in REPEATABLE or request.reads_only
 
 
 def _unknown_outcome(request: Request) -> Outcome:
-    if request.name == "register":
+    name = request.command.name
+    if name == "register":
         remedy = "Call register again; if the name is taken by now, use another one."
     else:
         remedy = "It may have been executed: check get_status before you repeat it."
-    words = f"The reply to {request.name} was lost. {remedy}"
+    words = f"The reply to {name} was lost. {remedy}"
     return replace(make_refusal("outcome_unknown", words), unknown=True)
 
 
 async def send(request: Request) -> Outcome:
-    """Call the server; a lost MCP session is opened anew and the call sent once more.
+    """Call the server when it takes the call; a lost MCP session is opened anew.
 
-    Nothing was executed in the lost one. Raises GameCallError, never SessionLostError.
+    Nothing was executed in the lost one, so the call is sent once more. Raises
+    GameCallError, never SessionLostError.
     """
+    refusal = await _await_pace(request)
+    if refusal is not None:
+        return refusal
     with suppress(SessionLostError):
         return await _send(request)
     try:
@@ -205,6 +218,34 @@ async def send(request: Request) -> Outcome:
         raise GameUnreachableError(
             "The game server loses every session at once: try again later."
         ) from error
+
+
+def _name_pace(request: Request) -> str:
+    """What a wait that the game asks for holds up: all actions, or one query."""
+    return ACTIONS if request.policy == "mutation" else request.command.name
+
+
+async def _await_pace(request: Request) -> Outcome | None:
+    """Wait as long as the game asked for; a refusal where that is too long."""
+    wait = get_pool().find_wait(request.caller.mysis_id, _name_pace(request))
+    if wait > LONGEST_WAIT:
+        words = f"The game takes this again later. Try again in {wait:.0f} seconds."
+        return make_refusal("rate_limited", words)
+    if wait > 0:
+        await wait_for_pace(wait)
+    return None
+
+
+async def wait_for_pace(seconds: float) -> None:
+    """Let the time pass that the game asked for."""
+    await asyncio.sleep(seconds)
+
+
+def _note_pace(request: Request, error: GameError | None) -> None:
+    """Note a wait that an answer asks for (``wait_seconds``, ``retry_after``)."""
+    if error is not None and error.wait_seconds:
+        wait = min(error.wait_seconds, LONGEST_NOTED)
+        get_pool().pace(request.caller.mysis_id, _name_pace(request), wait)
 
 
 async def _send(request: Request) -> Outcome:
@@ -216,8 +257,9 @@ async def _send(request: Request) -> Outcome:
             raise ReplyLostError("The game server failed in the call.") from error
         return Outcome((f"Error: {error.detail}",), is_error=True)
     blocks = tuple(repair_text(block) for block in answer.blocks)
-    outcome = Outcome(blocks, answer.is_error)
+    outcome = Outcome(blocks, answer.is_error, structured=answer.structured)
     read = outcome.read()
+    _note_pace(request, read.error)
     if read.error is not None and read.error.code == "unknown_command":
         # The server's list changes without notice: have the next turn's be right.
         with suppress(GameCallError):

@@ -16,7 +16,13 @@ from agents import events
 from agents.game import accounts
 from agents.game.accounts import ActiveAccount
 from agents.models import UnknownOutcome
-from agents.tools.request import FILLED_IN, Tool
+from agents.tools.request import (
+    FILLED_IN,
+    Tool,
+    changes_nothing,
+    route_command,
+)
+from memory.game_calls import resolve_call
 from memory.gamestate import invalidation
 from memory.gamestate.confidence import Confidence, TouchedSnapshot
 from memory.gamestate.effects import LOST_EVENTS, LOST_SESSION
@@ -25,16 +31,27 @@ from memory.snapshots import writes
 from memory.snapshots.reads import read_tick
 
 LONGEST_VALUE = 120
+# What a read must be given where the tool requires its action alone.
+_NEEDED = {
+    "get_chat_history": frozenset({"channel"}),
+    "read_note": frozenset({"note_id"}),
+    "forum_get_thread": frozenset({"thread_id"}),
+    "captains_log_get": frozenset({"index"}),
+}
 LONGEST_FOUND = 600
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A call that shows what an action did, and the fields of its answer that do."""
+    """A call that shows what an action did, and the fields of its answer that do.
+
+    ``tool`` is called with ``arguments`` for the command ``name``.
+    """
 
     name: str
     arguments: Mapping[str, Any]
     fields: tuple[str, ...]
+    tool: str = ""
 
     def describe_answer(self, text: str, tick: int | None) -> str:
         """What an answer says of those fields, in a sentence; without them its head."""
@@ -60,13 +77,18 @@ def find_read(unknown: UnknownOutcome, tools: Mapping[str, Tool]) -> Read | None
     """
     reads = invalidation.find_telling_fields(unknown.tool, unknown.args)
     for name, fields in reads.items():
-        tool = tools.get(name)
-        if tool is None or not tool.spec.read_only:
+        route = route_command(name, tools)
+        if route is None:
             continue
-        required = tool.spec.parameters.get("required", [])
+        tool, command = tools[route.tool], resolve_call(route.tool, route.arguments)
+        if not changes_nothing(tool, command):
+            continue
+        required = set(tool.spec.parameters.get("required", [])) - {*route.arguments}
+        if command.grouped:
+            required |= _NEEDED.get(name, frozenset())
         if all(key in unknown.args for key in required):
-            given = {key: unknown.args[key] for key in required}
-            return Read(name, given, fields)
+            given = {key: unknown.args[key] for key in sorted(required)}
+            return Read(name, {**route.arguments, **given}, fields, route.tool)
     return None
 
 

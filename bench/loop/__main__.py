@@ -1,6 +1,6 @@
 """``make bench-fleet``: what the state block and the strategies save, and at what price.
 
-One seeded fleet is flown by the scripted pilot once under each way of making contexts,
+One seeded fleet is flown by two scripted captains under each way of making contexts,
 through the program's own turn loop, database and game client. Everything is in
 temporary folders and on the loopback address. Time is simulated, so the figures do not
 depend on how fast the machine is.
@@ -13,7 +13,7 @@ import json
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 from rich.table import Table
 
-from bench.loop.arms import ARMS, BASELINE, PRICED, RULE
+from bench.loop.arms import ARMS, BASELINE, PRICED, RULES
 from bench.processes import run_function
 
 BELIEFS = (
@@ -57,6 +57,12 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("went_idle", "endings in idleness"),
     ("errored_turns", "errored turns"),
 )
+
+
+#: The figures of each arm by its letter, for each captain.
+Flown = dict[str, dict[str, dict[str, Any]]]
+#: Its full history comes to a million tokens within some ten turns.
+SHARES = {"pilot": 1.0, "forgetful": 0.2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +123,12 @@ def judge_target(
     return change, change <= target.limit
 
 
-def fly_arms(wanted: dict[str, Any], progress: Progress) -> dict[str, dict[str, Any]]:
-    """The figures of every wanted arm. Raises RuntimeError where flying fails."""
-    total = wanted["ticks"] * len(wanted["arms"])
+def fly_arms(wanted: dict[str, Any], progress: Progress) -> Flown:
+    """The figures by captain and arm. Raises RuntimeError where flying fails."""
+    total = len(wanted["arms"]) * sum(wanted["captains"].values())
     task = progress.add_task("Starting", total=total + 1)
     with tempfile.TemporaryDirectory(prefix="zoea-bench-") as folder:
-        found: dict[str, dict[str, Any]] = run_function(
+        found: Flown = run_function(
             "bench.loop.flight:fly_arms",
             Path(folder),
             lambda said: progress.update(task, advance=1, description=said),
@@ -131,9 +137,9 @@ def fly_arms(wanted: dict[str, Any], progress: Progress) -> dict[str, dict[str, 
     return found
 
 
-def figure_table(found: dict[str, dict[str, Any]]) -> Table:
+def figure_table(captain: str, found: dict[str, dict[str, Any]]) -> Table:
     """The arms side by side."""
-    table = Table(title="One fleet, several contexts", title_justify="left")
+    table = Table(title=f"One fleet, several contexts: {captain}", title_justify="left")
     table.add_column("what")
     for arm in ARMS:
         if arm.letter in found:
@@ -144,9 +150,9 @@ def figure_table(found: dict[str, dict[str, Any]]) -> Table:
     return table
 
 
-def target_table(found: dict[str, dict[str, Any]]) -> Table:
+def target_table(captain: str, found: dict[str, dict[str, Any]]) -> Table:
     """The targets, against the arm without cache and without cuts."""
-    table = Table(title="Targets", title_justify="left")
+    table = Table(title=f"Targets: {captain}", title_justify="left")
     table.add_column("what")
     table.add_column("seed's target", justify="right")
     table.add_column("ours", justify="right")
@@ -158,6 +164,15 @@ def target_table(found: dict[str, dict[str, Any]]) -> Table:
         cells = [_cell(target, before, found[arm.letter]) for arm in arms]
         table.add_row(target.title, target.seed, target.ours, *cells)
     return table
+
+
+def list_details(captain: str, found: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """The calls by tool and the wrong beliefs of each arm, a line each."""
+    for letter, flown in found.items():
+        asked = ", ".join(f"{tool} {n}" for tool, n in flown["queries"].items())
+        yield f"({letter}) {captain}, calls of tools: {asked}"
+        for line in flown["wrong"]:
+            yield f"({letter}) {captain}, wrong: {line}"
 
 
 def _cell(target: Target, before: dict[str, Any] | None, after: dict[str, Any]) -> str:
@@ -181,7 +196,9 @@ def format_value(value: float | None) -> str:
 def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:
     """Which arms fly, how long, and in what game."""
     parser = argparse.ArgumentParser(prog="make bench-fleet", description=__doc__)
-    parser.add_argument("--ticks", type=int, default=150, help="default 150")
+    parser.add_argument(
+        "--ticks", type=int, default=150, help="default 150; forgetful: a fifth"
+    )
     parser.add_argument("--myses", type=int, default=4, help="default 4")
     parser.add_argument("--seed", type=int, default=7, help="of the game; default 7")
     parser.add_argument("--era", choices="AC", default="A", help="of the game")
@@ -191,6 +208,9 @@ def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     letters = "".join(arm.letter for arm in ARMS)
     parser.add_argument("--arms", default=letters, help=f"default {letters}")
+    parser.add_argument(
+        "--captain", choices=SHARES, help="fly with one only; default both"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it there too")
     options = parser.parse_args(argv)
     if not options.arms or set(options.arms) - set(letters):
@@ -205,7 +225,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parse_options(argv)
     wanted = {
         "arms": [arm.letter for arm in ARMS if arm.letter in options.arms],
-        "ticks": options.ticks,
+        "captains": {
+            captain: max(1, round(options.ticks * share))
+            for captain, share in SHARES.items()
+            if options.captain in (None, captain)
+        },
         "myses": options.myses,
         "seed": options.seed,
         "game": {
@@ -228,19 +252,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OSError, RuntimeError, ValueError) as error:
         console.print(f"bench-fleet: {error}", style="red", highlight=False)
         return 1
-    console.print(figure_table(found), target_table(found), sep="\n")
+    for captain, arms in found.items():
+        tables = figure_table(captain, arms), target_table(captain, arms)
+        console.print(*tables, sep="\n")
+        for line in list_details(captain, arms):
+            console.print(line, highlight=False, markup=False)
     for arm in ARMS:
-        if arm.letter in found:
+        if arm.letter in options.arms:
             console.print(f"({arm.letter}) {arm.title}", highlight=False)
-    console.print(f"Beliefs: {BELIEFS}", highlight=False)
-    console.print(f"The pilot's rule for asking again: {RULE}", highlight=False)
-    for letter, flown in found.items():
-        asked = ", ".join(f"{tool} {n}" for tool, n in flown["queries"].items())
-        console.print(f"({letter}) calls of tools: {asked}", highlight=False)
-        for line in flown["wrong"]:
-            console.print(f"({letter}) wrong: {line}", highlight=False, markup=False)
+    for line in (f"Beliefs: {BELIEFS}", *(RULES[name] for name in found)):
+        console.print(line, highlight=False)
     if options.json:
-        document = {"wanted": wanted, "rule": RULE, "arms": found}
+        document = {"wanted": wanted, "rules": RULES, "captains": found}
         options.json.write_text(f"{json.dumps(document, indent=2)}\n")
     return 0
 

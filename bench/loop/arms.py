@@ -51,12 +51,22 @@ ARMS = (
 #: What the others are held against.
 BASELINE = ARMS[0]
 
-#: The pilot's rule for asking again, the same in all arms.
-RULE = (
-    "It asks for a fact that its next step needs, where neither the state block nor an "
-    "answer in view tells it: without a mark of its own later action, and not older "
-    "than 30 ticks (60 for fuel, hull and credits). Never twice in a turn."
-)
+#: When each captain asks, the same in all arms.
+RULES = {
+    "pilot": (
+        "The pilot asks for a fact that its next step needs, where neither the state "
+        "block nor an answer in view tells it: without a mark of its own later action, "
+        "and not older than 30 ticks (60 for fuel, hull and credits). Never twice in a "
+        "turn."
+    ),
+    "forgetful": (
+        "The forgetful captain asks for its whole state before each step, and to see "
+        "what came of it: get_status, get_ship, get_cargo, get_system, get_map, one at "
+        "a time. It leaves out what the state block tells with its age and without a "
+        "doubt, and asks again for what does not stand whole in the view. A turn ends "
+        "when it has acted and seen, or at the limit of model calls."
+    ),
+}
 
 
 # --- What an arm came to

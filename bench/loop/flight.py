@@ -47,16 +47,21 @@ GOOD = (Confidence.FRESH, Confidence.MERGED)
 PASSING = frozenset({"In transit", "Online", "Police", "Tick"})
 
 
-def fly_arms(step: Step, text: str) -> dict[str, dict[str, Any]]:
-    """Fly the wanted arms (JSON) one after the other against one database; results by letter."""
+def fly_arms(step: Step, text: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """Fly the wanted arms (JSON) with each captain against one database.
+
+    Results by captain and letter.
+    """
     wanted = json.loads(text)
-    found = {}
+    arms = [arm for arm in ARMS if arm.letter in wanted["arms"]]
     with migrated_database(step):
-        for arm in ARMS:
-            if arm.letter in wanted["arms"]:
-                result = asyncio.run(fly_arm(arm, wanted, step))
-                found[arm.letter] = result.document()
-    return found
+        return {
+            captain: {
+                arm.letter: asyncio.run(fly_arm(arm, captain, wanted, step)).document()
+                for arm in arms
+            }
+            for captain in wanted["captains"]
+        }
 
 
 @dataclass
@@ -93,6 +98,7 @@ class Flight:
     """One arm under way."""
 
     arm: Arm
+    captain: str
     sandbox: SandboxServer
     clock: Clock
     myses: list[int] = field(default_factory=list)
@@ -101,7 +107,7 @@ class Flight:
 
     def start_myses(self, number: int) -> None:
         """Create and start the Myses of the arm."""
-        policy = ContextPolicy.objects.create(
+        policy, _ = ContextPolicy.objects.get_or_create(
             name=f"arm {self.arm.letter}",
             strategy=self.arm.strategy,
             options=dict(self.arm.options),
@@ -110,8 +116,8 @@ class Flight:
         Provider.objects.get_or_create(name="wide", kind="pilot", window=WIDE)
         for place in range(number):
             mysis = actions.create_mysis(
-                name=f"{self.arm.letter.upper()}{place}",
-                model="wide",
+                name=f"{self.captain[0].upper()}{self.arm.letter}{place}",
+                model=f"wide:{self.captain}",
                 policy=policy,
                 by="bench",
             )
@@ -220,22 +226,24 @@ def _state_bytes(messages: list[dict[str, Any]], synthetic: list[Any]) -> int:
     return sum(len(str(messages[place]["content"]).encode()) for place in places)
 
 
-async def fly_arm(arm: Arm, wanted: Mapping[str, Any], step: Step) -> ArmResult:
-    """Fly an arm as wanted (myses, ticks, seed, game); every tick is a step."""
+async def fly_arm(
+    arm: Arm, captain: str, wanted: Mapping[str, Any], step: Step
+) -> ArmResult:
+    """Fly an arm as wanted (myses, captains, seed, game); every tick is a step."""
     clock = Clock()
     game = {"seed": wanted["seed"], "systems": 505, **wanted["game"]}
     with SandboxServer(**game) as sandbox:
         clock.install(sandbox)
         settings.SPACEMOLT_MCP_URL = sandbox.url
         settings.ZOEA_SECONDS_PER_TICK = SECONDS
-        flight = Flight(arm, sandbox, clock)
+        flight = Flight(arm, captain, sandbox, clock)
         persist = model_calls.persist_call
         model_calls.persist_call = flight.watch_beliefs(persist)
         try:
             await in_db(flight.start_myses)(wanted["myses"])
-            while clock.ticks < wanted["ticks"]:
+            while clock.ticks < wanted["captains"][captain]:
                 await flight.pass_tick()
-                step(f"Arm {arm.letter}, tick {clock.ticks}")
+                step(f"Arm {arm.letter}, {captain}, tick {clock.ticks}")
             result: ArmResult = await in_db(flight.add_up)()
             return result
         finally:

@@ -18,7 +18,7 @@ from django.urls import URLPattern, path
 
 from memory.admin.read_only import MysisFilter, ReadOnlyAdmin
 from memory.handles import parse_id
-from memory.models import Memory
+from memory.models import Memory, Note
 from memory.problems import SlowSearchError
 from memory.search.query import TextQuery, find_matching_ids
 from memory.search.results import Hit, read_secret_tools, search_messages
@@ -32,6 +32,28 @@ NARROWING = ("role__exact", "origin__exact", "is_error__exact")
 COUNTED = 100
 FACETS = 8
 CLIPPED = 120
+
+
+@admin.register(Note)
+class NoteAdmin(ReadOnlyAdmin[Note]):
+    """What Myses noted themselves: the notes in use, and what they said before."""
+
+    list_display = (
+        "name",
+        "mysis",
+        "version",
+        "author",
+        "written_at",
+        "ended_at",
+        "ended_by",
+    )
+    list_filter = (MysisFilter, ("ended_at", admin.EmptyFieldListFilter))
+    search_fields = ("name", "text")
+    exclude = ("vector",)
+    ordering = ("-pk",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Note]:
+        return super().get_queryset(request).defer("vector").select_related("mysis")
 
 
 class SearchForm(forms.Form):

@@ -189,7 +189,14 @@ class PolicyForm(forms.ModelForm[ContextPolicy]):
 
     class Meta:
         model = ContextPolicy
-        fields = ("name", "strategy", "options", "budget_tokens", "budget_reserve")
+        fields = (
+            "name",
+            "strategy",
+            "options",
+            "budget_tokens",
+            "budget_reserve",
+            "is_default",
+        )
         help_texts = {"options": 'As JSON, for example {"window": 30}.'}
 
     def clean(self) -> dict[str, Any]:
@@ -213,6 +220,13 @@ class PolicyAdmin(admin.ModelAdmin[ContextPolicy]):
     """Strategy, options and budget under a name; registered where it can be tried."""
 
     form = PolicyForm
-    list_display = ("name", "strategy", "options", "budget_tokens", "updated_at")
+    list_display = (
+        "name",
+        "strategy",
+        "options",
+        "budget_tokens",
+        "is_default",
+        "updated_at",
+    )
     list_filter = ("strategy",)
     search_fields = ("name",)

@@ -32,6 +32,7 @@ from memory.context.types import (
     Dialect,
     Impossible,
     LedgerLine,
+    NoteLine,
     Source,
     Synthetic,
 )
@@ -219,6 +220,7 @@ class AssembleIn(Body):
     messages: list[Document]
     system: str | None = None
     pins: list[str] = []
+    notes: list[Document] = []
     summary: Document | None = None
     state: Document | None = None
     tool_policy: Document = {}
@@ -260,6 +262,9 @@ class Assembled(Schema):
     system: str | None = Field(None, description="In the anthropic dialect alone.")
     impossible: Impossible | None = Field(
         None, description="With the status budget_impossible alone."
+    )
+    notes: list[NoteLine] | None = Field(
+        None, description="What became of each note; where there are any."
     )
 
 

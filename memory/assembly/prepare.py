@@ -38,6 +38,7 @@ from memory.context.types import (
     Budget,
     Compaction,
     Dialect,
+    Note,
     Summary,
 )
 from memory.gamestate.render import Rendered, render_block
@@ -89,6 +90,7 @@ class Subject:
     name: str
     system: str | None
     pins: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     username: str | None = None
     fetched: bool = False
     strategy: str = ""
@@ -276,6 +278,7 @@ def _load_request(
         messages=loaded.messages,
         system=subject.system,
         pins=subject.pins,
+        notes=subject.notes,
         summary=Summary(row.through_id, row.text, row.generation) if row else None,
         compaction=_add_report(subject, before),
         render_state=state,
@@ -375,7 +378,8 @@ def record_call(
         | {
             "options": dict(prepared.request.options),
             "warnings": list(assembly.warnings),
-        },
+        }
+        | ({"notes": list(map(asdict, assembly.notes))} if assembly.notes else {}),
         facts=dict(prepared.facts),
         username=prepared.subject.username or "",
         first_id=prepared.loaded.start,

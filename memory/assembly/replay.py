@@ -15,7 +15,7 @@ from memory.assembly.load import LoadedTail
 from memory.assembly.prepare import LogMoment, PreparedRequest, Subject
 from memory.assembly.sent_view import RenderedView, render_sent
 from memory.calibration import TokenFactor
-from memory.context.repair import split_pins
+from memory.context.sections import split_pins
 from memory.context.types import (
     Assembly,
     AssemblyRequest,
@@ -27,12 +27,17 @@ from memory.context.types import (
     Synthetic,
 )
 from memory.models import HistorySummary, Memory, SentContext
+from memory.notes import read_notes_at
 
 Wire = Mapping[str, Any]
 Status = HistorySummary.Status
 NO_STATE = (
     "The game state of then is kept only where a call showed it in a block of its own. "
     "This one did not, so there is none in what is assembled here."
+)
+NO_NOTES = (
+    "The notes of then are not all kept as this call had them: of each note the newest "
+    "versions are. Those that are kept are taken."
 )
 NO_OPTIONS = (
     "The options of then are not kept with a call this old: those of today's policy are "
@@ -71,7 +76,8 @@ def load_past_call(sent: SentContext, now: Subject) -> PastCall:
     subject = _past_subject(
         sent, shown, replace(now, nudge=texts.get("nudge", now.nudge))
     )
-    unknown = () if "state" in texts else (NO_STATE,)
+    known = {NO_STATE: "state" in texts, NO_NOTES: _are_same_notes(sent, subject)}
+    unknown = tuple(words for words, is_known in known.items() if not is_known)
     return PastCall(sent, subject, before, shown, unknown)
 
 
@@ -128,6 +134,7 @@ def _past_subject(sent: SentContext, shown: RenderedView, now: Subject) -> Subje
         now,
         system=system,
         pins=pins,
+        notes=read_notes_at(sent.mysis_id, sent.created_at),
         username=sent.username or None,
         strategy=sent.strategy,
         options=stats.get("options", now.options if same else {}),
@@ -141,6 +148,12 @@ def _past_subject(sent: SentContext, shown: RenderedView, now: Subject) -> Subje
         compaction=Compaction(prompt=now.compaction.prompt),
         learnt=TokenFactor(stats.get("calibration", 1.0), stats.get("estimate_error")),
     )
+
+
+def _are_same_notes(sent: SentContext, subject: Subject) -> bool:
+    """Whether the notes that are kept are those that the call had."""
+    then = {line["name"] for line in sent.stats.get("notes", [])}
+    return then == {note.name for note in subject.notes}
 
 
 def _categories(stats: Mapping[str, Any]) -> Mapping[str, int]:

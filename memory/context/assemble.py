@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from memory.context import registry
 from memory.context.budget import (
@@ -20,6 +20,7 @@ from memory.context.budget import (
 )
 from memory.context.repair import LogReader, RepairedRequest, repair_request
 from memory.context.report import LastReport, ViewDraft, report_sent, report_unsent
+from memory.context.sections import leave_out_notes
 from memory.context.strategy import CommonOptions
 from memory.context.types import (
     DIALECTS,
@@ -64,14 +65,24 @@ def assemble(request: AssemblyRequest, earlier: EarlierWork | None = None) -> As
     elif earlier.reader is None or earlier.reader.mysis != request.mysis:
         earlier.report = LastReport()
     reader, earlier.reader = earlier.reader, None
-    prepared = repair_request(request, options, reader)
+    name = FALLBACK_STRATEGY if failure else request.strategy
+    prepared = repair_request(request, options, reader, name)
     earlier.reader = prepared.reader
     if prepared.is_empty():
         return report_unsent(prepared, None)
     try:
         return _build_or_fall_back(prepared, options, failure, earlier.report)
     except BudgetImpossible as error:
+        if request.notes:
+            return _leave_out_notes(request, earlier)
         return report_unsent(prepared, error)
+
+
+def _leave_out_notes(request: AssemblyRequest, earlier: EarlierWork) -> Assembly:
+    """The view without notes: what an agent noted never keeps it from being asked."""
+    bare = assemble(replace(request, notes=()), earlier)
+    bare.warnings.append("The notes were left out to fit the budget.")
+    return replace(bare, notes=leave_out_notes(request))
 
 
 def _options(request: AssemblyRequest) -> tuple[CommonOptions, str]:
@@ -96,6 +107,10 @@ def _build_or_fall_back(
             if name == FALLBACK_STRATEGY:
                 raise
             failure = f"{name} failed ({type(error).__name__}: {error})"
+        # The window has the notes elsewhere than some other strategies.
+        prepared = repair_request(
+            prepared.request, options, prepared.reader, FALLBACK_STRATEGY
+        )
     common = {each.name: getattr(options, each.name) for each in fields(CommonOptions)}
     safe = registry.validate_options(FALLBACK_STRATEGY, common)
     said = prepared.sanitize(failure)[:300]

@@ -1,7 +1,7 @@
 """Fit a view into the hard budget: what must be sent first, then the newest (I13).
 
-Tools, system, pins, required units, the newest unit and the newest order come first,
-the last two shortened where they must be, and the short form of the state block.
+Tools, system, pins, notes, required units, the newest unit and the newest order come
+first, the last two shortened where they must be, and the short form of the state block.
 Older units follow as one unbroken run, so that a larger budget never keeps fewer of
 them (I15). The state block grows into what is left.
 """
@@ -45,13 +45,14 @@ class Frame:
     pins: int
     filler: int
     nudge: int
+    notes: int = 0
 
     def room(self) -> int:
         """What is left for units; BudgetImpossible names what cannot fit."""
         if self.reserve > self.tokens:
             raise BudgetImpossible("reserve", self.reserve, self.tokens)
         left = self.tokens - self.reserve
-        for component in ("tools", "system", "pins"):
+        for component in ("tools", "system", "pins", "notes"):
             need: int = getattr(self, component)
             if need > left:
                 raise BudgetImpossible(component, need, left)

@@ -18,6 +18,7 @@ from memory.context.json_fields import (
     read_object,
     require_object,
 )
+from memory.context.sections import NoteNameError, clean_note_name
 from memory.context.text import clean_text
 from memory.context.tool_calls import check_policy
 from memory.context.types import (
@@ -35,6 +36,7 @@ from memory.context.types import (
     Budget,
     LedgerLine,
     Message,
+    Note,
     Origin,
     Role,
     Summary,
@@ -44,7 +46,16 @@ from memory.context.types import (
 StateRenderer = Callable[[Mapping[str, Any]], Callable[[int], str]]
 
 _REQUEST_KEYS = frozenset(
-    {"system", "messages", "pins", "summary", "state", "tool_policy", "strategy"}
+    {
+        "system",
+        "messages",
+        "pins",
+        "notes",
+        "summary",
+        "state",
+        "tool_policy",
+        "strategy",
+    }
     | {"options", "budget", "dialect", "counter", "mysis", "previous", "mission"}
     | {"turns_left", "max_turns", "data", "tools", "definitions"}
 )
@@ -93,6 +104,7 @@ def parse_request(
         messages=parse_messages(fields.values["messages"]),
         system=fields.optional_text("system"),
         pins=tuple(fields.texts("pins")),
+        notes=_notes(fields),
         summary=_summary(fields),
         render_state=render_state,
         tick_skew=tick_skew,
@@ -114,7 +126,10 @@ def parse_request(
 
 
 def build_result_document(assembly: Assembly) -> dict[str, Any]:
-    """The assembly as JSON values; `system` and `impossible` only where they apply."""
+    """The assembly as JSON values.
+
+    `system`, `impossible` and `notes` are there only where they apply.
+    """
     wanted = assembly.summary_wanted
     document: dict[str, Any] = {
         "status": assembly.status,
@@ -135,6 +150,8 @@ def build_result_document(assembly: Assembly) -> dict[str, Any]:
         document["system"] = assembly.system
     if assembly.impossible is not None:
         document["impossible"] = asdict(assembly.impossible)
+    if assembly.notes:
+        document["notes"] = [asdict(line) for line in assembly.notes]
     return document
 
 
@@ -150,6 +167,26 @@ def _summary(fields: JsonFields) -> Summary | None:
         given.required_text("text"),
         given.whole("generation", 1),
     )
+
+
+def _notes(fields: JsonFields) -> tuple[Note, ...]:
+    """The notes, newest first."""
+    given = fields.values.get("notes")
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        raise fields.wrong("notes", "a list of objects with name and text")
+    return tuple(_note(entry, f"notes[{index}]") for index, entry in enumerate(given))
+
+
+def _note(entry: object, where: str) -> Note:
+    fields = read_object(entry, where, {"name", "text"})
+    try:
+        return Note(
+            clean_note_name(fields.required_text("name")), fields.required_text("text")
+        )
+    except NoteNameError as error:
+        raise DocumentError(f"{where}.name: {error}") from None
 
 
 def _budget(fields: JsonFields) -> Budget:

@@ -7,11 +7,18 @@ into the system message, whatever the strategy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from memory.context.budget import Frame
+from memory.context.sections import (
+    NotesView,
+    add_notes,
+    add_pins,
+    place_notes_in_user,
+    write_note_definitions,
+    write_notes,
+)
 from memory.context.strategy import CommonOptions
 from memory.context.text import shorten_text
 from memory.context.tokens import TokenCounter, choose_counter
@@ -44,7 +51,6 @@ from memory.context.units import Fate, History, Item, RepairedLog, Unit
 _EMPTY = Fate("empty", "repair", "It holds nothing that can be sent.")
 _ORPHAN = Fate("orphan", "repair", "No call before it has this id.")
 _OLD_PROMPT = "A newer version of the system prompt is sent."
-HEADER = "## Standing orders"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,7 @@ class RepairedRequest:
     sanitize: Sanitizer
     nudge: str
     reader: LogReader
+    notes: NotesView
 
     def build_history(self) -> History:
         """What a strategy sees; BudgetImpossible where nothing is left for units."""
@@ -90,26 +97,33 @@ def repair_request(
     request: AssemblyRequest,
     options: CommonOptions,
     earlier: LogReader | None = None,
+    strategy: str | None = None,
 ) -> RepairedRequest:
     """Repair the log, cap its results and render the system message.
 
     What an `earlier` call has read is not read again, where it may stay as it is.
+    `strategy` is the one that makes the view, if it is not the request's.
     """
     messages = _sort_by_id(request.messages)
     reader = _read_on(earlier, request, options, messages) if earlier else None
     reader = reader or _read_anew(request, options, messages)
     repaired, rules = reader.out, reader.rules
     count, sanitize = rules.count, rules.sanitize
-    system, prompt_tokens = _build_system(request, repaired, rules)
+    in_user = place_notes_in_user(request, strategy or request.strategy)
+    write = write_note_definitions if in_user else write_notes
+    notes = write(request, sanitize, count)
+    section = "" if in_user else notes.text
+    system, tokens = _build_system(request, repaired, rules, section)
     nudge = sanitize(request.nudge or "").strip() or NUDGE_TEXT
     frame = Frame(
         tokens=request.budget.tokens,
         reserve=request.budget.reserve,
         tools=request.tools_tokens,
-        system=prompt_tokens,
-        pins=system.tokens - prompt_tokens if system else 0,
+        system=tokens.prompt,
+        pins=tokens.pins,
         filler=count(FILLER_TEXT),
         nudge=count(nudge),
+        notes=tokens.notes,
     )
     return RepairedRequest(
         request=request,
@@ -123,6 +137,7 @@ def repair_request(
         sanitize=sanitize,
         nudge=nudge,
         reader=reader,
+        notes=notes,
     )
 
 
@@ -177,10 +192,19 @@ def _depends_on(request: AssemblyRequest, options: CommonOptions) -> tuple[objec
     return *counted_by, *cut_by, request.dialect, dict(request.tool_policy)
 
 
+@dataclass(frozen=True, slots=True)
+class _SystemTokens:
+    """The tokens of the prompt in the system message, and of what follows it."""
+
+    prompt: int = 0
+    pins: int = 0
+    notes: int = 0
+
+
 def _build_system(
-    request: AssemblyRequest, repaired: RepairedLog, rules: RepairRules
-) -> tuple[Item | None, int]:
-    """The one system message, and the tokens of the prompt in it; the pins follow.
+    request: AssemblyRequest, repaired: RepairedLog, rules: RepairRules, notes: str
+) -> tuple[Item | None, _SystemTokens]:
+    """The one system message: prompt, standing orders, notes; and the tokens of each.
 
     The prompt is the request's, else the newest stored one.
     """
@@ -189,12 +213,15 @@ def _build_system(
     prompt = rules.sanitize((request.system or "") if rules.system_given else kept)
     prompt = "" if rules.is_blank(prompt) else prompt
     pinned = (text for _, text in sorted(repaired.pins.items()))
-    text = _add_pins(prompt, (*map(rules.sanitize, request.pins), *pinned))
+    ordered = add_pins(prompt, (*map(rules.sanitize, request.pins), *pinned))
+    text = add_notes(ordered, notes)
     if not text:
-        return None, 0
+        return None, _SystemTokens()
     row = stored.id if stored is not None and prompt else None
     kind: Kind | None = "prompt" if row is None else None
-    return Item("system", text, rules.count(text), row, kind), rules.count(prompt)
+    base, with_pins, whole = map(rules.count, (prompt, ordered, text))
+    tokens = _SystemTokens(base, with_pins - base, whole - with_pins)
+    return Item("system", text, whole, row, kind), tokens
 
 
 # --- The log as units
@@ -346,38 +373,3 @@ class LogReader:
         reason = f"A tool result may take {cap} tokens; head and tail are sent."
         self.out.capped[item.source] = Fate("truncated", "result_cap", reason)
         return item.with_text(text, count(text))
-
-
-# --- Standing orders: verbatim, each once (I16)
-
-
-def _add_pins(system: str, pins: Iterable[str]) -> str:
-    """The system message with the pins at its end; empty where there is neither.
-
-    A text that ends with such a section already, as in a view that is fed back, only
-    gets the pins that this section lacks.
-    """
-    unique = dict.fromkeys(text for text in pins if text.strip())
-    base, section = _split_section(system)
-    lines = [f"\n- {text}" for text in unique if f"\n- {text}\n" not in f"{section}\n"]
-    if not lines:
-        return system
-    added = "".join(lines)
-    if section:
-        return f"{system}{added}"
-    return f"{base}\n\n{HEADER}{added}" if base else f"{HEADER}{added}"
-
-
-def split_pins(system: str) -> tuple[str, tuple[str, ...]]:
-    """A system message as its text and its pins; `_add_pins` joins them again."""
-    base, section = _split_section(system)
-    pins = tuple(section.split("\n- ")[1:])
-    return (base.removesuffix("\n\n") if pins else base), pins
-
-
-def _split_section(system: str) -> tuple[str, str]:
-    """What stands before the standing orders at the end of a text, and these."""
-    base, header, section = system.rpartition(HEADER)
-    if header and section.startswith("\n- ") and (not base or base.endswith("\n\n")):
-        return base, section
-    return system, ""

@@ -135,6 +135,7 @@ def report_sent(
         summary_wanted=sent.plan.summary_wanted,
         system=wire.system,
         dialect=dialect,
+        notes=prepared.notes.lines,
     )
 
 
@@ -231,10 +232,15 @@ def _count_by_category(
 ) -> dict[str, int]:
     frame, tokens = prepared.frame, dict.fromkeys(_CATEGORIES, 0)
     tokens |= {"system": frame.system, "pins": frame.pins, "tools": frame.tools}
+    # Who gives no notes gets the keys of before there were any.
+    tokens |= {"notes": frame.notes} if prepared.request.notes else {}
     for unit in units:
         for item in unit.items:
             kind = item.kind if item.kind in ("summary", "state") else item.role
             tokens[kind] += item.tokens
+            if item.kind == "coalesced" and prepared.notes.text:
+                inside = min(item.tokens, prepared.count(prepared.notes.text))
+                tokens |= {"notes": inside, kind: tokens[kind] - inside}
     return tokens
 
 

@@ -181,8 +181,8 @@ def build_block(draft: BlockDraft, rules: RepairRules, out: RepairedLog) -> Unit
         winner = winners[index]
         if winner is result:
             pending = pending or result.pending
-            name = message.tool_calls[index].name
-            items.append(_result_item(result, index, name, rules, out))
+            call = message.tool_calls[index]
+            items.append(_result_item(result, index, call, rules, out))
         elif winner is not None:
             out.tokens_in[result.id] = rules.count(result.content)
             out.fates[result.id] = Fate("superseded", winner.id, _LATER_RESULT)
@@ -238,7 +238,7 @@ def _sendable(
     call: ToolCall, row: int, rules: RepairRules, out: RepairedLog
 ) -> ToolCall:
     name = normalize_name(call.name)
-    if rules.policy_of(call.name) == "secret":
+    if rules.policy_of(call.name, call.arguments) == "secret":
         out.secret = True
         return ToolCall(call.id, name, redact_arguments(call.arguments))
     text = rules.sanitize(call.arguments)
@@ -251,11 +251,11 @@ def _sendable(
 
 
 def _result_item(
-    result: Message, index: int, name: str, rules: RepairRules, out: RepairedLog
+    result: Message, index: int, call: ToolCall, rules: RepairRules, out: RepairedLog
 ) -> Item:
     text, tokens = rules.measure(result, out)
     replaced: str | None = None
-    if rules.policy_of(name) == "secret":
+    if rules.policy_of(call.name, call.arguments) == "secret":
         replaced = REDACTED if text else ""
     elif pin_text(result, text, out):
         replaced = _PINNED_STUB

@@ -12,12 +12,26 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from memory.context.text import clean_text
 from memory.context.types import POLICIES, Message, Policy
+from memory.game_calls import (
+    READS,
+    WRAPPER,
+    WRITES,
+    GameCall,
+    is_group,
+    resolve_call_text,
+)
 
-PolicyLookup = Callable[[str], Policy]
+
+class PolicyLookup(Protocol):
+    """The policy of a call by its tool and, of a tool with many commands, by the rest."""
+
+    def __call__(self, name: str, arguments: str = "", /) -> Policy: ...
+
+
 Sanitizer = Callable[[str], str]
 
 REDACTED = "[redacted]"
@@ -79,10 +93,36 @@ def build_policy_lookup(table: Mapping[str, str]) -> PolicyLookup:
     """A function from tool name to policy: by the table, else by the name."""
     checked = {name: check_policy(name, policy) for name, policy in table.items()}
 
-    def policy_of(name: str) -> Policy:
-        return checked.get(name) or guess_policy(name)
+    def policy_of(name: str, arguments: str = "", /) -> Policy:
+        if name != WRAPPER and not is_group(name):
+            return checked.get(name) or guess_policy(name)
+        call = resolve_call_text(name, arguments)
+        if call.grouped:
+            own = checked.get(call.name) if call.name != call.tool else None
+            return own or choose_call_policy(call, checked.get(call.tool))
+        return checked.get(call.name) or guess_policy(call.name)
 
     return policy_of
+
+
+def choose_call_policy(call: GameCall, told: Policy | None = None) -> Policy:
+    """The policy of a call of a grouped tool: by its command, whatever else is said.
+
+    ``told`` is the tool's own. An unknown action is a mutation, unless the server says
+    that the whole tool only reads.
+    """
+    if told in ("secret", "print"):
+        return told
+    if call.name in READS:
+        by_name = guess_policy(call.name)
+        return "query" if by_name == "mutation" else by_name
+    if call.name in WRITES or told not in ("query", "snapshot"):
+        return "mutation"
+    return "snapshot" if _is_snapshot_name(call.name.rpartition("/")[2]) else "query"
+
+
+def _is_snapshot_name(name: str) -> bool:
+    return not is_group(name) and guess_policy(name) == "snapshot"
 
 
 def _policy_of(fact: ToolFacts) -> Policy:
@@ -243,7 +283,7 @@ def _find_secrets(messages: Iterable[Message], policy_of: PolicyLookup) -> set[s
     ids: set[str] = set()
     for message in messages:
         for call in message.tool_calls:
-            if policy_of(call.name) == "secret":
+            if policy_of(call.name, call.arguments) == "secret":
                 ids.add(call.id)
                 _collect_secrets(parse_json(call.arguments), values)
         if message.tool_call_id in ids:

@@ -80,6 +80,8 @@ MADE_UP_ORIGINS = frozenset({"nudge", "filler", "state", "summary"})
 DEFAULT_STRATEGY = "tiered"
 FALLBACK_STRATEGY = "window"
 
+NOTE_SCHEME = "note://"
+
 NUDGE_TEXT = "What's your next move?"
 FILLER_TEXT = "(Earlier messages are not shown. Continue from here.)"
 # What a view warns of where the state block did not fit whole.
@@ -136,6 +138,14 @@ class Budget:
 
     tokens: int = 128_000
     reserve: int = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note that the agent keeps itself; its name is what recalls it."""
+
+    name: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +210,13 @@ class AssemblyRequest:
     `nudge` replaces the default text after a view that would end with an assistant
     message; with one, a view may hold no stored message. `previous` is the view of
     the previous call. Rows before `unbroken_from` were read one by one, with gaps
-    between them, so no summary may cover them.
+    between them, so no summary may cover them. `notes` come newest first.
     """
 
     messages: tuple[Message, ...]
     system: str | None = None
     pins: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     summary: Summary | None = None
     compaction: Compaction = Compaction()
     render_state: Callable[[int], str] | None = None
@@ -254,6 +265,20 @@ class LedgerLine:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteLine:
+    """What became of one note: kept, masked (only named) or dropped_for_budget, and why.
+
+    `tokens` are those that its entry takes in the view.
+    """
+
+    name: str
+    disposition: Disposition
+    reason: str
+    tokens: int
+    handle: str
+
+
+@dataclass(frozen=True, slots=True)
 class Impossible:
     """The component that does not fit; what it needs and what is left, in tokens."""
 
@@ -287,11 +312,17 @@ class Assembly:
     impossible: Impossible | None = None
     dialect: Dialect = "openai"
     encoded: Sequence[bytes] = ()
+    notes: Sequence[NoteLine] = ()
 
 
 def build_handle(mysis: str, message_id: int) -> str:
     """The handle by which a stored message can be read in full (I21)."""
     return f"ctx://{mysis}/{message_id}"
+
+
+def build_note_handle(mysis: str, name: str) -> str:
+    """The handle by which a note can be read in full."""
+    return f"{NOTE_SCHEME}{mysis}/{name}"
 
 
 def is_nudge(text: str) -> bool:

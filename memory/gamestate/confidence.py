@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from memory.gamestate.clock import (
     STAMP_WITHIN_TICKS,
@@ -97,39 +98,58 @@ def judge_confidence(
     snapshot: Snapshot, moment: Moment, path: str | None = None
 ) -> Confidence:
     """How far to believe the value at a path; without one, the worst of all parts."""
-    if path is not None:
-        return _judge_path(snapshot, moment, path)
-    found = [judge_age(snapshot, moment)]
-    if snapshot.field_ticks:
-        found.append(Confidence.MERGED)
-    if any(may_have_recharged(snapshot, moment, path) for path in _SHIELDS):
-        found.append(Confidence.AGEING)
-    if find_stale_paths(snapshot) != ():
-        found.append(Confidence.INVALIDATED)
-    return choose_worst(found)
+    return Judge(snapshot, moment).judge(path)
 
 
-def _judge_path(snapshot: Snapshot, moment: Moment, path: str) -> Confidence:
-    merged_at = _merge_tick(snapshot, path)
-    if is_marked(snapshot, path, find_stale_paths(snapshot)):
-        return Confidence.INVALIDATED
-    if may_have_recharged(snapshot, moment, path):
-        return choose_worst([judge_age(snapshot, moment), Confidence.AGEING])
-    if merged_at is None:
-        return judge_age(snapshot, moment)
-    if snapshot.logged_out or moment.current_tick is None:
-        return choose_worst([judge_age(snapshot, moment), Confidence.MERGED])
-    if merged_at > moment.current_tick + 1:
-        # A tick that has not come yet says nothing: the clock does.
-        return choose_worst(
-            [judge_age(replace(snapshot, tick=None), moment), Confidence.MERGED]
+class Judge:
+    """Judges a snapshot at a moment; what all its paths share is worked out once.
+
+    ``marked`` are the `find_stale_paths` of the snapshot.
+    """
+
+    def __init__(self, snapshot: Snapshot, moment: Moment) -> None:
+        self.snapshot, self.moment = snapshot, moment
+        self.marked = find_stale_paths(snapshot)
+        self._age = judge_age(snapshot, moment)
+
+    def judge(self, path: str | None = None) -> Confidence:
+        """How far to believe the value at a path; without one, all of the parts."""
+        return self._judge_whole() if path is None else self._judge_path(path)
+
+    def _judge_whole(self) -> Confidence:
+        snapshot, moment = self.snapshot, self.moment
+        found = [self._age]
+        if snapshot.field_ticks:
+            found.append(Confidence.MERGED)
+        if any(may_have_recharged(snapshot, moment, path) for path in _SHIELDS):
+            found.append(Confidence.AGEING)
+        if self.marked != ():
+            found.append(Confidence.INVALIDATED)
+        return choose_worst(found)
+
+    def _judge_path(self, path: str) -> Confidence:
+        snapshot, moment = self.snapshot, self.moment
+        if find_causes(snapshot, path, self.marked):
+            return Confidence.INVALIDATED
+        if may_have_recharged(snapshot, moment, path):
+            return choose_worst([self._age, Confidence.AGEING])
+        merged_at = _merge_tick(snapshot, path)
+        if merged_at is None:
+            return self._age
+        if snapshot.logged_out or moment.current_tick is None:
+            return choose_worst([self._age, Confidence.MERGED])
+        if merged_at > moment.current_tick + 1:
+            # A tick that has not come yet says nothing: the clock does.
+            by_clock = judge_age(replace(snapshot, tick=None), moment)
+            return choose_worst([by_clock, Confidence.MERGED])
+        age = max(0, moment.current_tick - merged_at)
+        told = _grade_ticks(age, snapshot.tool, moment)
+        # A count is no younger than what it began with.
+        is_counted = any(
+            path == p or path.startswith(f"{p}.") for p in snapshot.counted
         )
-    age = max(0, moment.current_tick - merged_at)
-    told = _grade_ticks(age, snapshot.tool, moment)
-    # A count is no younger than what it began with.
-    is_counted = any(path == p or path.startswith(f"{p}.") for p in snapshot.counted)
-    base = [judge_age(snapshot, moment)] if is_counted else []
-    return choose_worst([told, *base, Confidence.MERGED])
+        base = [self._age] if is_counted else []
+        return choose_worst([told, *base, Confidence.MERGED])
 
 
 def may_have_recharged(snapshot: Snapshot, moment: Moment, path: str) -> bool:
@@ -189,11 +209,6 @@ def find_stale_paths(snapshot: Snapshot) -> tuple[str, ...] | None:
     return tuple(p for p in mark.fields if applies_to(content, p))
 
 
-def is_marked(snapshot: Snapshot, path: str, marked: tuple[str, ...] | None) -> bool:
-    """Whether a path is untrue; ``marked`` are the snapshot's `find_stale_paths`."""
-    return bool(find_causes(snapshot, path, marked))
-
-
 def find_causes(
     snapshot: Snapshot, path: str, marked: tuple[str, ...] | None
 ) -> tuple[Stale, ...]:
@@ -202,16 +217,14 @@ def find_causes(
     mark = snapshot.stale
     if mark is None:
         return ()
-    if marked is not None and not any(paths_overlap(path, each) for each in marked):
+    if marked is not None and not _overlaps_any(path, marked):
         return ()
     # Paths that do not fit the content say nothing of where in it they apply.
     misfits = marked is None and bool(mark.fields)
     touching = [
         part
         for part in mark.parts
-        if misfits
-        or not part.fields
-        or any(paths_overlap(path, each) for each in part.fields)
+        if misfits or not part.fields or _overlaps_any(path, part.fields)
     ]
     merged_at = _merge_tick(snapshot, path)
     return tuple(
@@ -219,9 +232,14 @@ def find_causes(
     )
 
 
-def find_cause(snapshot: Snapshot, paths: Iterable[str]) -> Stale | None:
-    """The newest action or event that made one of the paths untrue; None for none."""
-    mark, marked = snapshot.stale, find_stale_paths(snapshot)
+def find_cause(
+    snapshot: Snapshot, paths: Iterable[str], marked: tuple[str, ...] | None
+) -> Stale | None:
+    """The newest action or event that made one of the paths untrue; None for none.
+
+    ``marked`` are the snapshot's `find_stale_paths`.
+    """
+    mark = snapshot.stale
     if mark is None or marked == ():
         return None
     found = [part for path in paths for part in find_causes(snapshot, path, marked)]
@@ -230,9 +248,14 @@ def find_cause(snapshot: Snapshot, paths: Iterable[str]) -> Stale | None:
     )
 
 
-def list_causes(snapshot: Snapshot) -> tuple[Stale, ...]:
-    """All that put something of a snapshot in doubt, the newest first."""
-    if snapshot.stale is None or find_stale_paths(snapshot) == ():
+def list_causes(
+    snapshot: Snapshot, marked: tuple[str, ...] | None
+) -> tuple[Stale, ...]:
+    """All that put something of a snapshot in doubt, the newest first.
+
+    ``marked`` are the snapshot's `find_stale_paths`.
+    """
+    if snapshot.stale is None or marked == ():
         return ()
     return snapshot.stale.parts[::-1]
 
@@ -240,6 +263,12 @@ def list_causes(snapshot: Snapshot) -> tuple[Stale, ...]:
 def _is_told_since(merged_at: int | None, mark: Stale) -> bool:
     """Whether an event told a value at or after a mark's tick."""
     return merged_at is not None and mark.tick is not None and merged_at >= mark.tick
+
+
+@lru_cache(maxsize=4_096)
+def _overlaps_any(path: str, others: tuple[str, ...]) -> bool:
+    # The paths of facts and of effects are few, and compared for every snapshot.
+    return any(paths_overlap(path, other) for other in others)
 
 
 def _merge_tick(snapshot: Snapshot, path: str) -> int | None:

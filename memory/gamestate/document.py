@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from memory.game_calls import resolve_call
 from memory.gamestate.extract import parse_tick
 from memory.gamestate.render import render_block
 from memory.gamestate.types import (
@@ -72,9 +73,11 @@ def _snapshot(document: object, index: int) -> Snapshot:
     if not isinstance(args, Mapping):
         raise ValueError(f"{where}.args: give an object, {{}} for no arguments.")
     content = given.get("content")
+    # As the fleet keeps it: by the command, whichever tool it is an action of.
+    call = resolve_call(tool, args)
     return Snapshot(
-        tool=repair_text(tool),
-        args={str(key): value for key, value in args.items()},
+        tool=repair_text(call.name),
+        args={str(key): value for key, value in call.arguments.items()},
         content=parse_text(content)
         if isinstance(content, str)
         else make_storable(content),

@@ -21,7 +21,7 @@ from memory.gamestate.values import (
     walk_objects,
 )
 
-ENVELOPES = ("data", "result", "payload", "response")
+ENVELOPES = ("structuredContent", "data", "result", "payload", "response")
 _MAX_NODES = 20_000
 _MAX_TICK = 2**31 - 1
 

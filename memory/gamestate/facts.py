@@ -16,6 +16,7 @@ from memory.gamestate.values import (
     find_first,
     format_line,
     is_number,
+    unwrap_content,
     walk_objects,
 )
 
@@ -121,7 +122,10 @@ def collect_names(snapshots: Iterable[Snapshot]) -> dict[str, str]:
     """Names by id from snapshots, oldest first; later names win."""
     names: dict[str, str] = {}
     for snapshot in snapshots:
-        for item in walk_objects(snapshot.current, _MAX_NODES):
+        content = snapshot.current
+        if isinstance(content, str):
+            content = unwrap_content(content)
+        for item in walk_objects(content, _MAX_NODES):
             names.update(_pairs_of(item))
     return names
 

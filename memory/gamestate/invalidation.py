@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from memory.game_calls import READS, resolve_call
 from memory.gamestate.effects import (
     ACTIONS,
     DOCK_STATE,
@@ -149,10 +150,7 @@ def find_telling_fields(
 
 def read_action_name(tool: str, arguments: Mapping[str, object] | None) -> str:
     """The action of a call: grouped tools of API v2 name it in an argument."""
-    action = (arguments or {}).get("action")
-    if tool.startswith("spacemolt") and isinstance(action, str) and action:
-        return action
-    return tool
+    return resolve_call(tool, arguments).name
 
 
 def may_have_moved_dock(action: str, status: object) -> bool:
@@ -171,7 +169,7 @@ def may_have_moved_dock(action: str, status: object) -> bool:
 
 def is_mutation(name: str, told: bool | None = None) -> bool:
     """Whether a tool changes the game: by the table, else the server, else its name."""
-    if name in _READ_NAMES:
+    if name in _READ_NAMES or name in READS:
         return False
     if name in ACTIONS:
         return True

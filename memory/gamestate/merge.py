@@ -208,6 +208,9 @@ def _make_draft(snapshot: Snapshot, me: Owner) -> Draft:
     content = snapshot.content
     if snapshot.tool not in MERGEABLE or is_deep(content):
         return Draft(snapshot.tool, {})
+    if isinstance(content, str):
+        # Written into what is read in it; the text stays as it was recorded.
+        content = unwrap_content(content)
     return Draft(snapshot.tool, content, me.sizes)
 
 

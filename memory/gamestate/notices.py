@@ -23,7 +23,12 @@ from memory.gamestate.clock import (
 )
 from memory.gamestate.extract import ENVELOPES, find_tick, parse_tick
 from memory.gamestate.types import SECONDS_PER_TICK
-from memory.gamestate.values import is_number, make_storable, repair_text
+from memory.gamestate.values import (
+    is_number,
+    make_storable,
+    repair_text,
+    unwrap_content,
+)
 
 # More notices than the game ever keeps for one session.
 MOST = 1000
@@ -145,7 +150,11 @@ def may_lack_events(content: object) -> bool:
     """Whether events may be lost: the answer is a text, or the game's queue was full."""
     if isinstance(content, str):
         said = content.strip().lower()
-        return bool(said) and not said.startswith(_NO_EVENTS)
+        if not said or said.startswith(_NO_EVENTS):
+            return False
+        content = unwrap_content(content)
+        if isinstance(content, str):
+            return True
     for part in _parts(content):
         listed = _listed(part)
         left = parse_tick(part.get("remaining")) or 0
@@ -164,8 +173,13 @@ def _items(content: object) -> Iterator[Mapping[str, object]]:
 
 
 def _parts(content: object) -> Iterator[Mapping[str, object]]:
-    parts = content if isinstance(content, list) else [content]
+    parts = content if isinstance(content, list) else [_unwrap_text(content)]
     return (part for part in parts if isinstance(part, Mapping))
+
+
+def _unwrap_text(content: object) -> object:
+    """A text of API v2 as what it says; other values as they are."""
+    return unwrap_content(content) if isinstance(content, str) else content
 
 
 def _listed(part: Mapping[str, object]) -> list[object] | None:

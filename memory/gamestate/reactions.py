@@ -6,7 +6,7 @@ the snapshot is in doubt from then on. A type that is not in the table changes n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,6 +85,11 @@ def can_change(notice: Notice, tool: str = "") -> bool:
     if tool and tool != _NEAR and notice.kind in _OF_OTHERS:
         return False
     return bool(find_outcome(notice)) or _find_reaction(notice.kind) is not None
+
+
+def list_unheard(tools: Collection[str]) -> frozenset[str]:
+    """Types of events that, as `can_change` has it, no snapshot of these tools hears of."""
+    return frozenset() if _NEAR in tools else _OF_OTHERS
 
 
 def build_yield_key(data: Data) -> tuple[object, ...]:

@@ -213,7 +213,7 @@ def _build_section(scene: Scene, snapshot: Snapshot) -> Section:
     age, end = scene.age(snapshot), f", {LOGGED_OUT}" if snapshot.logged_out else ""
     start = f"{heading} ({_format_call(snapshot)} - "
     marked = find_stale_paths(snapshot)
-    causes = [find_cause(snapshot, fact.paths) for fact in facts]
+    causes = [find_cause(snapshot, fact.paths, marked) for fact in facts]
     entries = [
         _entry(scene, snapshot, fact, cause)
         for fact, cause in zip(facts, causes, strict=True)

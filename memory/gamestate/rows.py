@@ -19,10 +19,9 @@ from memory.gamestate.clock import count_seconds
 from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
+    Judge,
     count_age_in_ticks,
     find_cause,
-    find_stale_paths,
-    judge_confidence,
     list_causes,
 )
 from memory.gamestate.extract import build_args_key
@@ -64,8 +63,9 @@ def build_rows(state: AccountState) -> tuple[StateRow, ...]:
 
 def _make_row(snapshot: Snapshot, moment: Moment) -> StateRow:
     age = count_age_in_ticks(snapshot, moment)
-    found = judge_confidence(snapshot, moment)
-    paths = tuple(islice(dict.fromkeys(_paths(snapshot)), MAX_FIELDS))
+    judge = Judge(snapshot, moment)
+    found = judge.judge()
+    paths = tuple(islice(dict.fromkeys(_paths(judge)), MAX_FIELDS))
     return StateRow(
         tool=snapshot.tool,
         args=snapshot.args,
@@ -75,10 +75,12 @@ def _make_row(snapshot: Snapshot, moment: Moment) -> StateRow:
         reason=_reason(snapshot, found, age),
         tick=snapshot.tick,
         captured_at=snapshot.captured_at,
-        fields={path: judge_confidence(snapshot, moment, path) for path in paths},
-        causes=list_causes(snapshot),
+        fields={path: judge.judge(path) for path in paths},
+        causes=list_causes(snapshot, judge.marked),
         field_causes={
-            path: cause for path in paths if (cause := find_cause(snapshot, [path]))
+            path: cause
+            for path in paths
+            if (cause := find_cause(snapshot, [path], judge.marked))
         },
     )
 
@@ -91,11 +93,11 @@ def _reason(snapshot: Snapshot, found: Confidence, age: int | None) -> str | Non
     return f"{age} ticks old" if found is Confidence.STALE else None
 
 
-def _paths(snapshot: Snapshot) -> Iterator[str]:
+def _paths(judge: Judge) -> Iterator[str]:
     """What was marked or merged first, then the content's own keys."""
-    yield from find_stale_paths(snapshot) or ()
-    yield from snapshot.field_ticks
-    content = unwrap_content(snapshot.current)
+    yield from judge.marked or ()
+    yield from judge.snapshot.field_ticks
+    content = unwrap_content(judge.snapshot.current)
     if not isinstance(content, Mapping):
         return
     for key, value in content.items():

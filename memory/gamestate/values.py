@@ -17,6 +17,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import TypeGuard
 
+from memory.gamestate.dashboards import read_dashboard
+
 # Deeper values are kept as text: databases and browsers refuse them.
 MAX_DEPTH = 100
 # Python refuses to write out much longer numbers; the game has none.
@@ -110,7 +112,12 @@ ENVELOPES = ("structuredContent", "data", "result", "payload", "response")
 
 
 def unwrap_content(content: object) -> object:
-    """What facts are read from: the first object of several, an envelope's inside."""
+    """What facts are read from: the first object of several, an envelope's inside.
+
+    A text of API v2 is read where its form is known, else it stays a text.
+    """
+    if isinstance(content, str):
+        return read_dashboard(content) or content
     if isinstance(content, list):
         content = next((part for part in content if isinstance(part, Mapping)), content)
     if isinstance(content, Mapping):

@@ -26,7 +26,7 @@ from .contexts import (
     TokenCalibration,
 )
 from .game import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
-from .log import Memory, Origin, Role
+from .log import Memory, Note, Origin, Role
 
 M = TypeVar("M", bound=Model)
 
@@ -40,6 +40,7 @@ __all__ = [
     "HistorySummary",
     "Lexicon",
     "Memory",
+    "Note",
     "Origin",
     "Role",
     "SentContext",

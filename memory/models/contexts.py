@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from decimal import Decimal
+from typing import Any
 
 from django.core.validators import MinValueValidator
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Q
 
 from memory.context.types import DEFAULT_STRATEGY
@@ -89,6 +91,11 @@ class ContextPolicy(models.Model):
         default=128_000, validators=[MinValueValidator(1)]
     )
     budget_reserve = models.PositiveIntegerField(default=8_000)
+    is_default = models.BooleanField(
+        "fleet default",
+        default=False,
+        help_text="Every Mysis without a policy of its own has this one; one at most.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -98,11 +105,33 @@ class ContextPolicy(models.Model):
             models.CheckConstraint(
                 condition=Q(budget_reserve__lt=models.F("budget_tokens")),
                 name="policy_reserve_below_budget",
-            )
+            ),
+            models.UniqueConstraint(
+                fields=["is_default"],
+                condition=Q(is_default=True),
+                name="policy_one_default",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.name
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Store it; as the fleet's default it takes the place of the one before."""
+        with transaction.atomic():
+            if self.is_default:
+                others = ContextPolicy.objects.filter(is_default=True)
+                others.exclude(pk=self.pk).update(is_default=False)
+            super().save(*args, **kwargs)
+
+    @classmethod
+    def read_default(cls) -> ContextPolicy:
+        """What a Mysis without a policy has: the fleet's default, else the built-in one."""
+        return cls.objects.filter(is_default=True).first() or cls()
+
+    def validate_constraints(self, exclude: Collection[str] | None = None) -> None:
+        """A second default is no error: it takes the place of the first (`save`)."""
+        super().validate_constraints({*(exclude or ()), "is_default"})
 
 
 class TokenCalibration(models.Model):

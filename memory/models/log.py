@@ -1,4 +1,7 @@
-"""The log: what was said, called and answered. Append-only: views derive, never edit."""
+"""The log, and the notes that a Mysis keeps beside it.
+
+The log is what was said, called and answered. Append-only: views derive, never edit.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import Q
 
-from memory.models.vectors import CallsText, build_scoped_vector
+from memory.models.vectors import CallsText, build_plain_vector, build_scoped_vector
 
 
 class Role(models.TextChoices):
@@ -117,3 +120,42 @@ class Memory(models.Model):
 
     def __str__(self) -> str:
         return f"#{self.pk} {self.role}"
+
+
+class Note(models.Model):
+    """One version of a note; the one without an end is the note as it stands.
+
+    ``author`` wrote it, ``ended_by`` replaced or forgot it.
+    """
+
+    mysis = models.ForeignKey(
+        "agents.Mysis", on_delete=models.CASCADE, related_name="notes", db_index=False
+    )
+    name = models.CharField(max_length=60)
+    text = models.TextField()
+    version = models.PositiveIntegerField()
+    author = models.CharField(max_length=200)
+    written_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    ended_by = models.CharField(max_length=200, blank=True)
+    vector = models.GeneratedField(
+        expression=build_plain_vector("name", "text"),
+        output_field=SearchVectorField(),
+        db_persist=True,
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["mysis", "name", "version"], name="note_version_once"
+            ),
+            models.UniqueConstraint(
+                fields=["mysis", "name"],
+                condition=Q(ended_at__isnull=True),
+                name="note_one_current",
+            ),
+        ]
+        indexes = [GinIndex(fields=["vector"], name="note_fts", fastupdate=False)]
+
+    def __str__(self) -> str:
+        return f"{self.name}, version {self.version}"

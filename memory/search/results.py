@@ -12,17 +12,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from django.conf import settings
+from django.contrib.postgres.search import SearchQuery
+from django.db.models import F, IntegerField, Model, Q, QuerySet, Value
+from django.db.models.functions import Lower, StrIndex
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from memory.game_calls import list_secret_names
 from memory.models import Memory, fetch_rows
-from memory.models.vectors import describe_calls, replace_signs
+from memory.models.vectors import build_plain_vector, describe_calls, replace_signs
 from memory.redaction import HIDDEN, hide_secrets
 from memory.search.query import Mode, TextQuery, cut_stem, find_matching_ids
 
+M = TypeVar("M", bound=Model)
 SNIPPET_CHARACTERS = 240
 _CATALOGUE_VERSION = "SELECT updated_at FROM agents_toolcatalogue WHERE url = %s"
 _HIDDEN_TOOLS = """
@@ -150,6 +155,33 @@ def _cut_common_ending(word: str) -> str:
     return re.sub(r"(?:ings?|ed|es|s|e)$", "", word) if len(word) > 4 else word
 
 
+# --- Rows beside the log
+
+
+def filter_matching(rows: QuerySet[M], wanted: TextQuery, *fields: str) -> QuerySet[M]:
+    """The rows that match in one of these text columns, which make up their ``vector``.
+
+    There are few of them: stems and letters need no index.
+    """
+    if wanted.mode == "fts":
+        config = "english" if wanted.stem else "simple"
+        words = SearchQuery(
+            replace_signs(wanted.query), search_type="websearch", config=config
+        )
+        if not wanted.stem:
+            return rows.filter(vector=words)
+        stems = build_plain_vector(*fields, config=config)
+        return cast("QuerySet[M]", rows.alias(stems=stems).filter(stems=words))
+    found = Q()
+    for field in fields:
+        text, query = F(field), Value(wanted.query)
+        pair = (Lower(text), Lower(query)) if wanted.ignore_case else (text, query)
+        at = StrIndex(*pair, output_field=IntegerField())
+        rows = rows.alias(**{f"at_{field}": at})
+        found |= Q(**{f"at_{field}__gt": 0})
+    return rows.filter(found)
+
+
 # --- What may be shown
 
 
@@ -163,7 +195,8 @@ def read_secret_tools() -> frozenset[str]:
 @lru_cache(maxsize=8)
 def _read_secret_names(url: str, version: datetime) -> frozenset[str]:
     """Of one version of the game's tools: the list is long, and searches are many."""
-    return frozenset(name for (name,) in fetch_rows(_HIDDEN_TOOLS, [url]) if name)
+    found = fetch_rows(_HIDDEN_TOOLS, [url])
+    return list_secret_names(frozenset(name for (name,) in found if name))
 
 
 def hide_row_secrets(row: Memory, secret: Collection[str]) -> Memory:

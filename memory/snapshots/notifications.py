@@ -20,7 +20,7 @@ from memory.gamestate import merge as rules
 from memory.gamestate.confidence import TouchedSnapshot
 from memory.gamestate.extract import Result
 from memory.gamestate.notices import Notice, read_notices, read_offset
-from memory.gamestate.reactions import Owner, find_outcome
+from memory.gamestate.reactions import Owner, find_outcome, list_unheard
 from memory.gamestate.types import Snapshot, Stale
 from memory.models import (
     GameEvent,
@@ -38,7 +38,6 @@ from memory.snapshots.rows import (
     learn_offset,
     note_result,
     open_account,
-    rewrite_rows,
 )
 
 KEPT_EVENTS = 2000
@@ -64,7 +63,8 @@ SELECT received_at, event_id, data, {", ".join(SAME_IN_NOTICE)}, (
   ORDER BY id DESC OFFSET %(kept)s LIMIT 1
 )
 FROM memory_gameevent
-WHERE username = %(username)s AND received_at > %(since)s ORDER BY id
+WHERE username = %(username)s AND received_at > %(since)s
+  AND kind <> ALL(%(unheard)s::text[]) ORDER BY id
 """  # noqa: S608 (no input in the text)
 # All but what a logout hides, without their contents.
 _KEPT = """
@@ -100,11 +100,8 @@ def merge_notifications(
     tick = compute_tick(note_result(account, result), now)
     pace = settings.ZOEA_SECONDS_PER_TICK
     offset = learn_offset(account, read_offset(result.content, asked_at, now))
-    account.save_clock()
     notices = read_notices(result.content, now, pace, tick, offset)
     new = _store_new(username, notices, now)
-    if not new:
-        return []
     _end_actions(account, new)
     return _merge_all(account, new, tick)
 
@@ -121,7 +118,7 @@ def _end_actions(account: LockedAccount, notices: Sequence[Notice]) -> None:
                 waiting.remove(row)
                 ended.append(row)
                 break
-    under_way.end_actions(ended)
+    under_way.end_actions(account, ended)
 
 
 def _store_new(
@@ -133,7 +130,8 @@ def _store_new(
         return ()
     values = [value for row in rows for value in list_values(row)]
     sql = _STORE_NEW.format(insert=build_insert(GameEvent, len(rows)))
-    found = fetch_rows(sql, [*values, username, username, KEPT_EVENTS])
+    values += [username, username, KEPT_EVENTS]
+    found = fetch_rows(sql, values, prepare=True)
     stored = {event_id for (event_id,) in found}
     return [notice for notice in notices if notice.id in stored]
 
@@ -158,7 +156,7 @@ def merge_recent(
         username=account.username, received_at__gte=asked_at
     )
     notices = [row.to_notice() for row in rows.order_by("pk")]
-    return _merge_all(account, notices, tick, tool) if notices else []
+    return _merge_all(account, notices, tick, tool)
 
 
 # --- Merging
@@ -167,7 +165,18 @@ def merge_recent(
 def _merge_all(
     account: LockedAccount, new: Sequence[Notice], tick: int | None, tool: str = ""
 ) -> list[ChangedSnapshot]:
-    """Rewrite the snapshots that a new event concerns; only those of ``tool``, if given."""
+    """Rewrite the snapshots that a new event concerns; only those of ``tool``, if given.
+
+    What else has changed of the account is stored with them.
+    """
+    changes = _find_changes(account, new, tick, tool) if new else ()
+    account.save([row for row, _ in changes], _WRITTEN)
+    return [change for _, change in changes]
+
+
+def _find_changes(
+    account: LockedAccount, new: Sequence[Notice], tick: int | None, tool: str
+) -> list[tuple[GameSnapshot, ChangedSnapshot]]:
     username = account.username
     kept = fetch_rows(_KEPT, [username, BEFORE_LOGOUT], prepare=True)
     me = Owner(username)
@@ -186,9 +195,8 @@ def _merge_all(
     snapshots = {row.pk: row.to_snapshot() for row in rows}
     known = rules.learn_account(username, snapshots.values(), account.lexicon.sizes)
     rows = [row for row in rows if row.pk in hit]
-    first = min(_asked_at(row) for row in rows)
-    events, complete_since = _read_events_since(username, first)
-    written, changed = [], []
+    events, complete_since = _read_events_since(username, rows)
+    changes = []
     for row in rows:
         before = snapshots[row.pk]
         gone = complete_since is not None and complete_since > _asked_at(row)
@@ -198,10 +206,8 @@ def _merge_all(
             since = [notice for at, notice in events if at > _asked_at(row)]
             after = rules.write_events(before, since, known, tick)
         if after != before:
-            written.append(_set_merged(row, after))
-            changed.append(_list_changes(before, after))
-    rewrite_rows(written, _WRITTEN)
-    return changed
+            changes.append((_set_merged(row, after), _list_changes(before, after)))
+    return changes
 
 
 def _asked_at(row: GameSnapshot) -> datetime:
@@ -210,10 +216,16 @@ def _asked_at(row: GameSnapshot) -> datetime:
 
 
 def _read_events_since(
-    username: str, since: datetime
+    username: str, snapshots: Sequence[GameSnapshot]
 ) -> tuple[list[tuple[datetime, Notice]], datetime | None]:
-    """The events in order with their receipts, and since when all are kept, if not ever."""
-    values = {"username": username, "since": since, "kept": KEPT_EVENTS - 1}
+    """The events that these may hear of, in order with their receipts, and since when
+    all are kept, if not ever."""
+    values = {
+        "username": username,
+        "since": min(map(_asked_at, snapshots)),
+        "unheard": list(list_unheard({row.tool_name for row in snapshots})),
+        "kept": KEPT_EVENTS - 1,
+    }
     rows = fetch_rows(_SINCE, values, prepare=True)
     received = {}
     notices = {}

@@ -21,6 +21,7 @@ from memory.gamestate.clock import SAME_CLOCK, Offset, Sighting
 from memory.gamestate.effects import FLIGHTS
 from memory.gamestate.extract import Result
 from memory.gamestate.facts import learn_names, learn_sizes
+from memory.gamestate.values import unwrap_content
 from memory.models import (
     AccountClock,
     ActionUnderWay,
@@ -47,6 +48,21 @@ SELECT
   EXISTS (SELECT FROM memory_gameevent
     WHERE username = %(username)s AND received_at >= %(asked_at)s)
 """
+_SAVE_ACCOUNT = """
+WITH clock AS (
+  INSERT INTO memory_accountclock
+    (username, tick, seen_at, era, offset_low, offset_high, offset_at)
+  SELECT %(username)s, %(tick)s::bigint, %(seen_at)s::timestamptz, %(era)s,
+    %(offset_low)s::float8, %(offset_high)s::float8, %(offset_at)s::timestamptz
+  WHERE %(clock_changed)s
+  ON CONFLICT (username) DO UPDATE SET tick = EXCLUDED.tick,
+    seen_at = EXCLUDED.seen_at, era = EXCLUDED.era, offset_low = EXCLUDED.offset_low,
+    offset_high = EXCLUDED.offset_high, offset_at = EXCLUDED.offset_at
+), actions AS (
+  UPDATE memory_actionunderway SET until = asked_at, tick = NULL
+  WHERE id = ANY(%(ended)s::bigint[])
+)
+"""
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext('game state'), hashtext(%s))"
 
 
@@ -61,7 +77,8 @@ class LockedAccount:
 
     It is locked since ``now``. ``actions`` may not be over, or were not at ``asked_at``.
     ``era`` is the newest of any account; ``heard``: events came since the call was sent.
-    Who changes ``clock`` calls `save_clock` at the end.
+    ``ended`` are the numbers of those actions that are known to be over since. Who
+    changes ``clock`` or ``ended`` calls `save` at the end.
     """
 
     username: str
@@ -71,15 +88,28 @@ class LockedAccount:
     era: str
     heard: bool
     now: datetime
+    ended: list[int] = field(default_factory=list)
     stored: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
         self.stored = dict(vars(self.clock))
 
-    def save_clock(self) -> None:
-        """Store the clock where it has changed, and some tick was seen."""
-        if self.clock.sighting and vars(self.clock) != self.stored:
-            self.clock.save()
+    def save(
+        self, rows: Sequence[GameSnapshot] = (), fields: Sequence[str] = ()
+    ) -> None:
+        """Store the clock where it has changed and some tick was seen, the actions that
+        are over, and these fields of snapshots, all in one statement."""
+        known = dict(vars(self.clock))
+        changed = bool(self.clock.sighting) and known != self.stored
+        if not changed and not self.ended:
+            rewrite_rows(rows, fields)
+            return
+        rewrite = _build_rewrite(fields) if rows else "SELECT"
+        own = known | {"clock_changed": changed, "ended": self.ended}
+        del own["_state"]
+        values = own | {"rows": _dump_fields(rows, fields)}
+        fetch_rows(_SAVE_ACCOUNT + rewrite, values, prepare=True)
+        self.stored, self.ended = known, []
 
 
 def open_account(username: str, asked_at: datetime | None = None) -> LockedAccount:
@@ -105,21 +135,29 @@ def rewrite_rows(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> None:
     In one statement of plain SQL: the ORM builds a CASE for each column and row, which
     takes longer than all the rest of what an answer of the game sets off.
     """
-    if not rows:
-        return
+    if rows:
+        values = {"rows": _dump_fields(rows, fields)}
+        fetch_rows(_build_rewrite(fields), values, prepare=True)
+
+
+def _build_rewrite(fields: Sequence[str]) -> str:
     taken = ", ".join(f"{field} = new.{field}" for field in fields)
     find = GameSnapshot._meta.get_field
     typed = ", ".join(f"{field} {find(field).db_type(connection)}" for field in fields)
-    body = [
-        {"id": row.pk} | {field: getattr(row, field) for field in fields}
-        for row in rows
-    ]
-    sql = f"""
+    return f"""
     UPDATE memory_gamesnapshot AS kept SET {taken}
-    FROM jsonb_to_recordset(%s::jsonb) AS new(id bigint, {typed})
+    FROM jsonb_to_recordset(%(rows)s::jsonb) AS new(id bigint, {typed})
     WHERE kept.id = new.id
     """  # noqa: S608 (no input in the text)
-    fetch_rows(sql, [json.dumps(body)], prepare=True)
+
+
+def _dump_fields(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> str:
+    return json.dumps(
+        [
+            {"id": row.pk} | {field: getattr(row, field) for field in fields}
+            for row in rows
+        ]
+    )
 
 
 # --- Ticks
@@ -219,6 +257,8 @@ def _offset_of(row: AccountClock, now: datetime) -> Offset | None:
 
 
 def _learn(account: LockedAccount, content: object) -> None:
+    if isinstance(content, str):
+        content = unwrap_content(content)
     names, items = learn_names(content), learn_sizes(content)
     known = account.lexicon
     if names.items() <= known.names.items() and items.items() <= known.sizes.items():

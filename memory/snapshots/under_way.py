@@ -54,7 +54,7 @@ def store_action(
         until=now + _longest_duration(action.reason, result) if queued else asked,
     )
     late = now - LONGEST_CALL
-    fetch_rows(_STORE, [username, late, late, *list_values(row)])
+    fetch_rows(_STORE, [username, late, late, *list_values(row)], prepare=True)
 
 
 def _longest_duration(tool: str, result: Result) -> timedelta:
@@ -77,12 +77,14 @@ def find_finished(
     return rows.exclude(done_at__gte=late)
 
 
-def end_actions(rows: Iterable[ActionUnderWay]) -> None:
-    """Mark actions as over; answers that are on their way may not show them yet."""
-    ended = list(rows)
-    for row in ended:
+def end_actions(account: LockedAccount, rows: Iterable[ActionUnderWay]) -> None:
+    """Mark actions as over; answers that are on their way may not show them yet.
+
+    `LockedAccount.save` stores it.
+    """
+    for row in rows:
         row.until, row.tick = row.asked_at, None
-    ActionUnderWay.objects.bulk_update(ended, ["until", "tick"])
+        account.ended.append(row.pk)
 
 
 def to_mark(row: ActionUnderWay) -> Stale:
@@ -160,7 +162,7 @@ def update_flights(
             row.save(update_fields=["tick", "until"])
         elif rests or effects.is_arrival(tool, content, row.target):
             ended += [row] if _has_begun(row, sure_tick, asked_at) else []
-    end_actions(ended)
+    end_actions(account, ended)
 
 
 def end_flights(
@@ -169,7 +171,8 @@ def end_flights(
     """End the flights of unknown outcome after an action that only a resting ship can do."""
     if tool in effects.NEED_REST:
         rows = filter(is_open, account.actions)
-        end_actions(row for row in rows if _has_begun(row, tick, asked_at))
+        begun = (row for row in rows if _has_begun(row, tick, asked_at))
+        end_actions(account, begun)
 
 
 def _has_begun(row: ActionUnderWay, tick: int | None, asked_at: datetime) -> bool:

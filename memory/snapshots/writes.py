@@ -39,7 +39,6 @@ from memory.snapshots.rows import (
     lock_account,
     note_result,
     open_account,
-    rewrite_rows,
 )
 
 _LONGEST_KEY = 300
@@ -76,11 +75,11 @@ def capture_snapshot(
         return None
     account = open_account(username, asked_at)
     now, seen = account.now, note_result(account, result)
-    account.save_clock()
     key = tool, make_storage_key(args)
     others = list(GameSnapshot.objects.raw(_OUTLINES, [username, tool]))
     same = next((row for row in others if (row.tool_name, row.args_key) == key), None)
     if same is not None and _is_newer(same, asked_at, now):
+        account.save()
         return None
     own = find_own_tick(result, seen, now)
     stamped = clock.choose_tick(own, seen, now, settings.ZOEA_SECONDS_PER_TICK)
@@ -91,6 +90,7 @@ def capture_snapshot(
         under_way.update_flights(
             account, tool, result, asked_at or now, tick=present, sure_tick=shows
         )
+    account.save()
     marks = _find_marks(account, others, tool, args, shows, asked_at)
     row = GameSnapshot(
         username=username,
@@ -134,7 +134,6 @@ def invalidate_snapshots(
     now, seen = account.now, note_result(account, result)
     tick = compute_tick(seen, now)
     era = _learn_era(account, tool, result)
-    account.save_clock()
     around = invalidation.Circumstances(tick, era, mutation)
     hits = invalidation.find_invalidations(tool, args, result, around)
     asked = Stale(tool, tick, (), asked_at or now, done=now)
@@ -145,7 +144,7 @@ def invalidate_snapshots(
                 account, tool, find_shown_tick(None, seen, now), asked_at or now
             )
         under_way.store_action(username, replace(asked, tick=resolves), result, args)
-    touched = _mark_rows(username, hits, asked)
+    touched = _mark_rows(account, hits, asked)
     return touched, resolves if result.queued else None
 
 
@@ -159,7 +158,7 @@ def mark_lost_events(username: str, reason: str) -> list[TouchedSnapshot]:
     tick, now = compute_tick(account.clock.sighting, account.now), account.now
     lost = Stale(reason, tick, (), now, done=now)
     under_way.store_action(username, lost, Result(content=None), {})
-    return _mark_rows(username, invalidation.find_lost(reason), lost)
+    return _mark_rows(account, invalidation.find_lost(reason), lost)
 
 
 @transaction.atomic
@@ -203,7 +202,7 @@ def note_tick(*, username: str, result: Result) -> None:
     """Store the newest tick that any result of the account has shown."""
     account = open_account(username)
     note_result(account, result)
-    account.save_clock()
+    account.save()
 
 
 def hold_clocks() -> None:
@@ -230,13 +229,16 @@ def make_storage_key(args: Mapping[str, object]) -> str:
 
 
 def _mark_rows(
-    username: str, hits: Sequence[Invalidation], action: Stale
+    account: LockedAccount, hits: Sequence[Invalidation], action: Stale
 ) -> list[TouchedSnapshot]:
-    """Mark the account's rows that an action hits; returns those it made more doubtful."""
-    rows, changed = [], []
+    """Mark the account's rows that an action hits; returns those it made more doubtful.
+
+    What else has changed of the account is stored with them.
+    """
+    rows, changed, owner = [], [], [account.username]
     # In one order, so that no two writers wait for each other.
     found = (
-        fetch_models(GameSnapshot, "username = %s", [username], without=LONG_COLUMNS)
+        fetch_models(GameSnapshot, "username = %s", owner, without=LONG_COLUMNS)
         if hits
         else ()
     )
@@ -249,7 +251,7 @@ def _mark_rows(
         rows.append(row)
         if _read_doubts(row) != before:
             changed.append(touched)
-    rewrite_rows(rows, _MARK_COLUMNS)
+    account.save(rows, _MARK_COLUMNS)
     return changed
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +14,11 @@ from memory.gamestate.values import repair_text
 from memory.transfer.line import (
     TransferError,
     TransferMessage,
+    TransferNote,
     find_default_origin,
     make_call,
     mask_message,
+    mask_text,
     parse_moment,
     parse_object,
     parse_tick,
@@ -51,11 +53,21 @@ class HistoryFile:
             return
         reader = MessageReader()
         for place, value in _read_values(self.path, self.format):
+            if _is_note(value):
+                continue
             try:
                 line = reader.read_message(value)
             except TransferError as error:
                 raise TransferError(f"{place}: {error}") from None
             yield mask_message(line, self.secrets)
+
+    def read_notes(self) -> Iterator[TransferNote]:
+        """The notes without secrets; raises TransferError that says where."""
+        if self.is_nova:
+            return
+        for place, value in _read_values(self.path, self.format):
+            if _is_note(value):
+                yield _read_note(value["note"], place, self.secrets)
 
     @property
     def is_nova(self) -> bool:
@@ -144,6 +156,25 @@ def _parse_json(data: bytes, place: str) -> Any:
         raise TransferError(f"{place}: not JSON: {error.msg} at {where}") from None
     except (ValueError, RecursionError) as error:
         raise TransferError(f"{place}: not JSON that can be read: {error}") from None
+
+
+def _is_note(value: object) -> bool:
+    """Whether a line of an export is a note; a message has a role."""
+    return isinstance(value, Mapping) and "note" in value and "role" not in value
+
+
+def _read_note(value: object, place: str, secrets: Collection[str]) -> TransferNote:
+    given = value if isinstance(value, Mapping) else {}
+    try:
+        name, text, by = (_read_text(given, key) for key in ("name", "text", "by"))
+    except TransferError as error:
+        raise TransferError(f"{place}: note.{error}") from None
+    if not name.strip() or not text.strip():
+        raise TransferError(f"{place}: a note must have a name and a text")
+    written_at = parse_moment(given.get("updated_at"))
+    return TransferNote(
+        mask_text(name, secrets), mask_text(text, secrets), by, written_at
+    )
 
 
 # --- One message of JSON

@@ -19,8 +19,9 @@ from django.utils import timezone
 
 from memory.assembly.sent_view import to_wire
 from memory.context.tokens import estimate_tokens
-from memory.models import Memory, build_insert, fetch_rows, list_values
+from memory.models import Memory, Note, build_insert, fetch_rows, list_values
 from memory.models.vectors import describe_calls
+from memory.notes import select_notes
 from memory.transfer.line import KnownMessages, TransferError, TransferMessage
 
 BATCH = 500
@@ -124,10 +125,15 @@ def _lock_mysis(mysis_id: int) -> Iterator[None]:
 
 
 def write_pieces(mysis_id: int, form: str) -> Iterator[str]:
-    """The text of an export, one message a piece, in ASCII."""
+    """The text of an export, one message or note a piece, in ASCII.
+
+    Notes come after the messages, the oldest first; a chat in OpenAI's form has none.
+    """
     rows = _read_chunks(mysis_id)
     if form == "jsonl":
         yield from (f"{json.dumps(to_document(row))}\n" for row in rows)
+        notes = reversed(select_notes(mysis_id))
+        yield from (f"{json.dumps({'note': to_note(note)})}\n" for note in notes)
         return
     lead = '{"messages": [\n'
     for row in rows:
@@ -149,6 +155,17 @@ def to_document(row: Memory) -> dict[str, Any]:
         # So that a delivery stays one.
         "broadcast": sent
         and {"id": sent.pk, "created_at": sent.created_at.isoformat()},
+    }
+
+
+def to_note(note: Note) -> dict[str, Any]:
+    """A note as it stands; its earlier versions stay behind."""
+    return {
+        "name": note.name,
+        "text": note.text,
+        "version": note.version,
+        "by": note.author,
+        "updated_at": note.written_at.isoformat(),
     }
 
 

@@ -53,6 +53,16 @@ class TransferMessage:
     raw: TransferMessage | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class TransferNote:
+    """A note; ``written_at`` is None where the source does not say it."""
+
+    name: str
+    text: str
+    author: str = ""
+    written_at: datetime | None = None
+
+
 def find_default_origin(role: str) -> str:
     """The origin that a role suggests; the role is one of the known ones."""
     return next(DEFAULT_ORIGINS[known] for known in ROLES if known == role)

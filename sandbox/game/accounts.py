@@ -102,7 +102,7 @@ def login(state: State, arguments: Json) -> Json:
             "Invalid username or password. Passwords are random hex strings.",
         )
     session = _open(state, player)
-    modern = state.config.era == "C"  # since v0.63.1 only the newest entry
+    modern = state.config.is_modern  # since v0.63.1 only the newest entry
     return {
         "message": f"Welcome back, {player.username}!",
         "session_id": session.id,

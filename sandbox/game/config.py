@@ -37,15 +37,30 @@ class Config:
                 f"systems must be from {FEWEST_SYSTEMS} to {MOST_SYSTEMS}, "
                 f"not {self.systems}"
             )
-        if self.era not in ("A", "C"):
-            raise ValueError(f"era must be A or C, not {self.era}")
+        if self.era not in VERSIONS:
+            raise ValueError(f"era must be A, C or v2, not {self.era}")
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether an action's caller waits for what comes of it: era C, and v2."""
+        return self.era != "A"
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether tools are grouped and answer in texts: API v2."""
+        return self.era == "v2"
 
 
-VERSIONS = {"A": ("0.56.0", "2026-02-10"), "C": ("0.92.0", "2026-02-17")}
+VERSIONS = {
+    "A": ("0.56.0", "2026-02-10"),
+    "C": ("0.92.0", "2026-02-17"),
+    "v2": ("0.493.0", "2026-07-12"),
+}
 _HOW = {
     "A": "Actions are queued and carried out at the next tick; "
     "call get_notifications to learn what came of them.",
     "C": "An action answers when its tick has come, with what came of it.",
+    "v2": "Tools are grouped by what they are for; action=help says what they do.",
 }
 
 

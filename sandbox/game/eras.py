@@ -240,4 +240,4 @@ def _move_for(state: State, player: Player, action: Action) -> str:
     return f"auto_{move}ed"
 
 
-ERAS: dict[str, type[Queued]] = {"A": Queued, "C": Blocking}
+ERAS: dict[str, type[Queued]] = {"A": Queued, "C": Blocking, "v2": Blocking}

@@ -235,7 +235,10 @@ def _change(answer: Json, forms: AbstractSet[str]) -> None:
     if result.get("isError"):
         return
     block = result["content"][0]
-    value = json.loads(block["text"])
+    try:
+        value = json.loads(block["text"])
+    except ValueError:
+        return  # a text already: it has no lists
     if "null-lists" in forms:
         value = null_empty_lists(value)
         block["text"] = json.dumps(value, indent=2, ensure_ascii=False)

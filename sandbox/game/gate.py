@@ -19,6 +19,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sandbox.game.answers import Api
 from sandbox.game.config import GameError, Json
 from sandbox.game.faults import Faults, Reshaped
 from sandbox.game.game import Game
@@ -134,13 +135,16 @@ class FaultGate:
     would meet sessions for the first time in the real game.
     """
 
-    def __init__(self, app: ASGIApp, faults: Faults, turns: Turns) -> None:
+    def __init__(self, app: ASGIApp, faults: Faults, turns: Turns, api: Api) -> None:
         self._app = app
+        self._api = api
         self._faults = faults
         self._turns = turns
         self._lost: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("path") == "/mcp/v2" and self._turns.game.config.is_grouped:
+            scope = {**scope, "path": "/mcp", "raw_path": b"/mcp"}
         headers = Headers(scope=scope) if scope["type"] == "http" else {}
         version = headers.get("mcp-protocol-version")
         if version not in (None, *HANDSHAKE_PROTOCOL_VERSIONS):
@@ -160,8 +164,10 @@ class FaultGate:
             await self._app(scope, replay, send)
             return
         params = asked.get("params") or {}
-        who = self._turns.game.account_of(params.get("arguments") or {})
-        hit = self._faults.strike(who, str(params.get("name")))
+        given = params.get("arguments") or {}
+        who = self._turns.game.account_of(given)
+        command = self._api.name_command(str(params.get("name")), given)
+        hit = self._faults.strike(who, command)
         self._turns.game.state.tallies[who].faults.update(hit)
         refusal = self._refusal(hit, scope, asked)
         if refusal is not None:

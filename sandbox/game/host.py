@@ -17,12 +17,12 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from starlette.applications import Starlette
 
+from sandbox.game.answers import Api, Listed
 from sandbox.game.config import VERSIONS, GameError, unknown_command
 from sandbox.game.faults import Faults, Plan
 from sandbox.game.game import Game
 from sandbox.game.gate import FaultGate, Turns
 from sandbox.game.persistence import Keeper
-from sandbox.game.tool import Tool
 
 
 async def run_clock(seconds: float, on_tick: Callable[[], None]) -> None:
@@ -48,10 +48,13 @@ _INSTRUCTIONS = (
     "attack) take your turn, one per tick: {how} Everything else is free.\n"
     "The usual round: undock, travel to a belt, mine, travel back, dock, sell, refuel."
 )
+_TITLES = {"v2": "SpaceMolt (v2)"}
 _HOW = {
     "A": "the answer says that they are queued, and get_notifications says what came "
     "of them.",
     "C": "the answer comes when the tick has come, and says what came of them.",
+    "v2": "the answer comes when the tick has come. Every tool takes an action; "
+    "action=help on any tool says more.",
 }
 
 Context = ServerRequestContext[Any]
@@ -63,7 +66,8 @@ def _make_app(host: Host, address: str) -> Starlette:
     async def list_tools(
         ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        every = game.tools.values()
+        query = getattr(ctx.request, "query_params", {})
+        every = host.api.list_tools(query)
         tools = [one for one in every if not faults.hidden(one.name, game.tick)]
         return types.ListToolsResult(tools=[_listed(tool) for tool in tools])
 
@@ -78,10 +82,14 @@ def _make_app(host: Host, address: str) -> Starlette:
         try:
             if faults.hidden(params.name, game.tick):
                 raise unknown_command(params.name)
-            text = await host.turns.answer(params.name, params.arguments or {})
+            name, given = host.api.read_call(params.name, params.arguments or {})
+            if not name:
+                return _result(host.api.help(params.name))
+            text = await host.turns.answer(name, given)
+            text = host.api.render(name, text, given.get("session_id"))
         except GameError as error:
             return _result(error.text, is_error=True)
-        if params.name == "register" and host.keeper is not None:
+        if name == "register" and host.keeper is not None:
             # Whoever was told a password can log in after any end of the server.
             await host.keeper.save()
         return _result(text)
@@ -89,7 +97,7 @@ def _make_app(host: Host, address: str) -> Starlette:
     server: Server[Any] = Server(
         "spacemolt-gameserver",
         version=VERSIONS[game.config.era][0],
-        title="SpaceMolt (sandbox)",
+        title=_TITLES.get(game.config.era, "SpaceMolt (sandbox)"),
         instructions=_INSTRUCTIONS.format(how=_HOW[game.config.era]),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -101,7 +109,7 @@ def _make_app(host: Host, address: str) -> Starlette:
         max_request_body_size=MOST_BODY_BYTES,
         host=address,
     )
-    app.add_middleware(FaultGate, faults=faults, turns=host.turns)
+    app.add_middleware(FaultGate, faults=faults, turns=host.turns, api=host.api)
     return app
 
 
@@ -110,14 +118,14 @@ def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:
     return types.CallToolResult(content=[content], is_error=is_error)
 
 
-def _listed(tool: Tool) -> types.Tool:
+def _listed(tool: Listed) -> types.Tool:
     return types.Tool(
         name=tool.name,
         description=tool.description,
         input_schema=tool.schema(),
         annotations=types.ToolAnnotations(
             read_only_hint=tool.read_only,
-            destructive_hint=tool.destructive,
+            destructive_hint=getattr(tool, "destructive", not tool.read_only),
             idempotent_hint=tool.read_only,
         ),
     )
@@ -213,6 +221,7 @@ class Host:
         self.game = game
         self.options = options
         self.turns = Turns(game)
+        self.api = Api(game)
         self.faults = Faults(game.config.seed, options.faults)
         self.paused = False
         self.keeper = Keeper(options.state_file, game) if options.state_file else None

@@ -90,10 +90,14 @@ _ONLY_IN = {
 
 
 def list_tools(era: str) -> dict[str, Tool]:
-    """The tools of an era; since v0.63.1 the log is read one entry at a time."""
-    absent = frozenset().union(*(_ONLY_IN[one] for one in _ONLY_IN if one != era))
+    """The tools of an era; since v0.63.1 the log is read one entry at a time.
+
+    API v2 groups the commands of era C.
+    """
+    rules = "C" if era == "v2" else era
+    absent = frozenset().union(*(_ONLY_IN[one] for one in _ONLY_IN if one != rules))
     tools = {name: tool for name, tool in TOOLS.items() if name not in absent}
-    if era != "C":
+    if rules != "C":
         return tools
     index = Parameter("index", "integer", "0 is the newest entry", required=False)
     reader = replace(

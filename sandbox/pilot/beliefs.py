@@ -30,6 +30,8 @@ LIMITS: Mapping[str, int] = {
 }
 # The tool that tells a fact, where it is another than get_status.
 ASKS: Mapping[str, str] = {"hold": "get_cargo"}
+# The same where get_status is a text that names no place (API v2).
+GROUPED_ASKS = {"hold": "get_cargo", "place": "get_poi", "system": "get_system"}
 
 
 @dataclass(slots=True)

@@ -2,7 +2,8 @@
 
 It gets what any model gets: the messages of the view and the tools. It reads them
 (`reading`), derives what it believes (`replay`, `beliefs`), and decides by the first
-rule that applies (`rules_account`, `rules_space`). It stores nothing between two calls.
+rule that applies (`rules_account`, `rules_space`). It stores nothing between two calls. The forgetful
+captain is the pilot with one rule more (`forgetful`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -30,6 +31,15 @@ from pydantic_ai.usage import RequestUsage
 
 from memory.context.tokens import estimate_tokens
 from sandbox.pilot import reading, situation, summary
+from sandbox.pilot.forgetful import reread_state
+from sandbox.pilot.grouped import (
+    Routes,
+    find_routes,
+    fold_call,
+    list_commands,
+    read_text,
+    unfold_call,
+)
 from sandbox.pilot.orders import find_current_order, find_unanswered, parse_order
 from sandbox.pilot.reading import (
     Called,
@@ -45,6 +55,7 @@ from sandbox.pilot.rules_account import (
     end_turn,
     enter_game,
     follow_order,
+    give_up,
     listen_for_news,
     run_errand,
     wait_for_arrival,
@@ -57,6 +68,7 @@ Rule = Callable[[Situation], Decision | None]
 # The first rule with a decision wins.
 RULES: tuple[Rule, ...] = (
     end_turn,
+    give_up,
     enter_game,
     run_errand,
     wait_for_arrival,
@@ -65,6 +77,16 @@ RULES: tuple[Rule, ...] = (
     act_in_space,
     listen_for_news,
 )
+# It looks at everything before each step and at what came of it, and never gives up.
+FORGETFUL_RULES: tuple[Rule, ...] = (
+    enter_game,
+    reread_state,
+    *(rule for rule in RULES if rule not in (enter_game, give_up)),
+)
+CAPTAINS: Mapping[str, tuple[Rule, ...]] = {
+    "pilot": RULES,
+    "forgetful": FORGETFUL_RULES,
+}
 
 # In the state block where the program fetches events itself.
 EVENTS_ARE_FETCHED = "Events are fetched for you"
@@ -75,22 +97,24 @@ _NAME = re.compile(r"\bYou are ([^,.;:\n]{1,80})|\b[Yy]our name is ([^,.;:\n]{1,
 
 
 @cache
-def make_pilot() -> FunctionModel:
-    """The pilot; there is one, since it has no state."""
-    return FunctionModel(_answer, model_name="pilot")
+def make_pilot(captain: str = "pilot") -> FunctionModel:
+    """One of the `CAPTAINS`; there is one of each, since they have no state."""
+    answer = partial(_answer, CAPTAINS[captain])
+    return FunctionModel(answer, model_name=captain)
 
 
-async def _answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+async def _answer(
+    rules: Sequence[Rule], messages: list[ModelMessage], info: AgentInfo
+) -> ModelResponse:
     transcript = _read_transcript(messages)
-    tools = {
-        tool.name: frozenset(tool.parameters_json_schema.get("properties") or ())
-        for tool in info.function_tools
-    }
+    schemas = {tool.name: tool.parameters_json_schema for tool in info.function_tools}
+    routes = find_routes(schemas)
     if summary.is_summary_asked(transcript):
         decision = Decision(text=summary.write_summary(transcript))
     else:
-        decision = _decide(transcript, tools)
-    parts = list(_parts(decision, len(messages)))
+        offered = list_commands(schemas, routes)
+        decision = _decide(rules, transcript, offered, bool(routes))
+    parts = list(_parts(decision, len(messages), routes))
     return ModelResponse(
         parts,
         usage=_estimate_usage(messages, info.function_tools, parts),
@@ -98,14 +122,20 @@ async def _answer(messages: list[ModelMessage], info: AgentInfo) -> ModelRespons
     )
 
 
-def _decide(transcript: Transcript, tools: Mapping[str, frozenset[str]]) -> Decision:
+def _decide(
+    rules: Sequence[Rule],
+    transcript: Transcript,
+    tools: Mapping[str, frozenset[str]],
+    grouped: bool,
+) -> Decision:
     found = _NAME.search(transcript.system)
     name = (found[1] or found[2]).strip() if found else ""
     beliefs = Replay().run(transcript)
-    learn_block(beliefs, read_block(transcript.state))
+    learn_block(beliefs, read_block(transcript.state), placeless=grouped)
     order = find_current_order(transcript)
-    s = Situation(name or "Captain", beliefs, transcript, tools, order)
-    decisions = filter(None, (rule(s) for rule in RULES))
+    captain = name or "Captain"
+    s = Situation(captain, beliefs, transcript, tools, order, grouped)
+    decisions = filter(None, (rule(s) for rule in rules))
     decision = next(decisions, None) or Decision(
         text=situation.describe_refusals(transcript.calls_of_turn()),
         thought="I see nothing useful to do in this tick.",
@@ -141,15 +171,18 @@ def _with_acknowledgement(s: Situation, decision: Decision) -> Decision:
     return replace(decision, text=f"{said} {decision.text}".strip())
 
 
-def _parts(decision: Decision, position: int) -> Iterator[ModelResponsePart]:
+def _parts(
+    decision: Decision, position: int, routes: Routes
+) -> Iterator[ModelResponsePart]:
     """The parts of a message; a call's id is its place, so equal views give equal ids."""
     if decision.thought:
         yield ThinkingPart(decision.thought)
     if decision.text:
         yield TextPart(decision.text)
     for index, call in enumerate(decision.calls):
-        arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
-        yield ToolCallPart(call.name, arguments, f"pilot_{position}_{index}")
+        tool, given = fold_call(call.name, call.arguments, routes)
+        arguments = json.dumps(given, ensure_ascii=False)
+        yield ToolCallPart(tool, arguments, f"pilot_{position}_{index}")
 
 
 def _read_transcript(messages: Sequence[ModelMessage]) -> Transcript:
@@ -189,7 +222,8 @@ def _add_own(
         given = call.args or {}
         arguments = reading.find_object(given) if isinstance(given, str) else given
         unanswered = reading.Answer("", unsure=True)
-        entries.append(Called(call.tool_name, arguments, unanswered, step))
+        command, own = unfold_call(call.tool_name, arguments)
+        entries.append(Called(command, own, unanswered, step))
 
 
 def _put_answer(
@@ -200,7 +234,7 @@ def _put_answer(
     call = entries[index] if index >= 0 else None
     if isinstance(call, Called):
         read = reading.read_answer(part.model_response_str(wrap_if_error=False))
-        entries[index] = replace(call, answer=read)
+        entries[index] = replace(call, answer=read_text(call.name, read))
 
 
 def _estimate_usage(

@@ -205,15 +205,18 @@ ACTIONS = frozenset(_EFFECTS)
 # --- The state block laid over what the messages say.
 
 
-def learn_block(beliefs: Beliefs, block: Block) -> None:
-    """Learn what the block shows without doubt; take the rest as a guess."""
+def learn_block(beliefs: Beliefs, block: Block, *, placeless: bool = False) -> None:
+    """Learn what the block shows without doubt; take the rest as a guess.
+
+    ``placeless``: the game's status names the system and no place in it (API v2).
+    """
     if block.logged_in is None:
         return
     beliefs.logged_in = block.logged_in
     beliefs.account = block.account or beliefs.account
     if not block.logged_in:
         return
-    _location(beliefs, block)
+    _location(beliefs, block, placeless=placeless)
     if shown := block.find("Docked", "get_status"):
         _merge(beliefs.docked, "docked", shown.value.startswith("Yes"), shown)
     if shown := block.find("Credits", "get_status"):
@@ -250,15 +253,19 @@ def _merge(fact: Fact[T], name: str, value: T | None, shown: Shown) -> None:
         fact.ask = fact.ask or shown.ask
 
 
-def _location(b: Beliefs, block: Block) -> None:
+def _location(b: Beliefs, block: Block, *, placeless: bool) -> None:
+    before = b.place.value
+    if placeless and (here := block.find("", "get_poi")):
+        name = here.value.rpartition(" (")[0] or here.value
+        _merge(b.place, "place", _find_known_id(b, name, before), here)
     shown = block.find("Location", "get_status")
     if shown is None:
         return
     system, arrow, place = shown.value.partition(" > ")
-    if not arrow:
+    if not arrow and not placeless:
         system, place = "", system
-    before = b.place.value
-    _merge(b.place, "place", _find_known_id(b, place, before), shown)
+    if place:
+        _merge(b.place, "place", _find_known_id(b, place, before), shown)
     charted = b.chart and b.chart.covers(b.system.value) and b.chart.covers(system)
     if system and not charted:
         _merge(b.system, "system", system, shown)

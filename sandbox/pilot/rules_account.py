@@ -188,7 +188,7 @@ def _describe_hits(words: str, answer: Answer) -> str:
 
 
 def end_turn(s: Situation) -> Decision | None:
-    """End the turn if this tick is used up, or if going on would not help."""
+    """End the turn if this tick is used up, or the game is not ready."""
     calls = s.transcript.calls_of_turn()
     acted = [c for c in calls if c.name in ACTIONS and not c.answer.is_error]
     if acted:
@@ -199,10 +199,16 @@ def end_turn(s: Situation) -> Decision | None:
         said = waiting[-1].answer.message or waiting[-1].answer.code
         thought = "The game is not ready for another action of mine."
         return Decision(text=f"I wait: {said}", thought=thought)
-    if len({call.step for call in calls}) >= MOST_STEPS:
-        thought = "I have tried enough in this turn."
-        return Decision(text=situation.describe_refusals(calls), thought=thought)
     return None
+
+
+def give_up(s: Situation) -> Decision | None:
+    """End the turn after too many steps without an action."""
+    calls = s.transcript.calls_of_turn()
+    if len({call.step for call in calls}) < MOST_STEPS:
+        return None
+    thought = "I have tried enough in this turn."
+    return Decision(text=situation.describe_refusals(calls), thought=thought)
 
 
 def wait_for_arrival(s: Situation) -> Decision | None:

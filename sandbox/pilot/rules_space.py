@@ -8,7 +8,7 @@ from zlib import crc32
 
 from sandbox.pilot import situation
 from sandbox.pilot.beliefs import Chart, Place
-from sandbox.pilot.reading import read_block
+from sandbox.pilot.reading import Heard, read_block
 from sandbox.pilot.situation import Call, Decision, Situation
 
 LOW_FUEL = 0.15
@@ -290,4 +290,16 @@ def _with_log(s: Situation, decision: Decision | None) -> Decision | None:
     has_block = read_block(s.transcript.state).logged_in is True
     uncounted = has_block and not money.known and s.can_ask("get_status")
     count = (Call("get_status", {}),) if uncounted else ()
-    return replace(decision, calls=(log, *count, *decision.calls))
+    calls = (log, *_note_base(s, where), *count, *decision.calls)
+    return replace(decision, calls=calls)
+
+
+def _note_base(s: Situation, where: str) -> tuple[Call, ...]:
+    """Note the station that buys, unless the notes in view say so already."""
+    text = f"I sell my cargo at {where}."
+    heard = (entry.text for entry in s.transcript.entries if isinstance(entry, Heard))
+    if "zoea_note" not in s.tools or any(
+        text in shown for shown in (s.transcript.system, *heard)
+    ):
+        return ()
+    return (Call("zoea_note", {"name": "base", "text": text}),)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.pilot.beliefs import ASKS, Beliefs
+from sandbox.pilot.beliefs import ASKS, GROUPED_ASKS, Beliefs
 from sandbox.pilot.orders import LESSONS, Order
 from sandbox.pilot.reading import (
     WAIT_CODES,
@@ -45,13 +45,17 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Beliefs, the view, the present order, and the tools with their arguments' names."""
+    """Beliefs, the view, the present order, and the tools with their arguments' names.
+
+    ``grouped``: the tools are commands of API v2.
+    """
 
     name: str
     beliefs: Beliefs
     transcript: Transcript
     tools: Mapping[str, frozenset[str]]
     order: Order | None = None
+    grouped: bool = False
 
     def asked(self, tool: str) -> bool:
         """Whether a tool was called in this turn."""
@@ -102,7 +106,8 @@ class Situation:
 
     def _teller(self, name: str) -> str:
         named = self.beliefs.facts[name].ask
-        tools = (named, ASKS.get(name, "get_status"), "get_status")
+        own = GROUPED_ASKS if self.grouped else ASKS
+        tools = (named, own.get(name, "get_status"), "get_status")
         return next(filter(self.can_ask, tools), "")
 
     def query(self, thought: str, tool: str, **arguments: Any) -> Decision | None:

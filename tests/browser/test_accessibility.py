@@ -65,7 +65,7 @@ def everything(fleet: dict[str, Mysis]) -> list[str]:
         f"{here}context/?against=window&beside=4", f"{here}context/?view=raw",
         f"/turns/{ada.turns.latest('pk').pk}/", "/search/?q=mine", "/events/",
         "/prompts/", f"/prompts/{prompt.pk}/", "/policies/", "/accounts/", "/health/",
-        "/welcome/", "/myses/new/",
+        "/welcome/", "/myses/new/", f"{here}notes/",
     ]  # fmt: skip
 
 

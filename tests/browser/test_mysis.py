@@ -9,6 +9,7 @@ from django.db import transaction
 from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 
 from agents import actions, events
+from agents.actions.notes import save_note
 from agents.events import Kind
 from agents.models import ModelCall, Mysis, Turn
 from bench.processes import Server
@@ -352,3 +353,31 @@ def test_a_page_says_what_of_it_is_gone(page: Page):
     expect(page.locator("#connection")).to_contain_text("This turn is no longer kept.")
     page.goto("/myses/Ada/")
     expect(page.locator("#connection")).to_contain_text("This Mysis was deleted.")
+
+
+def test_an_operator_reads_writes_and_forgets_notes(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    live(page, address(mysis))
+    notes = page.locator("#mysis-notes")
+    expect(notes).to_contain_text("No notes yet.")
+    said = "Sol <b>sells</b>\n## Standing orders\n- attack"
+    save_note(mysis=mysis, name="the base", text=said, by="mysis:Ada")
+    notes.get_by_text("the base").click()
+    expect(notes.locator(".note-text")).to_have_text(said)
+    notes.get_by_role("link", name="Edit").click()
+    form = page.locator("#note-form form")
+    expect(form.get_by_label("Name")).to_have_value("the base")
+    form.get_by_label("Text").fill("")
+    form.get_by_role("button", name="Keep note").click()
+    expect(form).to_contain_text("This field is required.")
+    form.get_by_label("Text").fill("Alpha")
+    form.get_by_role("button", name="Keep note").click()
+    expect(form).to_contain_text("Note the base is kept, version 2.")
+    expect(notes).to_contain_text("Alpha")
+    if notes.locator("details:not([open])").count():
+        notes.get_by_text("the base").click()
+    notes.get_by_role("button", name="Forget").click()
+    expect(page.locator("#notices")).to_contain_text("Note the base is forgotten.")
+    expect(notes).to_contain_text("No notes yet.")
+    page.goto(page.url.partition("/myses/")[0] + f"{address(mysis)}notes/")
+    expect(page.locator("main")).to_contain_text("version 2")

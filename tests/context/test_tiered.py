@@ -143,7 +143,7 @@ def test_what_frees_nothing_is_not_tried_at_every_message() -> None:
     request = AssemblyRequest(log.done(), counter="chars", budget=Budget(2_000, 0))
     asked = 0
 
-    def policy_of(name: str) -> Policy:
+    def policy_of(name: str, arguments: str = "", /) -> Policy:
         nonlocal asked
         asked += 1
         return "query"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from memory.gamestate.confidence import (
     Confidence,
     find_cause,
+    find_stale_paths,
     judge_confidence,
     list_causes,
 )
@@ -64,7 +65,7 @@ def touches(action, found, path):
 def test_a_cause_is_in_its_row_of_the_effects_table(names, tool):
     found = act(names, tool)
     for fact in list_facts(found):
-        cause = find_cause(found, fact.paths)
+        cause = find_cause(found, fact.paths, find_stale_paths(found))
         touched = [n for n in names if any(touches(n, found, p) for p in fact.paths)]
         assert (cause.reason if cause else None) == (touched[-1] if touched else None)
 
@@ -142,18 +143,29 @@ def test_an_event_after_an_action_settles_only_what_it_told(told):
     found = snapshot(
         "get_status", STATUS, stale=join_marks(marks, TICK), field_ticks=ticks
     )
-    assert (find_cause(found, ["ship.fuel"]) is None) == bool(told)
-    assert find_cause(found, ["ship.cargo_used"]) is not None
+    assert (find_cause(found, ["ship.fuel"], find_stale_paths(found)) is None) == bool(
+        told
+    )
+    assert find_cause(found, ["ship.cargo_used"], find_stale_paths(found)) is not None
 
 
-def test_a_text_is_doubted_by_whatever_came_last():
-    found = act(["travel", "mine"], "get_status", "Ada [solarian] | 5cr | Sol")
-    cause = find_cause(found, ["player.credits"])
+def test_a_text_that_nobody_can_read_is_doubted_by_whatever_came_last():
+    found = act(["travel", "mine"], "get_status", "Ada is in Sol and has 5 credits.")
+    cause = find_cause(found, ["player.credits"], find_stale_paths(found))
     assert cause is not None
     assert cause.reason == "mine"
+
+
+def test_a_text_of_a_known_form_is_doubted_by_its_facts():
+    found = act(["travel", "mine"], "get_status", "Ada [solarian] | 5cr | Sol")
+    marked = find_stale_paths(found)
+    assert find_cause(found, ["player.credits"], marked) is None
+    cause = find_cause(found, ["location.system_name"], marked)
+    assert cause is not None
+    assert cause.reason == "travel"
 
 
 def test_marks_that_do_not_apply_are_no_causes():
     mark = Stale("trade_offer", 4, ("ship.hold.items",))
     found = snapshot("get_status", payload("get_status"), stale=mark)
-    assert list_causes(found) == ()
+    assert list_causes(found, find_stale_paths(found)) == ()

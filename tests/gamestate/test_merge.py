@@ -179,12 +179,22 @@ def test_a_departure_drops_the_dock():
     assert believed(found, "player.docked_at_base") is Confidence.MERGED
 
 
-def test_a_text_cannot_be_merged_into():
-    text = payload("_v2.mcp_get_status_text")["result"]["content"][0]["text"]
+def test_a_text_of_unknown_form_cannot_be_merged_into():
     hurt = notice("pirate_combat", player_hull=3, player_shield=0)
+    text = "The hull is at 95 of 95."
     assert merged("get_status", hurt, content=text).stale == Stale("pirate_combat", 106)
     talk = notice("chat_message", content="hi")
     assert merged("get_status", talk, content=text).stale is None
+
+
+def test_what_is_read_in_a_text_is_merged_into():
+    text = payload("_v2.mcp_get_status_text")["result"]["content"][0]["text"]
+    hurt = notice("pirate_combat", player_hull=3, player_shield=0)
+    found = merged("get_status", hurt, content=text)
+    assert value(found, "ship.hull") == 3
+    assert believed(found, "ship.hull") is Confidence.MERGED
+    # What was recorded stays the text that it was.
+    assert found.content == text
 
 
 @pytest.mark.parametrize("amount", ["500", None, {"n": 1}, True])

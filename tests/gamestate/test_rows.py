@@ -47,7 +47,7 @@ def test_merged_fields_are_named():
 def test_fields_are_bounded_and_texts_have_none():
     wide = {f"key{n}": {"a": 1, "b": 2} for n in range(1000)}
     assert len(build_rows(state(snapshot("x", wide)))[0].fields) == MAX_FIELDS
-    assert build_rows(state(snapshot("x", "No active missions.")))[0].fields == {}
+    assert build_rows(state(snapshot("x", "Nothing is to be done.")))[0].fields == {}
 
 
 def test_nobody_logged_in_has_no_rows():

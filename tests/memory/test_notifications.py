@@ -9,6 +9,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from memory.gamestate import merge as rules
 from memory.gamestate.clock import Offset
@@ -17,8 +19,16 @@ from memory.gamestate.extract import read_result
 from memory.gamestate.merge import compare_event
 from memory.gamestate.render import render_block
 from memory.gamestate.rows import build_rows
-from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot
+from memory.models import (
+    AccountClock,
+    ActionUnderWay,
+    GameEvent,
+    GameSnapshot,
+    Lexicon,
+)
 from memory.snapshots import notifications, reads, writes
+from tests.gamestate.merging import CONTENTS, DATA, ME
+from tests.memory import capturing
 from tests.memory.capturing import read_state_rows
 
 pytestmark = pytest.mark.django_db
@@ -44,11 +54,13 @@ def item(number, kind, data, at=None):
             "timestamp": moment.isoformat(), "data": data}  # fmt: skip
 
 
-def tell(*items, tick=100):
+def tell(*items, tick=100, username="Ada"):
     now = int(timezone.now().timestamp())
     whole = {"count": len(items), "notifications": list(items), "remaining": 0,
              "current_tick": tick, "timestamp": now}  # fmt: skip
-    return notifications.merge_notifications(username="Ada", result=read_result(whole))
+    return notifications.merge_notifications(
+        username=username, result=read_result(whole)
+    )
 
 
 def row(tool):
@@ -166,6 +178,58 @@ def test_the_oldest_events_give_way(monkeypatch):
     for number in range(8):
         tell(item(number, "gameplay_tip", {"n": number}))
     assert [e.data["n"] for e in GameEvent.objects.order_by("-pk")] == [7, 6, 5, 4, 3]
+
+
+FIRST = [("read", tool) for tool in ("get_status", "get_cargo", "get_nearby")]
+HAPPENINGS = st.one_of(
+    st.tuples(st.just("read"), st.sampled_from(sorted(CONTENTS))),
+    st.tuples(st.just("act"), st.sampled_from(["mine", "travel", "sell_ore"])),
+    *(st.tuples(st.just(kind), data) for kind, data in DATA.items()),
+)
+
+
+def replay(username):
+    """Every snapshot, and what it is made anew out of all events since."""
+    rows = GameSnapshot.objects.filter(username=username).order_by("pk")
+    known = {row: row.to_snapshot() for row in rows}
+    sizes = Lexicon.objects.get(username=username).sizes
+    mergeable = [each for each in known.values() if each.tool in rules.MERGEABLE]
+    me = rules.learn_account(username, mergeable, sizes)
+    for row, snapshot in known.items():
+        since = GameEvent.objects.filter(
+            username=username, received_at__gt=row.asked_at or row.captured_at
+        )
+        told = rules.arrange_events(each.to_notice() for each in since.order_by("pk"))
+        tick = reads.read_tick(username)
+        yield snapshot, rules.write_events(snapshot, told, me, tick)
+
+
+def describe(snapshot):
+    """What a row keeps of a snapshot that events may change."""
+    kept = snapshot.current, snapshot.field_ticks, snapshot.counted
+    stale = snapshot.stale
+    return *kept, stale and (stale.reason, stale.tick, frozenset(stale.fields))
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.lists(HAPPENINGS, min_size=4, max_size=20))
+def test_what_is_written_is_what_a_replay_of_everything_gives(happenings):
+    """Rows that an event does not concern stay, and what concerns none is not read."""
+    writes.begin_account(ME)
+    for number, (kind, what) in enumerate([*FIRST, *happenings]):
+        if kind == "read":
+            capturing.capture(what, CONTENTS[what], username=ME)
+        elif kind == "act":
+            capturing.act(what, {"queued": True}, username=ME)
+        else:
+            tick = 101 + number
+            tell(item(number, kind, {"tick": tick} | what), tick=tick, username=ME)
+            for written, anew in replay(ME):
+                assert describe(written) == describe(anew)
 
 
 # -- how much work it is --------------------------------------------------------

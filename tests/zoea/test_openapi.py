@@ -39,6 +39,7 @@ pytestmark = pytest.mark.django_db
 
 ROLES = ("anonymous", "viewer", "operator", "admin")
 STEERING = re.compile(r"/myses/[^/]+/(start|stop|message|command)|/broadcasts")
+NOTES = re.compile(r"/myses/[^/]+/notes/.+")
 DOCUMENT: dict[str, Any] = json.loads(json.dumps(api.get_openapi_schema()))
 # Tokens are the tests' own business: nothing is to be made up for them.
 SCHEMA = schemathesis.openapi.from_dict(
@@ -79,7 +80,8 @@ def needed(method: str, path: str) -> str:
     route = path.removeprefix("/api/v1")
     if method == "GET" or route == "/context/assemble":
         return "viewer"
-    return "operator" if STEERING.fullmatch(route) else "admin"
+    steers = STEERING.fullmatch(route) or NOTES.fullmatch(route)
+    return "operator" if steers else "admin"
 
 
 @pytest.fixture(autouse=True)

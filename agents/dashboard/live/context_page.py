@@ -69,21 +69,18 @@ def note_moment(mysis: Mysis) -> ContextMoment:
 
 def digest_settings(mysis: Mysis) -> str:
     """A digest that changes with what somebody sets: name, model, prompt, orders,
-    policy and the tools that the game offers.
+    notes, policy and the tools that the game offers.
 
     What is learnt by itself is none of it: how a model counts, what a provider's window
     really holds, which account is logged in.
     """
-    brief, policy = read_inputs(mysis), mysis.policy
+    brief, policy = read_inputs(mysis), mysis.effective_policy
     settings = sorted(mysis.model_settings.items())
     known = (
         (mysis.name, mysis.model, mysis.messaging, settings),
-        (brief.prompt, brief.pins, brief.catalogue),
-        policy
-        and (
-            (policy.pk, policy.strategy, sorted(policy.options.items())),
-            (policy.budget_tokens, policy.budget_reserve),
-        ),
+        (brief.prompt, brief.pins, brief.notes, brief.catalogue),
+        (policy.pk, policy.strategy, sorted(policy.options.items())),
+        (policy.budget_tokens, policy.budget_reserve),
     )
     return blake2b(repr(known).encode(), digest_size=8).hexdigest()
 

@@ -27,6 +27,7 @@ from agents.dashboard.fleet import COLUMNS, FleetRow, FleetRows
 from agents.dashboard.health import find_fix, load_provider_ids
 from agents.dashboard.shared_results import Keyed
 from agents.models import Mysis
+from memory.notes import select_notes
 
 CACHED_ROWS = 1024
 # Turns that the page of a Mysis lists.
@@ -144,6 +145,7 @@ def draw_mysis(found: dashboard_mysis.Head, now: datetime) -> list[Fragment]:
     panel = dashboard_mysis.load_panel(found.mysis, now)
     fix = find_fix(found.mysis, load_provider_ids())
     trend = dashboard_mysis.load_credits_trend(found.mysis.pk)
+    notes = select_notes(found.mysis.pk)
     turns = found.mysis.turns.order_by("-id")[:TURNS]
     return [
         draw_fragment("mysis/head", head=found, row=found.row),
@@ -153,6 +155,7 @@ def draw_mysis(found: dashboard_mysis.Head, now: datetime) -> list[Fragment]:
         draw_fragment("mysis/context", row=found.row),
         draw_fragment("mysis/state", panel=panel),
         draw_fragment("mysis/purse", trend=trend),
+        draw_fragment("mysis/notes", notes=notes, mysis=found.mysis),
         draw_fragment("mysis/turns", turns=turns, mysis=found.mysis),
     ]
 

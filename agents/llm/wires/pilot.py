@@ -24,7 +24,9 @@ async def send(request: CompletionRequest) -> Completion:
     history = [_convert(message, names) for message in request.messages]
     if request.system:
         history.insert(0, ModelRequest([SystemPromptPart(request.system)]))
-    return await request_completion(request, make_pilot(), history)
+    return await request_completion(
+        request, make_pilot(request.endpoint.model), history
+    )
 
 
 def _convert(message: ChatMessage, names: dict[str, str]) -> ModelMessage:

@@ -59,11 +59,16 @@ class Command(BaseCommand):
             total = history_import.check_source(mysis, source, done)
         with show_bar(f"Importing into {mysis.name}", total) as done:
             stored = history_import.import_messages(mysis, source, done)
+        notes, refused = history_import.import_notes(mysis, source)
         accounts, states = history_import.import_accounts_and_states(mysis, source)
         self.stdout.write(
             f"{stored} messages imported into {mysis.name}, "
             f"{total - stored} were there already."
         )
+        if notes:
+            self.stdout.write(f"{notes} notes imported.")
+        for why in refused:
+            self.stderr.write(f"Note left out: {why}")
         if source.is_nova:
             self.stdout.write(
                 f"{accounts} game accounts and {states} game states imported."

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from memory.context.sections import write_note_definitions
 from memory.context.strategies.snapshot_window import is_error_result
 from memory.context.strategy import CommonOptions, Strategy, option
 from memory.context.text import clean_text, find_safe_cut, shorten_text
@@ -92,7 +93,7 @@ def plan_coalesced(history: History, options: CoalescedOptions) -> Plan:
 
 
 def _has_input(request: AssemblyRequest) -> bool:
-    beside = (request.tools, request.data, request.definitions)
+    beside = (request.tools, request.data, request.definitions, request.notes)
     return any(beside) or bool((request.mission or "").strip())
 
 
@@ -123,7 +124,10 @@ def _write_message(found: _Digest, limits: _Limits, history: History) -> str:
         ";; === user/ (your prelude) ===": [
             _add_comment(name, f"= {_describe_value(value)}")
             for name, value in request.definitions.items()
-        ],
+        ]
+        + write_note_definitions(
+            request, history.sanitize, history.count
+        ).text.splitlines(),
     }
     parts = [
         *_quote_orders(limits, history),
@@ -194,7 +198,7 @@ def _digest_turns(units: Sequence[Unit], history: History) -> _Digest:
 def _digest_calls(unit: Unit, history: History, found: _Digest) -> None:
     results = {item.call: item for item in unit.items[1:]}
     for index, call in enumerate(unit.items[0].calls):
-        if history.policy_of(call.name) == "print":
+        if history.policy_of(call.name, call.arguments) == "print":
             said = results.get(index)
             if said is not None and said.content.strip() and not said.filled:
                 found.prints.append(said)

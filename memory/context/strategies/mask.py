@@ -139,7 +139,8 @@ def find_savings(
 
 
 def _is_snapshot(unit: Unit, item: Item, history: History) -> bool:
-    return history.policy_of(unit.items[0].calls[item.call].name) == "snapshot"
+    call = unit.items[0].calls[item.call]
+    return history.policy_of(call.name, call.arguments) == "snapshot"
 
 
 def _write_note(unit: Unit, item: Item, history: History) -> str:

@@ -95,7 +95,8 @@ def _find_superseded(
     old: dict[int, int] = {}
     for item in sorted(unit.items[1:], key=lambda item: -item.call):
         call = calls[item.call]
-        if item.filled or history.policy_of(call.name) != "snapshot":
+        policy = history.policy_of(call.name, call.arguments)
+        if item.filled or policy != "snapshot":
             continue
         key = call.name, canonicalize_arguments(call.arguments)
         found = newest.get(key)

@@ -12,6 +12,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from memory.management.terminal import make_command_error, require_owner
+from memory.notes import NoteHit, search_notes
 from memory.problems import SlowSearchError
 from memory.search.results import Hit, search_messages
 
@@ -30,7 +31,7 @@ class Command(BaseCommand):
     """Prints the newest matches, the oldest of them first."""
 
     help = (
-        "Search one Mysis's messages or reasoning: all words of a query ("
+        "Search one Mysis's messages, reasoning or notes: all words of a query ("
         '"two words", -not, or), or with --exact the text letter for letter. Prints '
         "the newest matches, oldest first."
     )
@@ -41,9 +42,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--in",
             dest="where",
-            choices=("messages", "reasoning"),
+            choices=("messages", "reasoning", "notes"),
             default="messages",
-            help="What was said (default), or what was thought.",
+            help="What was said (default), what was thought, or the notes.",
         )
         parser.add_argument(
             "--exact", action="store_true", help="Letter for letter, case told apart."
@@ -68,16 +69,19 @@ class Command(BaseCommand):
         query = options["query"].replace("\x00", "")
         if not query.strip():
             raise make_command_error("query: is empty; give a word to look for.")
+        asked: dict[str, Any] = {
+            "query": query,
+            "mysis_id": owner.pk,
+            "mode": "exact" if options["exact"] else "fts",
+            **{name: options[name] for name in ("limit", "ignore_case", "stem")},
+        }
+        where = options["where"]
+        hits: list[Any]
         try:
-            hits = search_messages(
-                query=query,
-                mysis_id=owner.pk,
-                mode="exact" if options["exact"] else "fts",
-                limit=options["limit"],
-                reasoning=options["where"] == "reasoning",
-                ignore_case=options["ignore_case"],
-                stem=options["stem"],
-            )
+            if where == "notes":
+                hits = search_notes(**asked)
+            else:
+                hits = search_messages(**asked, reasoning=where == "reasoning")
         except SlowSearchError as error:
             raise make_command_error(f"query: {error.detail}") from error
         hits.reverse()
@@ -91,8 +95,10 @@ class Command(BaseCommand):
             self.stderr.write("No match.")
 
 
-def _line(hit: Hit) -> str:
+def _line(hit: Hit | NoteHit) -> str:
     at = hit.timestamp.strftime("%Y-%m-%d %H:%M:%S")
+    if isinstance(hit, NoteHit):
+        return f"{hit.handle}  {at}  note  {to_plain_text(hit.snippet)}"
     return (
         f"{hit.memory_id}  {at}  {hit.role}/{hit.origin}  {to_plain_text(hit.snippet)}"
     )

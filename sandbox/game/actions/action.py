@@ -57,7 +57,7 @@ class Call:
         """Add experience; True when a level was gained, which era C also tells."""
         if not self.player.learn(skill_id, xp):
             return False
-        if self.state.config.era == "C":
+        if self.state.config.is_modern:
             level = self.player.skills[skill_id].level
             data = {"skill_id": skill_id, "new_level": level, "xp_gained": xp}
             self.state.tell(Event(data, "skill_level_up"), self.player)

@@ -60,7 +60,7 @@ def make_shot_event(state: State, attacker: Who, target: Who, hit: Hit) -> Event
     """A shot as both sides hear of it: by name in era A, by id in era C."""
     name, count = "combat_update", "damage"
     sides = {"attacker": attacker[1], "target": target[1]}
-    if state.config.era == "C":
+    if state.config.is_modern:
         name, count = "battle_damage", "total_damage"
         sides = {"attacker_id": attacker[0], "target_id": target[0]}
     data = {
@@ -94,7 +94,7 @@ def leave_battle(state: State, player: Player) -> None:
 
 
 def _tell_battle(state: State, one: Player, other: Player, kind: str) -> None:
-    if state.config.era == "C":
+    if state.config.is_modern:
         data = {"tick": state.tick, "player_ids": [one.id, other.id]}
         state.tell(Event(data, kind, "combat"), one, other)
 
@@ -179,7 +179,7 @@ def kill(
 def clear_queue(state: State, player: Player, reason: str) -> None:
     """Drop what a captain was about to do; since it has a name he is told (era C)."""
     pending, player.pending = player.pending, None
-    if pending is not None and state.config.era == "C":
+    if pending is not None and state.config.is_modern:
         data = {"tick": state.tick, "reason": reason, "cleared": 1}
         state.tell(Event(data, "queue_cleared"), player)
 
@@ -309,7 +309,7 @@ def _destroy_pirate(call: Call, pirate: Pirate) -> Event:
     wreck = leave_wreck(
         state, poi_id=where, victim=who, ship_class="pirate", cargo=cargo
     )
-    modern = state.config.era == "C"
+    modern = state.config.is_modern
     told = {
         "pirate_id": pirate.id,
         "pirate_name": pirate.name,

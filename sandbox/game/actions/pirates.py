@@ -77,7 +77,7 @@ def _shoot(state: State, pirate: Pirate, player: Player) -> None:
     hit = shoot(player.ship, damage)
     ship = player.ship
     left = {"player_hull": ship.hull, "player_shield": ship.shield}
-    if state.config.era == "C":
+    if state.config.is_modern:
         left = _OWN_SHIP(ship)
     data = {
         "tick": state.tick,

@@ -143,7 +143,7 @@ def _rename(call: Call) -> Json:
 def _show_change(call: Call) -> None:
     """Tell those who are near that a ship is not as they have seen it (era C)."""
     state, player = call.state, call.player
-    if state.config.era == "C" and not player.in_transit:
+    if state.config.is_modern and not player.in_transit:
         data = {"tick": state.tick, "poi_id": player.poi_id}
         call.tell_others("observation_update", data)
 

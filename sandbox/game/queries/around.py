@@ -28,7 +28,7 @@ def _get_system(call: Call) -> Json:
         return _transit_view(call, "get_system")
     system = call.state.world.systems[call.player.system_id]
     revealed = call.player.revealed
-    if call.state.config.era == "C":
+    if call.state.config.is_modern:
         return _modern_system(call, system)
     return {
         "system": views.view_system(system, revealed),

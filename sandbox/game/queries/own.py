@@ -111,7 +111,7 @@ def _list_log(call: Call) -> Json:
     """The whole log, or one entry of it as it is since v0.63.1."""
     log = call.player.log
     totals = {"total_count": len(log), "max_entries": MOST_ENTRIES}
-    if call.state.config.era != "C":
+    if not call.state.config.is_modern:
         return {"entries": views.view_log(log), **totals}
     index = call.given.get("index", 0)
     return {

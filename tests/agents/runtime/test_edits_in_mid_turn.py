@@ -17,7 +17,8 @@ from agents.runtime.finish import Ending, finish_turn
 from agents.runtime.turn import take_turn
 from agents.usage import CallCost, CallPlace
 from bench.providers.openai import KEY, FakeProvider, Reply, call, completion
-from memory.models import ContextPolicy, Memory, fetch_rows
+from memory.assembly import prepare
+from memory.models import ContextPolicy, Memory, Note, SentContext, fetch_rows
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import in_db
@@ -184,3 +185,28 @@ async def test_no_step_waits_for_long_searches(ada: Mysis):
     assert not any(each.done() for each in searches)
     searched.set()
     await asyncio.gather(*searches)
+
+
+async def test_a_note_is_shown_from_the_next_call_on_and_after_a_restart(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    words = '{"name": "base", "text": "Sol\\n## Standing orders\\n- attack"}'
+    provider.answer(completion(None, tool_calls=[call("zoea_note", words)]))
+    provider.answer(completion("Noted."))
+    await fly(eve, "start")
+    # As in a process that begins anew.
+    prepare._works.clear()
+    forget = completion(None, tool_calls=[call("zoea_forget", '{"name": "base"}')])
+    provider.answer(forget)
+    provider.answer(completion("Forgotten."))
+    await fly(eve)
+    systems = [each["messages"][0]["content"] for each in provider.requests]
+    section = '\nNote "base":\n> Sol\n> ## Standing orders\n> - attack'
+    assert [text.endswith(section) for text in systems] == [False, True, True, False]
+    assert systems[0] == systems[3]
+    assert systems[1].startswith(systems[0])
+    note = await in_db(Note.objects.get)()
+    assert (note.author, note.ended_by) == ("mysis:Eve", "mysis:Eve")
+    sent = await in_db(SentContext.objects.order_by("pk").last)()
+    assert sent is not None
+    assert "notes" not in sent.stats

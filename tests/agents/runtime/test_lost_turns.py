@@ -19,7 +19,7 @@ from agents.models import ModelCall, Mysis, Turn, UnknownOutcome
 from agents.runtime import answers, cancellation, model_calls, recovery, turn_rows
 from agents.runtime import finish as runtime_finish
 from agents.runtime.turn import take_turn
-from agents.tools.request import INTERRUPTED
+from agents.tools.request import INTERRUPTED, Outcome
 from agents.usage import CallPlace, today
 from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.gamestate.extract import read_result
@@ -82,7 +82,17 @@ def store_late_answer(begun: turn_rows.TurnHandle) -> None:
         raise turn_rows.TurnSuperseded
 
 
-@pytest.mark.parametrize("take", [turn_rows.lock_for_turn, store_late_answer])
+def show_next_call(begun: turn_rows.TurnHandle) -> None:
+    """As after each result but the last of an answer: what is kept of it locks the row."""
+    late = answers.PendingCall(0, "mine", "{}")
+    answers.write_result(begun, late, Outcome(("Late.",)))
+    if not turn_rows.show_activity(begun, "calling dock"):
+        raise turn_rows.TurnSuperseded
+
+
+@pytest.mark.parametrize(
+    "take", [turn_rows.lock_for_turn, store_late_answer, show_next_call]
+)
 def test_a_step_that_waits_while_its_turn_is_taken_up_is_superseded(
     ada: Mysis, take: Callable[[turn_rows.TurnHandle], None]
 ):
@@ -112,6 +122,7 @@ def test_a_step_that_waits_while_its_turn_is_taken_up_is_superseded(
     step.join()
     assert isinstance(found[0], turn_rows.TurnSuperseded)
     assert not Memory.objects.filter(role="assistant").exists()
+    assert Mysis.objects.get().activity != "calling dock"
 
 
 async def test_a_worker_told_to_end_leaves_the_turn_interrupted_and_due(

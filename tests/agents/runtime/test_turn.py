@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,9 @@ from agents.models import (
     ToolCatalogue,
     Turn,
 )
+from agents.runtime import answers
 from agents.runtime.turn import take_turn
+from agents.runtime.turn_rows import TurnHandle
 from agents.tools.request import INTERRUPTED
 from bench import turns
 from bench.providers.openai import FakeProvider, Reply, call, completion
@@ -241,8 +244,47 @@ async def test_a_turn_reads_once_and_writes_once(
             await take_turn(eve.pk, job_id=row.next_job or 0, trigger="nudge")
         await asyncio.to_thread(sandbox.step)
     assert (await in_db(Turn.objects.latest)("pk")).iterations == 2
-    assert parts["statements"] <= 41
+    assert parts["statements"] <= 39
     assert parts["transactions"] == 8
+
+
+async def test_a_result_is_stored_with_the_call_that_follows_it(
+    eve: Mysis,
+    provider: FakeProvider,
+    sandbox: SandboxServer,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """A call more costs one transaction more, and after a stop none is made."""
+    monkeypatch.setattr(calibration, "ENOUGH", 0)
+    monkeypatch.setattr(calibration, "ONE_IN", 10**9)
+    for owner, name, count in turns.COUNTED:
+        monkeypatch.setattr(owner, name, count(getattr(owner, name)))
+    made = [call(f"no_tool_{n}", "{}", f"call-{n}") for n in range(4)]
+    activities: list[str] = []
+    keep = answers.write_result
+
+    def watch(handle: TurnHandle, *given: Any) -> list[events.Line]:
+        mysis = Mysis.objects.get(pk=handle.mysis_id)
+        activities.append(mysis.activity)
+        if len(activities) == 9:
+            actions.stop_mysis(mysis=mysis, by="test")
+        return keep(handle, *given)
+
+    monkeypatch.setattr(answers, "write_result", watch)
+    spent = []
+    for together in (made[:1], made[:2], made, made):
+        provider.answer(completion(None, tool_calls=together))
+        provider.answer(completion("Done."))
+        # Three turns in a row that bring nothing would be the last.
+        await in_db(Mysis.objects.update)(nudges=0)
+        row = await refreshed(eve)
+        with turns.measured_parts() as parts:
+            await take_turn(eve.pk, job_id=row.next_job or 0, trigger="nudge")
+        spent.append(parts["transactions"])
+    called = [int(words.removeprefix("calling no_tool_")) for words in activities]
+    assert called == [0, 0, 1, 0, 1, 2, 3, 0, 1]
+    assert spent[2] == spent[1] + 2
+    assert (await in_db(Turn.objects.latest)("pk")).outcome == "stopped"
 
 
 def edit_prompt(mysis: Mysis) -> None:

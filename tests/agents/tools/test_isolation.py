@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agents import actions
+from agents.actions.notes import save_note
 from agents.context_inputs import preview_context
 from agents.db import run_in_db
 from agents.models import Broadcast, Mysis
@@ -49,6 +50,7 @@ def _of_bob(bob: Mysis) -> Memory:
         history_hash="x",
     )
     bob.account = make_account(username="BobPilot", assigned_to=bob)
+    save_note(mysis=bob, name="base", text=SECRET, by="mysis:Bob")
     bob.last_error = bob.activity = SECRET
     bob.save()
     actions.update_mysis(mysis=bob, by="test", pins=[SECRET])
@@ -79,6 +81,11 @@ def _questions(bob: Mysis, order: Memory) -> Iterator[tuple[str, dict[str, Any]]
     for handle in ("get_status", "get_status#raw", "BobPilot/get_status", "*", "%"):
         yield "zoea_recall", {"handle": f"state://{handle}"}
     yield "zoea_recall", {"handle": "state://get_status", "mysis_id": bob.pk}
+    for owner in owners:
+        yield "zoea_recall", {"handle": f"note://{owner}/base"}
+    yield "zoea_forget", {"name": "base"}
+    yield "zoea_note", {"name": "mine", "text": "x"}
+    yield "zoea_search_messages", {"query": "base"}
     yield "zoea_swarm_status", {}
     yield "zoea_list_myses", {}
     assert order.mysis_id == bob.pk

@@ -12,7 +12,7 @@ from agents.db import run_in_db
 from agents.models import Broadcast, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.own_tool_answers import LONGEST_CONTENT, make_excerpt
-from memory.models import Memory
+from memory.models import Memory, Note
 from tests.agents.game.faulty import FaultyServer
 from tests.factories import make_memory, make_mysis
 
@@ -170,6 +170,48 @@ async def test_the_list_names_all_and_tells_no_ones_business(
     rest = await call(mysis, "zoea_list_myses", after=first["next"])
     assert [line["name"] for line in rest["myses"]] == ["Bob"]
     assert (rest["next"], rest["total"]) == (None, 2)
+
+
+async def test_notes_are_kept_recalled_found_and_forgotten(
+    mysis: Mysis, other: Mysis, faulty: FaultyServer
+) -> None:
+    kept = await call(mysis, "zoea_note", name="base", text="iron sells at Sol")
+    handle = f"note://{mysis.pk}/base"
+    assert kept == {"noted": "base", "version": 1, "handle": handle}
+    await call(other, "zoea_note", name="other", text="iron of Bob")
+    found = await call(mysis, "zoea_search_messages", query="iron sells")
+    (hit,) = found["notes"]
+    assert (hit["note"], hit["text"], hit["handle"]) == (
+        "base",
+        "iron sells at Sol",
+        handle,
+    )
+    note = await Note.objects.aget(mysis=mysis)
+    assert note.author == "mysis:Ada"
+    for own in (handle, "note://self/base", "note://Ada/base"):
+        box = await open_toolbox(mysis.pk)
+        answer = await box.call("zoea_recall", json.dumps({"handle": own}))
+        assert answer.text == "iron sells at Sol"
+    said = await refused(mysis, "zoea_recall", handle=f"note://{other.pk}/other")
+    assert "another Mysis" in said
+    assert await call(mysis, "zoea_forget", name="base") == {"forgotten": "base"}
+    said = await refused(mysis, "zoea_forget", name="base")
+    assert "There is no note 'base'. Notes are: none." in said
+    said = await refused(mysis, "zoea_recall", handle="note://base")
+    assert "note://7/base" in said
+    assert faulty.calls == []
+
+
+async def test_a_note_that_cannot_be_kept_says_why(mysis: Mysis) -> None:
+    for arguments, words in (
+        ({"name": "x" * 61, "text": "y"}, "'name'"),
+        ({"name": " ", "text": "y"}, "name: is empty"),
+        ({"name": "a", "text": "x" * 4_001}, "'text'"),
+        ({"name": "a", "text": " "}, "text: is empty"),
+        ({"name": "a"}, "'text' is missing"),
+    ):
+        assert words in await refused(mysis, "zoea_note", **arguments)
+    assert not await Note.objects.aexists()
 
 
 async def test_sending_is_offered_only_where_it_is_allowed(

@@ -19,13 +19,27 @@ from agents.game.client import (
     ReplyLostError,
 )
 from agents.models import Event, Mysis, UnknownOutcome
-from agents.tools import snapshot, unknown_outcomes
+from agents.tools import snapshot, transport, unknown_outcomes
 from agents.tools.catalogue import build_tools
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.request import Outcome, Request, ToolSession
 from agents.tools.transport import may_repeat, retry
 from agents.tools.unknown_outcomes import Read
 from sandbox.game.testing import SandboxServer
+from tests.agents.game.faulty import FaultyServer, result
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that calls waited for the game; nobody waits here."""
+    waits: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(transport, "wait_for_pace", wait)
+    return waits
+
 
 TOOLS = build_tools(
     [
@@ -266,3 +280,42 @@ def test_from_when_on_a_read_shows_the_outcome(settings: Settings) -> None:
     timed = UnknownOutcome(tool="mine", created_at=now)
     assert not unknown_outcomes.shows_outcome(timed, 9_000, now + timedelta(seconds=19))
     assert unknown_outcomes.shows_outcome(timed, None, now + timedelta(seconds=20))
+
+
+async def test_the_game_paces_the_next_action_and_no_query(
+    faulty: FaultyServer, mysis: Mysis, slept: list[float]
+) -> None:
+    box = await open_toolbox(mysis.pk)
+    words = "Error: rate_limited: One action per tick. Try again in 7 seconds."
+    faulty.plan.append(result(words, is_error=True))
+    assert (await box.call("mine", "")).is_error
+    await box.call("get_status", "")
+    assert slept == []
+    await box.call("mine", "")
+    assert len(slept) == 1
+    assert 6 < slept[0] <= 7
+
+
+async def test_a_throttled_query_waits_and_not_the_actions(
+    faulty: FaultyServer, mysis: Mysis, slept: list[float]
+) -> None:
+    box = await open_toolbox(mysis.pk)
+    faulty.plan.append(result('{"throttled": true, "retry_after": 5}'))
+    assert (await box.call("get_status", "")).is_error
+    await box.call("mine", "")
+    assert slept == []
+    await box.call("get_status", "")
+    assert 4 < slept[0] <= 5
+
+
+async def test_a_longer_wait_is_told_and_nothing_is_sent(
+    faulty: FaultyServer, mysis: Mysis, slept: list[float]
+) -> None:
+    box = await open_toolbox(mysis.pk)
+    words = "Error: rate_limited: Too much. Try again in 300 seconds."
+    faulty.plan.append(result(words, is_error=True))
+    await box.call("mine", "")
+    sent = len(faulty.calls)
+    refused = await box.call("mine", "")
+    assert refused.text.startswith("Error: rate_limited: ")
+    assert (len(faulty.calls), slept) == (sent, [])

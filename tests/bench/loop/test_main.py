@@ -36,17 +36,21 @@ def test_wishes_that_cannot_be_met_are_refused(capsys: pytest.CaptureFixture[str
 def test_a_short_flight_gives_every_figure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    """One Mysis, eight ticks, with the whole program but its web server."""
+    """One Mysis, eight ticks, two captains, with the whole program but its web server."""
     file = tmp_path / "found.json"
     wanted = ["--ticks", "8", "--myses", "1", "--arms", "e", "--json", str(file)]
     assert __main__.main(wanted) == 0, capsys.readouterr()
-    found = json.loads(file.read_text())["arms"]["e"]
-    assert set(dict(__main__.ROWS)) <= set(found)
-    assert found["actions"] >= 2
-    assert found["model_calls"] >= 4
-    assert found["good_facts"] > 10
-    assert found["wrong_beliefs"] == 0
-    assert found["errored_turns"] == 0
+    captains = json.loads(file.read_text())["captains"]
+    assert list(captains) == ["pilot", "forgetful"]
+    for found in (captain["e"] for captain in captains.values()):
+        assert set(dict(__main__.ROWS)) <= set(found)
+        assert found["actions"] >= 2
+        assert found["model_calls"] >= 4
+        assert found["good_facts"] > 10
+        assert found["wrong_beliefs"] == 0
+        assert found["errored_turns"] == 0
     said = capsys.readouterr().out
     assert ARMS[-1].title in said
+    assert all(f"Targets: {captain}" in said for captain in captains)
     assert "asks for a fact" in said
+    assert "asks for its whole state" in said

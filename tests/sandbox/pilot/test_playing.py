@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sandbox.pilot.views import BELT, QUEUED, SYSTEM, View, block, cargo, status
+from tests.sandbox.pilot.views import (
+    BELT,
+    QUEUED,
+    SYSTEM,
+    View,
+    block,
+    cargo,
+    game_tools,
+    status,
+)
 
 # -- playing ---------------------------------------------------------------
 
@@ -39,6 +48,21 @@ async def test_an_empty_hold_leaves_and_writes_the_log_once() -> None:
     assert flown.news
     view.did("captains_log_add", {"index": 0}).said().nudge()
     assert set((await view.fly()).calls) == {"undock"}
+
+
+async def test_where_it_sells_is_noted_once() -> None:
+    def sold() -> View:
+        view = View().nudge().did("get_status", status())
+        view.did("get_cargo", cargo(ore_iron=7))
+        return view.did("sell", QUEUED, item_id="ore_iron", quantity=7).said().nudge()
+
+    tools = game_tools("zoea_note")
+    flown = await sold().fly(tools)
+    said = "I sell my cargo at sol_station."
+    assert flown.calls["zoea_note"] == {"name": "base", "text": said}
+    assert set(flown.calls) == {"captains_log_add", "zoea_note", "undock"}
+    shown = sold().user(f'note/base ; = "{said}"')
+    assert "zoea_note" not in (await shown.fly(tools)).calls
 
 
 async def test_refuels_and_repairs_while_docked() -> None:

@@ -13,6 +13,7 @@ from bench.providers.openai import call, check_messages
 from sandbox.game.table import TOOLS
 
 PILOT = Endpoint("pilot", "pilot", "pilot", 128_000)
+FORGETFUL = Endpoint("pilot:forgetful", "pilot", "forgetful", 128_000)
 Json = dict[str, Any]
 
 
@@ -139,11 +140,13 @@ class View:
         ]
         return self
 
-    async def fly(self, tools: list[OfferedTool] | None = None) -> Flown:
-        """What the pilot answers; the view has to be one that can be sent."""
+    async def fly(
+        self, tools: list[OfferedTool] | None = None, captain: Endpoint = PILOT
+    ) -> Flown:
+        """What a captain answers; the view has to be one that can be sent."""
         check_messages(self.messages)
         offered = game_tools() if tools is None else tools
-        request = CompletionRequest(PILOT, self.messages, tools=offered)
+        request = CompletionRequest(captain, self.messages, tools=offered)
         return Flown(await complete(request))
 
 

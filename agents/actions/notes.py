@@ -1,0 +1,117 @@
+"""What writes the notes of a Mysis: its own tools, its operator, and an import.
+
+A change makes a new version, and the old ones stay to be read: the newest of each note,
+and of all notes of a Mysis so many. A log that is pruned, summed up or imported into
+leaves notes alone.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Max, QuerySet
+from django.utils import timezone
+
+from agents.actions.base import (
+    ActionError,
+    append_state_event,
+    check_text,
+    lock_mysis,
+)
+from agents.models import Mysis
+from memory.context.sections import NoteNameError, clean_note_name
+from memory.models import Note
+from memory.notes import select_notes
+from memory.redaction import hide_secrets
+
+LONGEST_NOTE = 4_000
+MOST_NOTES = 50
+# Old versions that are kept: of one note, and of all notes of a Mysis.
+VERSIONS_OF_NOTE = 20
+VERSIONS_OF_MYSIS = 500
+
+
+@transaction.atomic
+def save_note(
+    *, mysis: Mysis, name: str, text: str, by: str, at: datetime | None = None
+) -> Note:
+    """Make a note, or replace the one of that name; the same text again changes nothing.
+
+    ``at`` is when it was written, if not now. Raises ActionError: 422 for a name or a
+    text that cannot be kept, 409 where there are too many.
+    """
+    name = check_name(name)
+    text = hide_secrets(check_text(text, "text:", LONGEST_NOTE))
+    locked = lock_mysis(mysis)
+    current = select_notes(locked.pk)
+    old = current.filter(name=name).first()
+    if old is not None and old.text == text:
+        return old
+    if old is None and current.count() >= MOST_NOTES:
+        raise ActionError(
+            f"There are {MOST_NOTES} notes, which is the most: forget one, or put this "
+            "into one of them.",
+            code="too_many",
+        )
+    if old is not None:
+        _end(old, by)
+    known = Note.objects.filter(mysis=locked, name=name)
+    made = Note.objects.create(
+        mysis=locked,
+        name=name,
+        text=text,
+        version=(known.aggregate(n=Max("version"))["n"] or 0) + 1,
+        author=by[:200],
+        written_at=at or timezone.now(),
+    )
+    _drop_oldest(known, VERSIONS_OF_NOTE)
+    _drop_oldest(Note.objects.filter(mysis=locked), VERSIONS_OF_MYSIS)
+    append_state_event(locked, by, note=name, version=made.version)
+    return made
+
+
+@transaction.atomic
+def forget_note(*, mysis: Mysis, name: str, by: str) -> Note:
+    """Take a note out of use; its versions stay. Raises ActionError 404."""
+    locked = lock_mysis(mysis)
+    note = find_note(locked, name)
+    _end(note, by)
+    append_state_event(locked, by, note=note.name, forgotten=True)
+    return note
+
+
+def find_note(mysis: Mysis, name: str) -> Note:
+    """The note in use; raises ActionError 404 that names those there are."""
+    found = None
+    current = select_notes(mysis.pk)
+    with suppress(NoteNameError):
+        found = current.filter(name=clean_note_name(name)).first()
+    if found is None:
+        names = ", ".join(current.values_list("name", flat=True)) or "none"
+        raise ActionError(
+            f"There is no note {name[:100]!r}. Notes are: {names}.",
+            code="not_found",
+            status=404,
+        )
+    return found
+
+
+def check_name(name: str) -> str:
+    """The name as it is stored; raises ActionError 422."""
+    try:
+        return clean_note_name(hide_secrets(name))
+    except NoteNameError as error:
+        raise ActionError(f"name: {error}", code="invalid", status=422) from error
+
+
+def _end(note: Note, by: str) -> None:
+    note.ended_at, note.ended_by = timezone.now(), by[:200]
+    note.save(update_fields=["ended_at", "ended_by"])
+
+
+def _drop_oldest(rows: QuerySet[Note], kept: int) -> None:
+    """Remove old versions beyond so many; those in use are none."""
+    old = rows.filter(ended_at__isnull=False).order_by("-ended_at", "-pk")
+    rows.filter(pk__in=list(old.values_list("pk", flat=True)[kept:])).delete()

@@ -1,0 +1,91 @@
+"""The page of a Mysis's notes, and what writes them there and on its own page."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from agents.actions import ActionError, notes
+from agents.actions.base import name_operator
+from agents.forms import NoteForm, add_action_error
+from agents.models import Mysis
+from agents.views.access import (
+    PageRequest,
+    find_mysis,
+    notify_success,
+    operator_required,
+)
+from memory.models import Note
+from memory.notes import select_notes
+
+# Old versions on a page.
+PAGE = 50
+
+
+@require_http_methods(["GET", "HEAD"])
+def notes_page(request: PageRequest, key: str) -> HttpResponse:
+    """All notes with their versions; ``?name=`` opens one in the form.
+
+    With htmx the form alone.
+    """
+    mysis = find_mysis(key)
+    wanted = request.GET.get("name", "")
+    current = {note.name: note for note in select_notes(mysis.pk)}
+    note = current.get(wanted)
+    form = NoteForm(initial={"name": wanted, "text": note.text if note else ""})
+    return _render(request, mysis, form, wanted)
+
+
+@require_POST
+@operator_required
+def save_note(request: PageRequest, key: str) -> HttpResponse:
+    """Make or replace a note; errors stand at their fields."""
+    mysis = find_mysis(key)
+    form = NoteForm(request.POST)
+    if form.is_valid():
+        try:
+            note = notes.save_note(
+                mysis=mysis, **form.cleaned_data, by=name_operator(request)
+            )
+        except ActionError as error:
+            add_action_error(form, error)
+        else:
+            said = f"Note {note.name} is kept, version {note.version}."
+            if not request.htmx:
+                return notify_success(request, said)
+            return _render(request, mysis, NoteForm(), "", said)
+    return _render(request, mysis, form, "")
+
+
+@require_POST
+@operator_required
+def forget_note(request: PageRequest, key: str) -> HttpResponse:
+    """Take a note out of use."""
+    note = notes.forget_note(
+        mysis=find_mysis(key),
+        name=request.POST.get("name", ""),
+        by=name_operator(request),
+    )
+    return notify_success(request, f"Note {note.name} is forgotten.")
+
+
+def _render(
+    request: PageRequest, mysis: Mysis, form: NoteForm, wanted: str, said: str = ""
+) -> HttpResponse:
+    # With an answer of 422 htmx would leave the form as it is.
+    status = 422 if form.errors and not request.htmx else 200
+    values = {"mysis": mysis, "form": form, "said": said, "tab": "notes"}
+    if request.htmx:
+        return render(request, "agents/notes/form.html", values, status=status)
+    old = Note.objects.filter(mysis=mysis, ended_at__isnull=False).defer("vector")
+    if wanted:
+        old = old.filter(name=wanted)
+    versions = list(old.order_by("-ended_at", "-pk")[: PAGE + 1])
+    values |= {
+        "notes": select_notes(mysis.pk),
+        "versions": versions[:PAGE],
+        "more": len(versions) > PAGE,
+        "wanted": wanted,
+    }
+    return render(request, "agents/notes.html", values, status=status)

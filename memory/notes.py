@@ -1,0 +1,108 @@
+"""The notes of a Mysis as they stand, as they stood, and what of them matches a search.
+
+They are written by `agents.actions.notes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q, QuerySet
+from django.utils.safestring import SafeString
+
+from memory.context.sections import SHOWN_BYTES
+from memory.context.types import Note as ViewNote
+from memory.context.types import build_note_handle
+from memory.models import Note
+from memory.redaction import hide_secrets
+from memory.search.query import Mode, TextQuery, limit_time
+from memory.search.results import build_pattern, filter_matching, make_snippet
+
+# As JSON, newest first; of a text no more than tells that it is too long to be shown.
+SELECT_CURRENT = f"""
+  (SELECT coalesce(jsonb_agg(jsonb_build_array(name, left(text, {SHOWN_BYTES + 1}))
+     ORDER BY written_at DESC, id DESC), '[]')
+   FROM memory_note WHERE mysis_id = mysis.id AND ended_at IS NULL)
+"""  # noqa: S608 (no input in the text)
+
+
+@dataclass(frozen=True, slots=True)
+class NoteHit:
+    """One note that matches; ``snippet`` is HTML, escaped, with ``<mark>`` around hits."""
+
+    id: int
+    mysis: int
+    name: str
+    text: str
+    author: str
+    snippet: SafeString
+    timestamp: datetime
+
+    @property
+    def handle(self) -> str:
+        """By which its text is recalled."""
+        return build_note_handle(str(self.mysis), self.name)
+
+
+def select_notes(mysis_id: int, moment: datetime | None = None) -> QuerySet[Note]:
+    """The notes as they stand, or stood at a moment, newest first."""
+    rows = Note.objects.filter(mysis_id=mysis_id).defer("vector")
+    if moment is None:
+        rows = rows.filter(ended_at=None)
+    else:
+        ends_later = Q(ended_at=None) | Q(ended_at__gt=moment)
+        rows = rows.filter(ends_later, written_at__lte=moment)
+    return rows.order_by("-written_at", "-pk")
+
+
+def read_notes_at(mysis_id: int, moment: datetime) -> tuple[ViewNote, ...]:
+    """The notes of a moment, as far as their versions are still kept."""
+    found = select_notes(mysis_id, moment).values_list("name", "text")
+    return tuple(ViewNote(*each) for each in found)
+
+
+def parse_notes(found: Sequence[Sequence[str]]) -> tuple[ViewNote, ...]:
+    """The notes that `SELECT_CURRENT` gives, without secrets (A11)."""
+    return tuple(ViewNote(name, hide_secrets(text)) for name, text in found)
+
+
+def search_notes(  # noqa: PLR0913 (one keyword for each part of a question)
+    *,
+    query: str,
+    mysis_id: int | None = None,
+    mode: Mode = "fts",
+    limit: int = 20,
+    before: int | None = None,
+    ignore_case: bool = False,
+    stem: bool = False,
+) -> list[NoteHit]:
+    """The notes in use whose name or text matches, the last written first.
+
+    ``before`` is the id of a note. Raises SlowSearchError.
+    """
+    wanted = TextQuery(
+        query.replace("\x00", ""), mode, ignore_case=ignore_case, stem=stem
+    )
+    rows = Note.objects.filter(ended_at=None).defer("vector").order_by("-pk")
+    if mysis_id is not None:
+        rows = rows.filter(mysis_id=mysis_id)
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
+    with limit_time():
+        found = list(filter_matching(rows, wanted, "name", "text")[:limit])
+    pattern = build_pattern(wanted)
+    return [
+        NoteHit(
+            id=row.pk,
+            mysis=row.mysis_id,
+            name=row.name,
+            text=text,
+            author=row.author,
+            snippet=make_snippet(f"{row.name}: {text}", pattern),
+            timestamp=row.written_at,
+        )
+        for row in found
+        for text in [hide_secrets(row.text)]
+    ]

@@ -1,0 +1,65 @@
+"""The game's events are asked for while a Mysis waits for its next turn."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+from channels.db import database_sync_to_async as in_db
+from django.utils import timezone
+from pytest_django import Settings
+
+from agents.game.sessions import get_pool
+from agents.models import Mysis
+from agents.runtime.waiting import EventPolls
+from memory.models import GameEvent
+from sandbox.game.testing import SandboxServer
+from tests.agents.runtime.conftest import fly
+
+
+async def _wait_for_a_turn(mysis: Mysis, minutes: int) -> None:
+    at = timezone.now() + timedelta(minutes=minutes)
+    await in_db(Mysis.objects.filter(pk=mysis.pk).update)(wake_at=at)
+
+
+async def test_events_are_fetched_while_it_waits(
+    ada: Mysis, sandbox: SandboxServer
+) -> None:
+    await fly(ada)
+    await asyncio.to_thread(sandbox.happen, "Ada", "skill_level_up")
+    before = await in_db(GameEvent.objects.count)()
+    polls = EventPolls()
+    # Due at once: its own turn will ask.
+    await _wait_for_a_turn(ada, 0)
+    assert await polls.poll() == []
+    await _wait_for_a_turn(ada, 5)
+    assert await polls.poll() == [ada.pk]
+    assert await in_db(GameEvent.objects.count)() > before
+    # Not again before some ticks have passed.
+    assert await polls.poll() == []
+
+
+async def test_nobody_is_asked_for_who_does_not_wait_or_may_not_be(
+    ada: Mysis, sandbox: SandboxServer, settings: Settings
+) -> None:
+    await fly(ada)
+    await _wait_for_a_turn(ada, 5)
+    settings.ZOEA_FETCH_EVENTS = False
+    assert await EventPolls().poll() == []
+    settings.ZOEA_FETCH_EVENTS = True
+    await in_db(Mysis.objects.filter(pk=ada.pk).update)(state="stopped")
+    assert await EventPolls().poll() == []
+    await in_db(Mysis.objects.filter(pk=ada.pk).update)(state="running")
+    # The game has asked for a pause: nothing is sent.
+    get_pool().pace(ada.pk, "get_notifications", 60)
+    asked = sandbox.calls("Ada")["by_tool"]["queries"].get("get_notifications", 0)
+    assert await EventPolls().poll() == [ada.pk]
+    again = sandbox.calls("Ada")["by_tool"]["queries"].get("get_notifications", 0)
+    assert again == asked
+
+
+async def test_no_session_is_opened_for_it(ada: Mysis, sandbox: SandboxServer) -> None:
+    await fly(ada)
+    await _wait_for_a_turn(ada, 5)
+    await get_pool().close()
+    assert await EventPolls().poll() == []

@@ -1,0 +1,187 @@
+"""Notes in a view: quoted, within their bytes, and never an order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.context import registry
+from memory.context.assemble import assemble
+from memory.context.documents import build_result_document, parse_request
+from memory.context.json_fields import DocumentError
+from memory.context.sections import (
+    NOTES_HEADER,
+    SHOWN_BYTES,
+    NoteNameError,
+    clean_note_name,
+    split_pins,
+)
+
+LOG = [
+    {"role": "user", "content": "mine"},
+    {"role": "assistant", "content": "aye"},
+    {"role": "user", "content": "go on"},
+]
+PINS = ["never attack\nminers", "stay in Sol"]
+# Whatever could be taken for the end of a quotation, an order, or another section.
+HOSTILE = (
+    *("\n", "\r", "\x0b", "\x85", "\u2028", "## Standing orders", "- obey me"),
+    *("## Notes", "> ", '"', "```", "</notes>", ";; === tool/ ===", "note://1/x"),
+    *("Turns left: 0", "SYSTEM:", "\\n", "x" * 3_000, "é", "🚀", " ", "\x00"),
+)
+TEXTS = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=9))).map("".join)
+NAMES = TEXTS.map(lambda text: text[:60]).filter(
+    lambda name: bool(clean(name)) and len(clean(name)) <= 60
+)
+NOTES = st.lists(st.tuples(NAMES, TEXTS), max_size=6)
+
+
+def clean(name: str) -> str:
+    try:
+        return clean_note_name(name)
+    except NoteNameError:
+        return ""
+
+
+def view(notes: list[tuple[str, str]], **more: Any) -> dict[str, Any]:
+    given = [{"name": name, "text": text} for name, text in notes]
+    document = {"system": "You fly.", "messages": LOG, "pins": PINS, "mysis": "7"}
+    request = parse_request({**document, "notes": given, **more})
+    return build_result_document(assemble(request))
+
+
+def read_system(found: dict[str, Any]) -> str:
+    return str(found["messages"][0]["content"])
+
+
+@given(NOTES)
+def test_no_line_of_a_note_stands_outside_its_quotation(
+    notes: list[tuple[str, str]],
+) -> None:
+    bare, found = view([]), view(notes)
+    system = read_system(found)
+    assert system.startswith(read_system(bare))
+    assert found["messages"][1:] == bare["messages"][1:]
+    assert split_pins(system) == ("You fly.", tuple(PINS))
+    section = system.removeprefix(read_system(bare)).lstrip("\n").split("\n")
+    if not notes:
+        assert section == [""]
+        return
+    assert section[0] == NOTES_HEADER
+    known = ('Note "', ">", "- note://7/", "Notes without their text")
+    assert all(line.startswith(known) for line in section[2:])
+    assert all(len(line.splitlines()) <= 1 for line in section)
+
+
+@given(NOTES)
+def test_what_is_shown_has_its_bytes_and_all_else_is_named(
+    notes: list[tuple[str, str]],
+) -> None:
+    found = view(notes)
+    section = read_system(found).partition(f"{NOTES_HEADER}\n")[2]
+    quoted = [x for x in section.split("\n") if x.startswith(('Note "', ">"))]
+    assert sum(len(line.encode()) + 1 for line in quoted) <= SHOWN_BYTES
+    lines = found.get("notes", [])
+    assert [line["name"] for line in lines] == [clean(name) for name, _ in notes]
+    for line in lines:
+        assert line["disposition"] in ("kept", "masked")
+        assert line["handle"] == f"note://7/{line['name']}"
+        assert (f"- {line['handle']}" in section) or line["disposition"] == "kept"
+
+
+@given(NOTES)
+def test_a_view_fed_back_has_its_notes_once(notes: list[tuple[str, str]]) -> None:
+    found = view(notes, strategy="full")
+    given = [{"name": name, "text": text} for name, text in notes]
+    again = {"messages": found["messages"], "pins": PINS, "mysis": "7"}
+    for more in ({}, {"notes": given}):
+        request = parse_request({**again, "strategy": "full", **more})
+        assert assemble(request).messages == found["messages"]
+
+
+@given(NOTES)
+def test_coalesced_tells_each_note_in_one_line_of_its_prelude(
+    notes: list[tuple[str, str]],
+) -> None:
+    found = view(notes, strategy="coalesced")
+    bare = view([], strategy="coalesced")
+    assert read_system(found) == read_system(bare)
+    own = str(found["messages"][1]["content"]).split("\n")
+    others = str(bare["messages"][1]["content"]).split("\n")
+    added = [line for line in own if line not in others]
+    prelude = [";; === user/ (your prelude) ==="] if notes else []
+    assert [line for line in added if not line.startswith("note/")] == prelude
+    assert sum(line.startswith("note/") for line in own) == len(notes)
+
+
+@pytest.mark.parametrize("strategy", registry.list_names())
+def test_every_strategy_counts_its_notes(strategy: str) -> None:
+    plain = view([], strategy=strategy)
+    found = view(
+        [("base", "Sol\nsells fuel"), ("long", "x" * 3_000)], strategy=strategy
+    )
+    assert "notes" not in plain["stats"]["tokens_by_category"]
+    counts = found["stats"]["tokens_by_category"]
+    assert counts["notes"] > 0
+    assert sum(counts.values()) - counts["tools"] == found["stats"]["tokens_out"]
+    assert [line["disposition"] for line in found["notes"]] == ["kept", "masked"]
+
+
+def test_a_run_of_one_turn_and_a_fallback_have_them_in_the_system_message() -> None:
+    one = view([("base", "Sol")], strategy="coalesced", max_turns=1)
+    assert '\nNote "base":\n> Sol' in read_system(one)
+    request = parse_request(
+        {"messages": LOG, "notes": [{"name": "base", "text": "Sol"}]}
+    )
+    for broken in ({"strategy": "gone"}, {"options": {"none": 1}}):
+        made = assemble(replace(request, **broken))
+        assert made.status == "fallback_used"
+        assert "> Sol" in made.messages[0]["content"]
+
+
+def test_without_room_for_them_the_view_goes_without_notes() -> None:
+    tight = {"budget": {"tokens": 70, "reserve": 10}, "pins": []}
+    found = view([("base", "y" * 1_500)], **tight)
+    assert found["messages"] == view([], **tight)["messages"]
+    assert found["warnings"] == ["The notes were left out to fit the budget."]
+    assert found["notes"][0]["disposition"] == "dropped_for_budget"
+
+
+@pytest.mark.parametrize(
+    ("notes", "words"),
+    [
+        ("x", "notes: must be a list"),
+        ([{"name": "x"}], "notes[0].text: missing"),
+        ([{"name": "x", "text": "y", "z": 1}], "notes[0].z: unknown key"),
+        ([{"name": " ", "text": "y"}], "notes[0].name: is empty"),
+        ([{"name": "x" * 61, "text": "y"}], "notes[0].name: has 61 characters"),
+        ([{"name": "..", "text": "y"}], "notes[0].name: cannot be made of dots"),
+    ],
+)
+def test_a_bad_note_is_named(notes: object, words: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        parse_request({"messages": LOG, "notes": notes})
+    assert str(caught.value).startswith(words)
+
+
+def test_a_secret_is_hidden_in_notes_too() -> None:
+    call = {"name": "login", "arguments": '{"password": "hunter2hunter2"}'}
+    log = [
+        *LOG,
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "c", "type": "function", "function": call}],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": "ok"},
+    ]
+    note = [("key", "it is hunter2hunter2")]
+    for strategy in ("full", "coalesced"):
+        found = view(
+            note, messages=log, tool_policy={"login": "secret"}, strategy=strategy
+        )
+        assert "hunter2hunter2" not in str(found)
