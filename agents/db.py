@@ -138,13 +138,19 @@ FROM (SELECT %(mysis)s::bigint AS id, %(prompt)s::bigint AS prompt_id,
   %(group)s::text AS "group", %(tags)s::text[] AS tags) AS mysis
 """  # noqa: S608 (no input in the text)
 LOAD_INPUTS_FOR_TURN = f"{_MYSIS_COLUMNS}, {_INPUTS} {_FOR_TURN}"
-# Also when the stored list of the game's tools was written last.
+# Also when the stored list of the game's tools was written last, and which answers lost
+# events have put in doubt.
 TOOL_SESSION = """
 SELECT mysis.messaging, account.id, account.username, account.sealed_session,
   (SELECT updated_at FROM agents_toolcatalogue WHERE url = %s),
   (SELECT jsonb_agg(to_jsonb(lost) ORDER BY lost.id) FROM agents_unknownoutcome AS lost
    WHERE lost.mysis_id = mysis.id AND lost.username = account.username),
-  (SELECT jsonb_object_agg(tool, policy) FROM agents_toolpolicy)
+  (SELECT jsonb_object_agg(tool, policy) FROM agents_toolpolicy),
+  ARRAY(SELECT tool_name::text FROM memory_gamesnapshot
+   WHERE username = account.username AND args_key = '' AND logged_out_at IS NULL
+     AND (stale_reason = ANY(%s) OR jsonb_path_query_array(
+       stale_fields, '$[*].causes[*].reason') ?| %s::text[])
+   ORDER BY tool_name)
 FROM agents_mysis AS mysis LEFT JOIN agents_account AS account
   ON account.id = mysis.account_id
 WHERE mysis.id = %s

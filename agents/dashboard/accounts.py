@@ -17,14 +17,31 @@ from agents.dashboard.game_state import (
 )
 from agents.dashboard.shared_results import Keyed
 from agents.models import Account, Mysis
-from memory.gamestate.confidence import Confidence
+from memory.gamestate.confidence import Confidence, choose_worst, list_causes
 from memory.gamestate.facts import Names, collect_names
+from memory.gamestate.invalidation import QUEUE_MARGIN_TICKS
 from memory.gamestate.types import Moment
-from memory.gamestate.values import format_title
 
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
 UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
 SHOWN_FACTS = 3
+# Where the facts stand that a next step is decided by.
+OWN_TOOLS = frozenset({"get_status", "get_state", "get_ship", "get_cargo"})
+# What the step after an action is decided by: who mines looks at the hold, not the tank.
+NEEDS: Mapping[str, frozenset[str]] = {
+    action: frozenset(labels.split())
+    for actions, labels in (
+        ("mine jettison loot_wreck", "Cargo"),
+        ("buy sell craft deposit_items withdraw_items", "Cargo Credits"),
+        ("deposit_credits withdraw_credits", "Credits"),
+        ("travel jump", "Location Docked"),
+        ("dock undock", "Docked"),
+        ("refuel", "Fuel Credits"),
+        ("repair", "Hull Credits"),
+    )
+    for action in actions.split()
+}
+EVERY_NEED = frozenset({"Location", "Docked", "Cargo", "Credits", "Fuel", "Hull"})
 ACCOUNTS_A_PAGE = 100
 # Seconds: ages by the wall clock, where an account's tick is unknown, grow meanwhile.
 SAME_FOR = 10
@@ -151,27 +168,59 @@ def _place(latest: Iterable[str], found: Sequence[HeldSnapshot]) -> str:
 
 
 def _badges(judged: Iterable[JudgedSnapshot]) -> tuple[Badge, ...]:
+    """What the next step needs and cannot rely on; the rest may be as old as it is."""
+    own = [
+        one
+        for one in judged
+        if one.snapshot.tool in OWN_TOOLS and not one.snapshot.args
+    ]
+    sure = {
+        fact.label
+        for one in own
+        for fact in one.facts
+        if fact.confidence not in SUSPECT
+    }
+    needed = _find_needs(own) - sure
     found = []
-    for one in judged:
-        snapshot, level = one.snapshot, one.judge_facts()
-        if level in SUSPECT:
-            doubted = _doubted(one.facts) if one.marked else ()
-            badge = Badge(
-                title=", ".join(doubted) or format_title(snapshot.tool),
-                tool=snapshot.tool,
-                confidence="partly" if doubted else str(level),
-                reason=explain_doubt(snapshot, level, one.moment),
-                at=snapshot.captured_at,
-            )
-            found.append(badge)
+    for one in own:
+        doubted = [
+            fact
+            for fact in one.facts
+            if fact.label in needed and _is_overdue(fact, one.moment)
+        ]
+        if doubted:
+            found.append(_make_badge(one, doubted))
     # What an action made untrue goes before what merely grew old.
     return tuple(sorted(found, key=lambda b: (b.confidence, b.title)))
 
 
-def _doubted(shown: Iterable[ShownFact]) -> tuple[str, ...]:
-    """The facts that an action made untrue, where it left others as they were."""
-    named = [fact.label for fact in shown if fact.confidence == Confidence.INVALIDATED]
-    return tuple(label for label in named if label)[:SHOWN_FACTS]
+def _find_needs(judged: Iterable[JudgedSnapshot]) -> frozenset[str]:
+    """The labels of the facts that are read before the step after the newest action."""
+    causes = [
+        cause for one in judged for cause in list_causes(one.snapshot, one.marked)
+    ]
+    newest = max(causes, key=lambda cause: cause.tick or 0, default=None)
+    return NEEDS.get(newest.reason, EVERY_NEED) if newest else EVERY_NEED
+
+
+def _is_overdue(fact: ShownFact, moment: Moment) -> bool:
+    """Whether a fact stays in doubt: the next answer settles what has just been done."""
+    if fact.confidence == Confidence.STALE:
+        return True
+    tick, now = fact.cause_tick, moment.current_tick
+    return tick is None or now is None or tick + QUEUE_MARGIN_TICKS <= now
+
+
+def _make_badge(judged: JudgedSnapshot, doubted: Sequence[ShownFact]) -> Badge:
+    level = choose_worst(Confidence(fact.confidence) for fact in doubted)
+    partly = len(doubted) < len(judged.facts) and level is Confidence.INVALIDATED
+    return Badge(
+        title=", ".join([fact.label for fact in doubted][:SHOWN_FACTS]),
+        tool=judged.snapshot.tool,
+        confidence="partly" if partly else str(level),
+        reason=explain_doubt(judged, level, doubted),
+        at=judged.snapshot.captured_at,
+    )
 
 
 def load_accounts(now: datetime, names: str = "", after: str = "") -> list[AccountRow]:

@@ -221,11 +221,21 @@ def _tool(data: Data) -> str:
 
 
 def _stale(data: Data) -> str:
-    reason = _text(data, "reason")
-    tick = _text(data, "tick")
+    causes = data.get("causes")
+    told = [one for one in causes if isinstance(one, Mapping)] if causes else []
+    if len(told) > 1:
+        # What touched which fact is on the Mysis's page; here who had a part in it.
+        parts = (_at_tick(_text(one, "tool"), _text(one, "tick")) for one in told)
+        return f"after {clip_text(', '.join(dict.fromkeys(parts)), TEXT)}"
+    reason, tick = _text(data, "reason"), _text(data, "tick")
     aged = data.get("confidence") in BY_AGE
-    by = f"{data['confidence']}, {reason}" if aged else f"after {reason}"
-    return f"{by} at tick {tick}" if tick else by
+    return _at_tick(
+        f"{data['confidence']}, {reason}" if aged else f"after {reason}", tick
+    )
+
+
+def _at_tick(words: str, tick: str) -> str:
+    return f"{words} at tick {tick}" if tick else words
 
 
 def _updated(data: Data) -> str:

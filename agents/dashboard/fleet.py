@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeVar
 from django.db.models import (
     Case,
     Count,
-    Exists,
     F,
     OuterRef,
     Q,
@@ -22,6 +21,7 @@ from django.db.models import (
     When,
 )
 from django.db.models.functions import Cast
+from django.utils import timezone
 from django.utils.http import urlencode
 
 from agents.dashboard import charts, conversation, game_state
@@ -29,7 +29,7 @@ from agents.dashboard.accounts import AccountStatus, read_statuses
 from agents.dashboard.charts import MysisHour, load_last_hours
 from agents.models import Mysis
 from agents.models.fleet import find_page_key
-from memory.models import GameSnapshot, Memory, Role, SentContext
+from memory.models import Memory, Role, SentContext
 
 M = TypeVar("M", Memory, SentContext)
 LAST_LINE = 240
@@ -225,14 +225,22 @@ def find_matching_ids(view: FleetView) -> list[int]:
 
 
 def _make_flag_conditions() -> Mapping[str, Q]:
-    untrue = GameSnapshot.objects.filter(
-        username=OuterRef("account__username"), logged_out_at=None
-    ).exclude(stale_reason="")
-    return {"held": ~Q(hold=""), "stuck": ~Q(stuck=""), "stale": Q(Exists(untrue))}
+    names = _find_doubtful_accounts(timezone.now())
+    doubtful = Q(account__username__in=names) if names else Q(pk__in=[])
+    return {"held": ~Q(hold=""), "stuck": ~Q(stuck=""), "stale": doubtful}
+
+
+def _find_doubtful_accounts(now: datetime) -> list[str]:
+    """The flown accounts whose rows have a badge."""
+    flown = Mysis.objects.exclude(account=None).values_list(ACCOUNT, flat=True)
+    usernames = list(flown)
+    present = game_state.load_moments(usernames, now)
+    standings = read_statuses(game_state.load_snapshots(usernames), present)
+    return [name for name, standing in standings.items() if standing.badges]
 
 
 def count_flags() -> Mapping[str, int]:
-    """How many Myses have each flag; one query."""
+    """How many Myses have each flag; as many queries for any number of them."""
     conditions = _make_flag_conditions()
     return Mysis.objects.aggregate(
         **{flag: Count("pk", filter=what) for flag, what in conditions.items()}

@@ -27,8 +27,11 @@ from memory.gamestate.confidence import (
     Judge,
     choose_worst,
     count_age_in_ticks,
+    find_cause,
+    list_causes,
 )
 from memory.gamestate.facts import Fact, Names, View, collect_names
+from memory.gamestate.render import describe_cause
 from memory.gamestate.types import Moment, Snapshot
 from memory.gamestate.values import find_first, format_title, unwrap_content
 from memory.models import AccountClock, GameSnapshot, fetch_rows
@@ -101,6 +104,9 @@ class ShownFact:
     age_ticks: int | None = None
     # What the newest call was shown, where that was something else.
     believed: str = ""
+    # What made it untrue: ``before mine at tick 104``.
+    cause: str = ""
+    cause_tick: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +255,7 @@ class JudgedSnapshot(Judge):
     def _show_fact(self, fact: Fact) -> ShownFact:
         levels = [self.judge(path) for path in fact.paths]
         lists = max(len(fact.items), len(fact.children))
+        cause = find_cause(self.snapshot, fact.paths, self.marked)
         return ShownFact(
             label=fact.label,
             value=fact.value,
@@ -257,17 +264,26 @@ class JudgedSnapshot(Judge):
             children=fact.children[:MAX_CHILDREN],
             more=max(0, lists - MAX_CHILDREN),
             age_ticks=_merged_age(self.snapshot, fact.paths, self.moment),
+            cause=describe_cause(cause),
+            cause_tick=cause.tick if cause else None,
         )
 
 
-def explain_doubt(snapshot: Snapshot, level: Confidence, moment: Moment) -> str:
+def explain_doubt(
+    judged: JudgedSnapshot, level: Confidence, shown: Iterable[ShownFact]
+) -> str:
+    """Why not to rely on a snapshot; an action is named that touched what is shown."""
+    snapshot = judged.snapshot
     if snapshot.stale is not None and level == Confidence.INVALIDATED:
-        at = snapshot.stale.tick
-        when = f" at tick {at}" if at is not None else ""
-        return f"changed by {snapshot.stale.reason}{when}; call {snapshot.tool}"
+        told = {fact.cause for fact in shown}
+        causes = list_causes(snapshot, judged.marked)
+        named = (one for one in causes if describe_cause(one) in told)
+        mark = next(named, snapshot.stale)
+        when = f" at tick {mark.tick}" if mark.tick is not None else ""
+        return f"changed by {mark.reason}{when}; call {snapshot.tool}"
     if snapshot.logged_out:
         return LOGGED_OUT
-    age = count_age_in_ticks(snapshot, moment)
+    age = count_age_in_ticks(snapshot, judged.moment)
     if level in (Confidence.STALE, Confidence.AGEING) and age is not None:
         return f"{age} ticks old"
     return ""
@@ -307,7 +323,7 @@ def _make_section(
         age_ticks=count_age_in_ticks(snapshot, moment),
         captured_at=snapshot.captured_at,
         confidence=str(level),
-        reason=explain_doubt(snapshot, level, moment),
+        reason=explain_doubt(judged, level, judged.facts),
         size=one.size,
         facts=tuple(
             replace(fact, believed=_find_other_belief(snapshot, fact, beliefs))

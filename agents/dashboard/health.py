@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from operator import itemgetter
 
-from django.db.models import Count, Max, Q, Sum
+from django.db.models import Count, JSONField, Max, OuterRef, Q, Subquery, Sum
 from django.urls import reverse
 
 from agents.dashboard import budget_bars, fleet, game_state, system_status
@@ -26,6 +26,8 @@ from agents.dashboard.conversation import clip_text
 from agents.llm.endpoints import list_provider_candidates
 from agents.models import Account, ErrorCode, Mysis, Provider, Usage
 from agents.usage import today
+from memory.context.types import STATE_LEFT_OUT
+from memory.models import SentContext
 
 # What only an admin may open is shown to admins only.
 ADMINS, ALL = "admin-only", ""
@@ -163,7 +165,10 @@ def read_fleet_money() -> FleetMoney:
 def find_troubles(now: datetime) -> list[Trouble]:
     """Who needs somebody, the worst first; a Mysis stands in the list once."""
     long_ago = now - SILENT
+    sent = SentContext.objects.filter(mysis=OuterRef("pk")).order_by("-id")
+    warnings = Subquery(sent.values("stats__warnings")[:1], output_field=JSONField())
     troubled = ~Q(stuck="") | ~Q(last_error="") | Q(last_memory_at__lt=long_ago)
+    troubled |= Q(warnings__contains=[STATE_LEFT_OUT])
     running = Q(state=Mysis.State.RUNNING)
     wrong = (
         Q(state=Mysis.State.ERRORED)
@@ -171,7 +176,8 @@ def find_troubles(now: datetime) -> list[Trouble]:
         | ~Q(lost_pins="")
         | running & troubled
     )
-    rows = list(Mysis.objects.filter(wrong).order_by("name"))
+    seen = Mysis.objects.annotate(warnings=warnings)
+    rows = list(seen.filter(wrong).order_by("name"))
     known = load_provider_ids() if rows else {}
     found: list[tuple[int, Trouble]] = []
     for mysis in rows:
@@ -213,6 +219,10 @@ def _list_troubles(
         remedy = "Read its last turns and tell it what to do."
         fix = Fix("Message it", f"{mysis.get_absolute_url()}#composer", "operator-only")
         yield 4, Trouble(mysis, mysis.stuck, remedy, fix)
+    if running and STATE_LEFT_OUT in (getattr(mysis, "warnings", None) or ()):
+        text = "Its last view had no room for the state of the game."
+        remedy = "Give it a larger budget, or one with fewer tools."
+        yield 5, Trouble(mysis, text, remedy, _policy_form(mysis))
 
 
 # --- Where an error is mended

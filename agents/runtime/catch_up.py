@@ -29,19 +29,31 @@ TOOL = "get_notifications"
 LIMIT = 100
 
 MOST_FETCHES = 4
+# Which answers are asked for again where events were lost: who the Mysis is, and where.
+ASKED_AGAIN = ("get_status", "get_system")
 logger = logging.getLogger(__name__)
 
 
 async def fetch_events(handle: TurnHandle, toolbox: Toolbox) -> None:
-    """Ask for notifications; a game that cannot answer now is no failure."""
+    """Ask for notifications, and for the state itself where some were lost.
+
+    A game that cannot answer now is no failure.
+    """
     username = toolbox.username
     if username is None or not handle.fetches:
         return
     if handle.cut_off:
         # Its worker died, perhaps with events that the game gave it.
         await run_in_db(lose_events, handle.mysis_id, username)
+    before = toolbox.card
     try:
         await drain_events(toolbox)
+        # With its session a Mysis loses the events that waited in it.
+        new = before is not None and toolbox.card != before
+        lost = ASKED_AGAIN if new or handle.cut_off else toolbox.doubted
+        for name in ASKED_AGAIN:
+            if name in lost:
+                await _ask_again(toolbox, name)
     except GameUnreachableError:
         # The turn's own calls find out, and say so.
         return
@@ -64,6 +76,13 @@ async def drain_events(toolbox: Toolbox) -> None:
         left = answer.get("remaining") if isinstance(answer, dict) else None
         if not (isinstance(left, int) and left):
             return
+
+
+async def _ask_again(toolbox: Toolbox, name: str) -> None:
+    """Ask for a state anew, where the game has the command and wants no pause of it."""
+    route = route_command(name, toolbox.tools)
+    if route is not None and get_pool().find_wait(toolbox.mysis_id, name) <= 0:
+        await toolbox.call(route.tool, json.dumps(dict(route.arguments)))
 
 
 async def verify_unknown(handle: TurnHandle, toolbox: Toolbox) -> None:

@@ -43,6 +43,7 @@ from agents.tools.snapshot import (
 )
 from agents.tools.transport import retry, send, verify
 from agents.tools.unknown_outcomes import find_read
+from memory.gamestate.effects import LOSSES
 from memory.gamestate.values import make_storable
 from memory.gamestate.values import repair_text as storable_text
 from memory.models import build_row
@@ -112,10 +113,11 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
 
 def _load(mysis_id: int, by: str) -> Toolbox:
     """What the tools need to know of a Mysis, with our own; one statement."""
-    row = db.fetch_row(
-        db.TOOL_SESSION, [settings.SPACEMOLT_MCP_URL, mysis_id], prepare=True
-    )
-    messaging, pk, username, sealed, catalogue_at, lost, policies = row or [None] * 7
+    losses = list(LOSSES)
+    given = [settings.SPACEMOLT_MCP_URL, losses, losses, mysis_id]
+    row = db.fetch_row(db.TOOL_SESSION, given, prepare=True)
+    found = row or [None] * 8
+    messaging, pk, username, sealed, catalogue_at, lost, policies, doubted = found
     own = FOR_MYSES if messaging else SILENT
     toolbox = Toolbox(mysis_id, own, by=by, catalogue_at=catalogue_at)
     toolbox.policies = json.loads(policies or "{}")
@@ -125,6 +127,7 @@ def _load(mysis_id: int, by: str) -> Toolbox:
         toolbox.unknown = tuple(
             build_row(UnknownOutcome, r) for r in json.loads(lost or "[]")
         )
+        toolbox.doubted = tuple(doubted)
         toolbox.secrets.update(filter(None, [toolbox.card.session]))
     return toolbox
 

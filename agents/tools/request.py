@@ -64,7 +64,8 @@ class ToolSession:
     """One Mysis at the game: its tools, its account, and the secrets to take out.
 
     ``by`` names the person who calls by hand, "" for the Mysis itself. ``unknown``
-    are the actions of its account of which no read has told yet.
+    are the actions of its account of which no read has told yet, ``doubted`` the tools
+    whose answers lost events had put in doubt when it was opened.
     """
 
     mysis_id: int
@@ -73,6 +74,7 @@ class ToolSession:
     secrets: set[str] = field(default_factory=set)
     by: str = ""
     unknown: tuple[UnknownOutcome, ...] = ()
+    doubted: tuple[str, ...] = ()
     policies: Mapping[str, str] = field(default_factory=dict)
 
     def find_policy(self, name: str) -> str:

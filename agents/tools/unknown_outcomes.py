@@ -24,7 +24,7 @@ from agents.tools.request import (
 )
 from memory.game_calls import resolve_call
 from memory.gamestate import invalidation
-from memory.gamestate.confidence import TouchedSnapshot
+from memory.gamestate.confidence import Confidence, TouchedSnapshot
 from memory.gamestate.effects import LOST_EVENTS, LOST_SESSION
 from memory.gamestate.values import applies_to, find_value, parse_text, unwrap_content
 from memory.snapshots import writes
@@ -157,9 +157,20 @@ def build_stale_event(
         "fields": list(touched.mark.fields),
         "reason": touched.mark.reason,
         "tick": touched.mark.tick,
+        "causes": _list_causes(touched),
         "confidence": str(touched.confidence),
     }
     return events.Kind.SNAPSHOT_STALE, mysis_id, data
+
+
+def _list_causes(touched: TouchedSnapshot) -> list[dict[str, Any]]:
+    """Which action touched which fields, the newest first; none for what grew old."""
+    if touched.confidence is not Confidence.INVALIDATED:
+        return []
+    return [
+        {"tool": one.reason, "tick": one.tick, "fields": list(one.fields)}
+        for one in reversed(touched.mark.parts)
+    ]
 
 
 @transaction.atomic

@@ -50,6 +50,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("cost", f"cost at {PRICED} prices, US$"),
     ("cost_per_action", "cost per action, US$"),
     ("good_facts", "facts shown as good"),
+    ("good_facts_per_call", "good facts a call"),
     ("wrong_beliefs", "wrong beliefs"),
     ("summaries", "summaries made"),
     ("credits", "credits at the end"),

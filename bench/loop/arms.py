@@ -136,6 +136,9 @@ class ArmResult:
             "cost_per_action": _per(float(price_calls(self.calls)), self.actions),
             # Without a state block nothing is shown as good, so nothing can be wrong.
             "good_facts": sum(call.good for call in self.calls) if states else None,
+            "good_facts_per_call": (
+                _per(sum(call.good for call in self.calls), len(states))
+            ),
             "wrong_beliefs": sum(call.wrong for call in self.calls) if states else None,
             "summaries": self.summaries,
             "credits": self.credits,

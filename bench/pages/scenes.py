@@ -153,7 +153,7 @@ def add_account(mysis: Mysis, *, credits: int = 11_153, stale: bool = False) -> 
             game_tick=TICK - 2,
             captured_at=now - timedelta(seconds=20),
             stale_reason="mine" if stale and tool == "get_status" else "",
-            stale_tick=TICK - 1 if stale else None,
+            stale_tick=TICK - 2 if stale else None,
         )
     GameSnapshot.objects.create(
         username=account.username,

@@ -95,7 +95,8 @@ def describe_confidence(row: GameSnapshot) -> str:
     if row.logged_out_at is not None:
         return str(Confidence.STALE)
     if row.stale_reason:
-        partly = "partly " if row.stale_fields else ""
+        mark = row.get_joined_mark()
+        partly = "partly " if mark and mark.fields else ""
         return f"{partly}{Confidence.INVALIDATED}"
     return str(judge_age(row.to_outline(), _find_present(row)))
 

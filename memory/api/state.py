@@ -34,7 +34,7 @@ from memory.api.parameters import (
 )
 from memory.gamestate.layout import MOST_EVENTS
 from memory.gamestate.render import render_block
-from memory.gamestate.rows import build_rows
+from memory.gamestate.rows import StateRow, build_rows
 from memory.gamestate.types import AccountState
 from memory.handles import split_reference
 from memory.models import (
@@ -49,6 +49,26 @@ from memory.snapshots.reads import fetches_events, find_moment, read_account_sta
 state_router = Router(tags=["memory"])
 
 
+class CauseOut(Schema):
+    """An action or event that made something untrue, and at which tick."""
+
+    tool: str = Field(examples=["mine"])
+    tick: int | None = Field(examples=[1041])
+
+
+class RowCauseOut(CauseOut):
+    """A cause with what it touched."""
+
+    fields: Annotated[list[str], Field(description="JSON paths; empty for all.")]
+
+
+class DoubtedFieldOut(Schema):
+    """A field that an action made untrue."""
+
+    confidence: str = Field(examples=["invalidated"])
+    cause: CauseOut
+
+
 class StateRowOut(Schema):
     """One snapshot: how old, how far to believe it, and why not further."""
 
@@ -60,7 +80,26 @@ class StateRowOut(Schema):
     reason: str | None = Field(examples=[None])
     tick: int | None = Field(examples=[1035])
     captured_at: datetime
-    fields: dict[str, str] = Field(examples=[{"fuel": "invalidated"}])
+    fields: Annotated[
+        dict[str, str | DoubtedFieldOut],
+        Field(
+            description="The confidence by JSON path; of a field in doubt an object "
+            "that names the action which touched it.",
+            examples=[
+                {
+                    "ship.hull": "fresh",
+                    "ship.fuel": {
+                        "confidence": "invalidated",
+                        "cause": {"tool": "travel", "tick": 1041},
+                    },
+                }
+            ],
+        ),
+    ]
+    causes: Annotated[
+        list[RowCauseOut],
+        Field(description="All that put a field in doubt, the newest first."),
+    ]
     content: Annotated[
         Any, Field(description="Under full=1: as the game sent it, events merged in.")
     ] = None
@@ -109,9 +148,22 @@ def _build_state_page(
     items = []
     for row, snapshot in zip(build_rows(state), snapshots, strict=True):
         content = {"content": snapshot.current} if wanted.full else {}
-        age = round(row.age_seconds, 3)
-        items.append(asdict(row) | {"age_seconds": age} | content)
+        items.append(_write_row(row) | content)
     return Rows(items=items, next=page["next"])
+
+
+def _write_row(row: StateRow) -> dict[str, Any]:
+    document = asdict(row)
+    for path, cause in document.pop("field_causes").items():
+        document["fields"][path] = {
+            "confidence": row.fields[path],
+            "cause": {"tool": cause["reason"], "tick": cause["tick"]},
+        }
+    document["causes"] = [
+        {"tool": one.reason, "tick": one.tick, "fields": list(one.fields)}
+        for one in row.causes
+    ]
+    return document | {"age_seconds": round(row.age_seconds, 3)}
 
 
 # --- What stands for the older parts of a log

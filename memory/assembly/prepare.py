@@ -380,11 +380,12 @@ def record_call(
         dialect=prepared.request.dialect,
         view=view,
         ledger=pack_ledger(assembly.ledger),
-        # Options, pins and notes are no figures, but who reads these wants to know them.
+        # These are no figures, but who reads the figures wants to know them.
         stats=assembly.stats
         | {
             "options": dict(prepared.request.options),
             "pins": [asdict(pin) for pin in prepared.pins],
+            "warnings": list(assembly.warnings),
         }
         | ({"notes": list(map(asdict, assembly.notes))} if assembly.notes else {}),
         facts=dict(prepared.facts),

@@ -97,7 +97,7 @@ def rebuild_as_sent(past: PastCall) -> PreparedRequest:
         synthetic=[Synthetic(**each) for each in sent.view.get("synthetic", [])],
         ledger=[LedgerLine(**line) for line in shown.ledger],
         stats=sent.stats,
-        warnings=[],
+        warnings=list(sent.stats.get("warnings", ())),
         system=shown.system,
         dialect=past.subject.dialect,
     )

@@ -11,7 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from memory.context import registry
-from memory.context.budget import BudgetImpossible, FittedUnits, fit_state, fit_units
+from memory.context.budget import (
+    SHORT_STATE_BYTES,
+    BudgetImpossible,
+    FittedUnits,
+    fit_state,
+    fit_units,
+)
 from memory.context.repair import LogReader, RepairedRequest, repair_request
 from memory.context.report import LastReport, ViewDraft, report_sent, report_unsent
 from memory.context.sections import leave_out_notes
@@ -20,6 +26,8 @@ from memory.context.types import (
     DIALECTS,
     FALLBACK_STRATEGY,
     FILLER_TEXT,
+    STATE_LEFT_OUT,
+    STATE_SHORTENED,
     Assembly,
     AssemblyRequest,
 )
@@ -119,7 +127,10 @@ def _build_view(
     history = prepared.build_history()
     plan = registry.find_strategy(name).run(history, options)
     kept = _anchor(plan, prepared)
-    fitted = fit_units(kept.units, kept.newest, kept.intent, prepared.frame, history)
+    room = _reserve_state(prepared) if options.state_block else 0
+    fitted = fit_units(
+        kept.units, kept.newest, kept.intent, prepared.frame, history, room
+    )
     units = _add_filler_and_nudge(fitted.units, prepared)
     warnings = [*plan.warnings]
     if options.state_block:
@@ -181,6 +192,15 @@ def _add_filler_and_nudge(
     return framed
 
 
+def _reserve_state(prepared: RepairedRequest) -> int:
+    """The tokens of the state block's short form: old results get no room before it."""
+    render = prepared.request.render_state
+    if render is None:
+        return 0
+    size = min(prepared.request.state_bytes, SHORT_STATE_BYTES)
+    return prepared.count(prepared.sanitize(render(size)).strip())
+
+
 def _add_state(
     units: list[Unit],
     plan: Plan,
@@ -206,8 +226,7 @@ def _add_state(
         lambda limit: prepared.sanitize(render(limit)), size, room, cost
     )
     if cut:
-        how = "shortened" if text else "left out"
-        warnings.append(f"The state block was {how} to fit the budget.")
+        warnings.append(STATE_SHORTENED if text else STATE_LEFT_OUT)
     if not text:
         return units
     if attach is not None:

@@ -1,9 +1,9 @@
 """Fit a view into the hard budget: what must be sent first, then the newest (I13).
 
-Tools, system, pins, notes, required units, the newest unit and the newest order come first,
-the last two shortened where they must be. Older units follow as one unbroken run, so
-that a larger budget never keeps fewer of them (I15). The state block takes what is
-left.
+Tools, system, pins, notes, required units, the newest unit and the newest order come
+first, the last two shortened where they must be, and the short form of the state block.
+Older units follow as one unbroken run, so that a larger budget never keeps fewer of
+them (I15). The state block grows into what is left.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _TRUNCATED = Fate("truncated", "budget", "Cut to fit the budget; head and tail s
 # Below this many bytes a state block says nothing worth sending.
 _SMALLEST_STATE = 64
 _STATE_TRIES = 6
+# The short form of a state block: what is known of the account and where it is.
+SHORT_STATE_BYTES = 768
 
 
 class BudgetImpossible(Exception):
@@ -87,18 +89,26 @@ def fit_units(
     intent: int | None,
     frame: Frame,
     history: History,
+    state: int = 0,
 ) -> FittedUnits:
-    """What fits, `newest` and `intent` (indexes) in any case; else BudgetImpossible."""
+    """What fits, `newest` and `intent` (indexes) in any case; else BudgetImpossible.
+
+    Beside it `state` tokens stay free, unless what must be sent leaves no room for them.
+    """
     room = frame.room()
     if not units:
         if frame.nudge > room:
             raise BudgetImpossible("nudge", frame.nudge, room)
         return FittedUnits([], frame.nudge)
     used = sum(unit.tokens for unit in units) + frame.around(units[0], units[-1])
-    if used <= room:
+    if used <= room - state:
         return FittedUnits(list(units), used)
-    kept = _keep_required(units, newest, intent, frame, history)
-    best = _find_oldest_fitting(units, kept, frame, room)
+    try:
+        kept = _keep_required(units, newest, intent, frame, history, room - state)
+    except BudgetImpossible:
+        kept = _keep_required(units, newest, intent, frame, history, room)
+    # Older ones never get that room, or a larger budget could keep fewer of them.
+    best = _find_oldest_fitting(units, kept, frame, room - state)
     fitted = FittedUnits([], 0, over_budget=True)
     for index, unit in enumerate(units):
         sent = kept.get(index, unit if index >= best else None)
@@ -122,10 +132,11 @@ def _keep_required(
     intent: int | None,
     frame: Frame,
     history: History,
+    room: int,
 ) -> dict[int, Unit]:
-    """The units that stay whatever the budget, by index, shortened to fit."""
+    """The units that stay whatever the budget, by index, shortened to fit `room`."""
     kept = {index: unit for index, unit in enumerate(units) if unit.required}
-    left = frame.room()
+    left = room
     for unit in kept.values():
         if unit.tokens > left:
             raise BudgetImpossible(unit.items[0].kind or "required", unit.tokens, left)
@@ -242,7 +253,8 @@ def fit_state(
 ) -> tuple[str, bool]:
     """The state block within `size` bytes and `room` tokens, and whether it was cut.
 
-    When room is scarce it is shortened, then left out: the text is empty.
+    When room is scarce it is shortened, at last to its short form, then left out: the
+    text is empty.
     """
     text = render(size).strip()
     if not text:
@@ -261,4 +273,5 @@ def fit_state(
             return text, True
         if not text:
             break
-    return "", True
+    text = render(min(size, SHORT_STATE_BYTES)).strip()
+    return (text if text and count(text) <= room else ""), True

@@ -87,6 +87,9 @@ NOTE_SCHEME = "note://"
 
 NUDGE_TEXT = "What's your next move?"
 FILLER_TEXT = "(Earlier messages are not shown. Continue from here.)"
+# What a view warns of where the state block did not fit whole.
+STATE_SHORTENED = "The state block was shortened to fit the budget."
+STATE_LEFT_OUT = "The state block was left out to fit the budget."
 NO_RESPONSE_TEXT = "Tool no response"
 
 CRITICAL_REMINDERS = """\

@@ -33,8 +33,10 @@ _BY_TOOL: tuple[tuple[Thresholds, str], ...] = (
     (Thresholds(fresh=1, ageing=5), "get_nearby view_market get_listings get_wrecks"),
     (Thresholds(fresh=1, ageing=5), "get_chat_history get_battle_status get_trades"),
     (Thresholds(fresh=1, ageing=5), "get_queue"),
+    # Only a jump changes what is shown of this, and marks it.
+    (Thresholds(fresh=300, ageing=900), "get_system"),
     # Only the account's own actions change these.
-    (Thresholds(fresh=20, ageing=60), "get_skills get_active_missions get_system"),
+    (Thresholds(fresh=20, ageing=60), "get_skills get_active_missions"),
     (Thresholds(fresh=20, ageing=60), "get_base captains_log_list captains_log_get"),
     # Mostly fixed: who is online and what was visited moves.
     (Thresholds(fresh=24, ageing=49), "get_map"),
@@ -45,6 +47,11 @@ _BY_TOOL: tuple[tuple[Thresholds, str], ...] = (
 DEFAULT_THRESHOLDS: Mapping[str, Thresholds] = {
     tool: limits for limits, tools in _BY_TOOL for tool in tools.split()
 }
+# Only own actions, and events that the program asks for, change the account itself: both
+# put a mark on what they touch. The numbers: docs/measured.md, "How old is still true".
+OWN_THRESHOLDS: Mapping[str, Thresholds] = dict.fromkeys(
+    ("get_status", "get_state", "get_ship", "get_cargo"), Thresholds(60, 180)
+)
 _SHIELDS = ("ship.shield", "shield")
 
 
@@ -122,7 +129,7 @@ class Judge:
 
     def _judge_path(self, path: str) -> Confidence:
         snapshot, moment = self.snapshot, self.moment
-        if is_marked(snapshot, path, self.marked):
+        if find_causes(snapshot, path, self.marked):
             return Confidence.INVALIDATED
         if may_have_recharged(snapshot, moment, path):
             return choose_worst([self._age, Confidence.AGEING])
@@ -177,7 +184,8 @@ def _grade_ticks(age: int, tool: str, moment: Moment) -> Confidence:
     limits = (
         moment.thresholds.get(tool)
         or DEFAULT_THRESHOLDS.get(tool)
-        or moment.thresholds.get(ANY_TOOL, NORMAL)
+        or moment.thresholds.get(ANY_TOOL)
+        or OWN_THRESHOLDS.get(tool, NORMAL)
     )
     if age <= limits.fresh:
         return Confidence.FRESH
@@ -201,15 +209,60 @@ def find_stale_paths(snapshot: Snapshot) -> tuple[str, ...] | None:
     return tuple(p for p in mark.fields if applies_to(content, p))
 
 
-def is_marked(snapshot: Snapshot, path: str, marked: tuple[str, ...] | None) -> bool:
-    """Whether a path is untrue; ``marked`` are the snapshot's `find_stale_paths`."""
+def find_causes(
+    snapshot: Snapshot, path: str, marked: tuple[str, ...] | None
+) -> tuple[Stale, ...]:
+    """The actions and events that made a path untrue, the newest last; none where it
+    is not. ``marked`` are the snapshot's `find_stale_paths`."""
     mark = snapshot.stale
     if mark is None:
-        return False
+        return ()
+    if marked is not None and not _overlaps_any(path, marked):
+        return ()
+    # Paths that do not fit the content say nothing of where in it they apply.
+    misfits = marked is None and bool(mark.fields)
+    touching = [
+        part
+        for part in mark.parts
+        if misfits or not part.fields or _overlaps_any(path, part.fields)
+    ]
     merged_at = _merge_tick(snapshot, path)
-    if merged_at is not None and mark.tick is not None and merged_at >= mark.tick:
-        return False
-    return marked is None or _overlaps_any(path, marked)
+    return tuple(
+        part for part in touching or [mark] if not _is_told_since(merged_at, part)
+    )
+
+
+def find_cause(
+    snapshot: Snapshot, paths: Iterable[str], marked: tuple[str, ...] | None
+) -> Stale | None:
+    """The newest action or event that made one of the paths untrue; None for none.
+
+    ``marked`` are the snapshot's `find_stale_paths`.
+    """
+    mark = snapshot.stale
+    if mark is None or marked == ():
+        return None
+    found = [part for path in paths for part in find_causes(snapshot, path, marked)]
+    return next((part for part in reversed(mark.parts) if part in found), None) or (
+        mark if found else None
+    )
+
+
+def list_causes(
+    snapshot: Snapshot, marked: tuple[str, ...] | None
+) -> tuple[Stale, ...]:
+    """All that put something of a snapshot in doubt, the newest first.
+
+    ``marked`` are the snapshot's `find_stale_paths`.
+    """
+    if snapshot.stale is None or marked == ():
+        return ()
+    return snapshot.stale.parts[::-1]
+
+
+def _is_told_since(merged_at: int | None, mark: Stale) -> bool:
+    """Whether an event told a value at or after a mark's tick."""
+    return merged_at is not None and mark.tick is not None and merged_at >= mark.tick
 
 
 @lru_cache(maxsize=4_096)

@@ -37,6 +37,8 @@ _NEEDS_DOCK = frozenset({"buy", "sell", "repair", "refuel", "craft"})
 SEPARATOR = ", "
 SEVERAL = "several actions"
 MAX_REASON = 120
+# Causes of a joined mark that are kept apart; the oldest go.
+MOST_CAUSES = 20
 
 # Reads by name, for tools that neither the server nor the table tells about.
 _READS = (
@@ -211,7 +213,8 @@ def join_marks(marks: Iterable[Stale], current_tick: int | None) -> Stale | None
     """One mark that says what several say, the newest last; None for none.
 
     Marks add up: the fields of all, or the whole snapshot if one means that, and the
-    latest tick. The reason is the newest action and those still under way.
+    latest tick. The reason is the newest action and those still under way; ``causes``
+    say which of them touched what.
     """
     found: Stale | None = None
     for each in marks:
@@ -227,7 +230,19 @@ def _join_two(current_tick: int | None, before: Stale | None, new: Stale) -> Sta
     ticks = [stale.tick for stale in (before, new) if stale.tick is not None]
     under_way = before.tick is not None and before.tick > (current_tick or 0)
     reason = _join_reasons(before.reason, new.reason) if under_way else new.reason
-    return Stale(reason, max(ticks, default=None), fields)
+    causes = _join_causes((*before.parts, *new.parts))
+    return Stale(reason, max(ticks, default=None), fields, causes=causes)
+
+
+def _join_causes(marks: Iterable[Stale]) -> tuple[Stale, ...]:
+    """Each action with what it touched, once: who mines all day is one cause."""
+    newest: dict[tuple[str, tuple[str, ...]], Stale] = {}
+    for each in marks:
+        key = each.reason, each.fields
+        known = newest.pop(key, each)
+        ticks = (tick for tick in (known.tick, each.tick) if tick is not None)
+        newest[key] = Stale(each.reason, max(ticks, default=None), each.fields)
+    return tuple(newest.values())[-MOST_CAUSES:]
 
 
 def _join_reasons(before: str, tool: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memory.gamestate.clock import round_down
-from memory.gamestate.types import AccountState, Happening
+from memory.gamestate.types import AccountState, Happening, Stale
 from memory.gamestate.values import format_line
 
 # How many items of a list are shown, step by step.
@@ -74,9 +74,9 @@ class Section:
     """A snapshot's part of the block, with ``step`` and ``kept`` as it shrinks.
 
     ``rough`` is the heading with its age rounded down. ``whole`` is the mark that all
-    its entries share; when ``folded`` it stands once, in the heading. ``untrue`` says
-    that an action changed something that the section shows, ``recall`` how to get what
-    was left out.
+    its entries share; when ``folded`` it stands once, in the heading. ``cause`` is the
+    newest action that changed something that the section shows, ``recall`` how to get
+    what was left out.
     """
 
     heading: str
@@ -85,7 +85,7 @@ class Section:
     recall: str = ""
     whole: str = ""
     folded: bool = False
-    untrue: bool = False
+    cause: Stale | None = None
     step: int = 0
     kept: int = field(init=False)
 

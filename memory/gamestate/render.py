@@ -14,8 +14,8 @@ from memory.gamestate.clock import Recency, count_seconds, measure_recency
 from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
+    find_cause,
     find_stale_paths,
-    is_marked,
     judge_age,
     may_have_recharged,
 )
@@ -33,7 +33,7 @@ from memory.gamestate.layout import (
     fit_lines,
 )
 from memory.gamestate.sections import READERS, read_facts
-from memory.gamestate.types import AccountState, Snapshot
+from memory.gamestate.types import AccountState, Snapshot, Stale
 from memory.gamestate.values import (
     find_first,
     format_empire,
@@ -124,14 +124,14 @@ def render_block(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
     scene = Scene.from_state(state)
     unlisted = scene.ordered[_MAX_SECTIONS:]
     sections = [_build_section(scene, each) for each in scene.ordered[:_MAX_SECTIONS]]
-    untrue = [each.untrue for each in sections]
-    untrue += [find_stale_paths(each) is None for each in unlisted]
+    causes = [each.cause for each in sections]
+    causes += [s.stale if find_stale_paths(s) is None else None for s in unlisted]
     told = build_events_section(state)
     sections += [told] if told else []
     stale = [
         (_format_call(each), warning)
-        for each, changed in zip(scene.ordered, untrue, strict=True)
-        if (warning := _stale_line(scene, each, changed))
+        for each, cause in zip(scene.ordered, causes, strict=True)
+        if (warning := _stale_line(scene, each, cause))
     ]
     notes = Notes(FETCHED if state.fetched else NOTE, stale, len(unlisted))
     lines = fit_lines(_header(scene), sections, notes, max_bytes)
@@ -161,17 +161,17 @@ def _header(scene: Scene) -> list[Line]:
     ]
 
 
-def _stale_line(scene: Scene, snapshot: Snapshot, untrue: bool) -> Line | None:
+def _stale_line(scene: Scene, snapshot: Snapshot, cause: Stale | None) -> Line | None:
     start, tool = "**Stale data:**", format_line(snapshot.tool, 40)
     call = f"{start} {_format_call(snapshot)}"
     if snapshot.logged_out:
         return Line(f"{call} was {LOGGED_OUT} - call {tool}.")
-    if untrue:
+    if cause:
         whole = find_stale_paths(snapshot) is None
         parts = f"{start} parts of {_format_call(snapshot)} are"
         what = f"{call} is" if whole else parts
-        cause, cure = _describe_cause(snapshot), _describe_remedy(scene, snapshot)
-        return Line(f"{what} from {cause} - {cure}.")
+        since, cure = describe_cause(cause), _describe_remedy(scene, snapshot, cause)
+        return Line(f"{what} from {since} - {cure}.")
     if judge_age(snapshot, scene.state.moment) is not Confidence.STALE:
         return None
     age = scene.age(snapshot)
@@ -213,12 +213,10 @@ def _build_section(scene: Scene, snapshot: Snapshot) -> Section:
     age, end = scene.age(snapshot), f", {LOGGED_OUT}" if snapshot.logged_out else ""
     start = f"{heading} ({_format_call(snapshot)} - "
     marked = find_stale_paths(snapshot)
-    untrue = [
-        any(is_marked(snapshot, path, marked) for path in fact.paths) for fact in facts
-    ]
+    causes = [find_cause(snapshot, fact.paths, marked) for fact in facts]
     entries = [
-        _entry(scene, snapshot, fact, untrue=is_untrue)
-        for fact, is_untrue in zip(facts, untrue, strict=True)
+        _entry(scene, snapshot, fact, cause)
+        for fact, cause in zip(facts, causes, strict=True)
     ]
     whole = marked is None
     return Section(
@@ -226,10 +224,22 @@ def _build_section(scene: Scene, snapshot: Snapshot) -> Section:
         rough=f"{start}{age.rough}{end}",
         entries=entries,
         recall=f'zoea_recall("state://{format_line(snapshot.tool, 40)}")',
-        whole=_describe_mark(scene, snapshot) if whole else "",
+        whole=_describe_mark(scene, snapshot, _find_whole(snapshot)) if whole else "",
         folded=whole and not any(entry.mark for entry in entries),
-        untrue=whole or any(untrue),
+        cause=_choose_newest(snapshot, causes) or (snapshot.stale if whole else None),
     )
+
+
+def _find_whole(snapshot: Snapshot) -> Stale | None:
+    """What touches all of a snapshot, the newest of several; for one line of all facts."""
+    parts = snapshot.stale.parts if snapshot.stale else ()
+    return next((p for p in reversed(parts) if not p.fields), snapshot.stale)
+
+
+def _choose_newest(snapshot: Snapshot, causes: list[Stale | None]) -> Stale | None:
+    """The newest of what made facts untrue, by its place among the snapshot's causes."""
+    parts = snapshot.stale.parts if snapshot.stale else ()
+    return next((part for part in reversed(parts) if part in causes), None)
 
 
 def _ship_elsewhere(scene: Scene, snapshot: Snapshot) -> bool:
@@ -261,7 +271,7 @@ def _at_least_as_good(
     return one.stale is None or other.stale is not None
 
 
-def _entry(scene: Scene, snapshot: Snapshot, fact: Fact, *, untrue: bool) -> Entry:
+def _entry(scene: Scene, snapshot: Snapshot, fact: Fact, cause: Stale | None) -> Entry:
     key = f"{_snapshot_key(snapshot)}/{fact.label}"
     start = f"{fact.label}: {fact.value}" if fact.label else fact.value
     if fact.items:
@@ -273,8 +283,8 @@ def _entry(scene: Scene, snapshot: Snapshot, fact: Fact, *, untrue: bool) -> Ent
         items=fact.items,
         children=children,
         after=(")" if fact.items and fact.value else "") + was,
-        mark=f" ({_describe_mark(scene, snapshot)})"
-        if untrue
+        mark=f" ({_describe_mark(scene, snapshot, cause)})"
+        if cause
         else _describe_doubt(scene, snapshot, fact),
         facts=((key, fact.value),) if fact.label and fact.value else (),
     )
@@ -301,13 +311,13 @@ def _describe_doubt(scene: Scene, snapshot: Snapshot, fact: Fact) -> str:
     return f" ({', '.join(said)})" if said else ""
 
 
-def _describe_mark(scene: Scene, snapshot: Snapshot) -> str:
-    return f"{_describe_cause(snapshot)}; {_describe_remedy(scene, snapshot)}"
+def _describe_mark(scene: Scene, snapshot: Snapshot, cause: Stale | None) -> str:
+    return f"{describe_cause(cause)}; {_describe_remedy(scene, snapshot, cause)}"
 
 
-def _describe_remedy(scene: Scene, snapshot: Snapshot) -> str:
+def _describe_remedy(scene: Scene, snapshot: Snapshot, mark: Stale | None) -> str:
     """Which tool to call for the truth; another first while a flight may go on."""
-    mark, now = snapshot.stale, scene.state.moment.current_tick
+    now = scene.state.moment.current_tick
     flown = mark and scene.state.unsettled.intersection(mark.reason.split(SEPARATOR))
     if flown and snapshot.tool != LOCATION_TOOL:
         return f"call {LOCATION_TOOL}, then {format_line(snapshot.tool, 40)}"
@@ -338,9 +348,8 @@ def _format_was(scene: Scene, key: str, value: str) -> str:
     return f" (was {format_line(number if same_limit else shown)})"
 
 
-def _describe_cause(snapshot: Snapshot) -> str:
-    """What made a snapshot untrue: ``before buy at tick 104``."""
-    mark = snapshot.stale
+def describe_cause(mark: Stale | None) -> str:
+    """What made a fact untrue: ``before buy at tick 104``."""
     if mark is None:
         return ""
     at = "" if mark.tick is None else f" at tick {mark.tick}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from urllib.parse import parse_qsl, unquote
@@ -21,9 +21,11 @@ from memory.gamestate.confidence import (
     Confidence,
     Judge,
     count_age_in_ticks,
+    find_cause,
+    list_causes,
 )
 from memory.gamestate.extract import build_args_key
-from memory.gamestate.types import AccountState, Moment, Snapshot
+from memory.gamestate.types import AccountState, Moment, Snapshot, Stale
 from memory.gamestate.values import format_line, unwrap_content
 
 MAX_FIELDS = 200
@@ -35,6 +37,8 @@ class StateRow:
 
     ``reason`` is the action that made it untrue, or why it is stale, else None.
     ``fields`` are its JSON paths: two keys deep, and those marked or merged.
+    ``causes`` are all actions and events that put something of it in doubt, the newest
+    first, ``field_causes`` the newest that touched each doubted path.
     """
 
     tool: str
@@ -46,6 +50,8 @@ class StateRow:
     tick: int | None
     captured_at: datetime
     fields: Mapping[str, Confidence]
+    causes: tuple[Stale, ...] = ()
+    field_causes: Mapping[str, Stale] = field(default_factory=dict)
 
 
 def build_rows(state: AccountState) -> tuple[StateRow, ...]:
@@ -59,6 +65,7 @@ def _make_row(snapshot: Snapshot, moment: Moment) -> StateRow:
     age = count_age_in_ticks(snapshot, moment)
     judge = Judge(snapshot, moment)
     found = judge.judge()
+    paths = tuple(islice(dict.fromkeys(_paths(judge)), MAX_FIELDS))
     return StateRow(
         tool=snapshot.tool,
         args=snapshot.args,
@@ -68,9 +75,12 @@ def _make_row(snapshot: Snapshot, moment: Moment) -> StateRow:
         reason=_reason(snapshot, found, age),
         tick=snapshot.tick,
         captured_at=snapshot.captured_at,
-        fields={
-            path: judge.judge(path)
-            for path in islice(dict.fromkeys(_paths(judge)), MAX_FIELDS)
+        fields={path: judge.judge(path) for path in paths},
+        causes=list_causes(snapshot, judge.marked),
+        field_causes={
+            path: cause
+            for path in paths
+            if (cause := find_cause(snapshot, [path], judge.marked))
         },
     )
 

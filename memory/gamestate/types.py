@@ -23,6 +23,8 @@ class Stale:
     ``fields`` are JSON paths such as ``player.credits``; none means the whole
     snapshot. ``at`` is when the action was sent: its outcome comes later. ``done`` is
     when it was answered: what was asked before may have been answered before it.
+    ``causes`` are the marks that a joined one is made of, the newest last; empty where
+    it stands for itself.
     """
 
     reason: str
@@ -30,6 +32,12 @@ class Stale:
     fields: tuple[str, ...] = ()
     at: datetime | None = None
     done: datetime | None = None
+    causes: tuple[Stale, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Stale, ...]:
+        """The marks that it is made of, the newest last; itself if of no others."""
+        return self.causes or (self,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ class Migration(migrations.Migration):
             model_name="contextpolicy",
             name="is_default",
             field=models.BooleanField(
+                db_default=False,
                 default=False,
                 help_text="Every Mysis without a policy of its own has this one; one at most.",
                 verbose_name="fleet default",

@@ -94,6 +94,8 @@ class ContextPolicy(models.Model):
     is_default = models.BooleanField(
         "fleet default",
         default=False,
+        # For programs of the version before, which do not know it yet.
+        db_default=False,
         help_text="Every Mysis without a policy of its own has this one; one at most.",
     )
     created_at = models.DateTimeField(auto_now_add=True)

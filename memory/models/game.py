@@ -17,12 +17,14 @@ from memory.gamestate.values import parse_text
 # The reason of a snapshot that a logout made doubtful; such a one has no marks.
 BEFORE_LOGOUT = "captured before logout"
 MOST_MARKS = 20
-# The columns that hold the stale marks combined into one.
+# The columns that hold the stale marks combined into one. Behind the paths of
+# ``stale_fields`` an object tells the causes, where there are several.
 JOINED_MARK = ("stale_reason", "stale_tick", "stale_fields")
 # What most who read snapshots do without: tens of kilobytes.
 LONG_COLUMNS = ("content", "merged")
 # What an event's row and its notice both have.
 SAME_IN_NOTICE = ("kind", "category", "tick", "exact", "at", "slack", "sent_at")
+_CAUSES = "causes"
 _MARKS = TypeAdapter(tuple[Stale, ...])
 
 
@@ -96,13 +98,21 @@ class GameSnapshot(models.Model):
         """The row's stale marks combined into one; a logout does not count."""
         if not self.stale_reason or self.stale_reason == BEFORE_LOGOUT:
             return None
-        return Stale(self.stale_reason, self.stale_tick, tuple(self.stale_fields))
+        fields = tuple(each for each in self.stale_fields if isinstance(each, str))
+        told = next((e for e in self.stale_fields if isinstance(e, dict)), {})
+        causes = parse_marks(told.get(_CAUSES, ()))
+        return Stale(self.stale_reason, self.stale_tick, fields, causes=causes)
 
     def set_joined_mark(self, stale: Stale | None) -> None:
         """Set the columns that hold the combined mark."""
         self.stale_reason = stale.reason if stale else ""
         self.stale_tick = stale.tick if stale else None
         self.stale_fields = list(stale.fields) if stale else []
+        if stale and stale.causes:
+            causes = _MARKS.dump_python(
+                stale.causes, mode="json", exclude_defaults=True
+            )
+            self.stale_fields.append({_CAUSES: causes})
 
     def set_marks(self, marks: Iterable[Stale]) -> None:
         """Set the marks; of very many the oldest are joined, and answered no more."""
@@ -110,7 +120,10 @@ class GameSnapshot(models.Model):
         oldest = listed[: len(listed) - MOST_MARKS + 1]
         if len(listed) > MOST_MARKS and (joined := join_marks(oldest, None)):
             listed[: len(oldest)] = [replace(joined, reason=oldest[-1].reason)]
-        self.marks = _MARKS.dump_python(tuple(listed), mode="json")
+        kept = tuple(replace(each, causes=()) for each in listed)
+        self.marks = _MARKS.dump_python(
+            kept, mode="json", exclude={"__all__": {_CAUSES}}
+        )
 
 
 def parse_marks(stored: Iterable[Mapping[str, object]]) -> tuple[Stale, ...]:

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from memory.gamestate.clock import Sighting
 from memory.gamestate.confidence import (
+    NORMAL,
     Confidence,
     TouchedSnapshot,
     count_age_in_ticks,
@@ -23,7 +24,14 @@ from memory.gamestate.confidence import (
 )
 from memory.gamestate.layout import MOST_EVENTS, RECENT_TICKS
 from memory.gamestate.rows import recall_content
-from memory.gamestate.types import AccountState, Happening, Moment, Snapshot, Stale
+from memory.gamestate.types import (
+    ANY_TOOL,
+    AccountState,
+    Happening,
+    Moment,
+    Snapshot,
+    Stale,
+)
 from memory.models import (
     AccountClock,
     ActionUnderWay,
@@ -70,7 +78,7 @@ _STEPS = ("", Confidence.AGEING, Confidence.STALE)
 # Rows that can still cross a limit: not those that are wholly untrue already.
 _WATCHED = """
 username = ANY(%s) AND logged_out_at IS NULL AND announced <> %s
-AND (stale_reason IN ('', %s) OR stale_fields <> '[]')
+AND (stale_reason IN ('', %s) OR jsonb_typeof(stale_fields -> 0) = 'string')
 """
 
 
@@ -205,7 +213,9 @@ def find_moment(clock: AccountClock | None, now: datetime) -> Moment:
     """The present of an account by its clock, with the configured limits of age."""
     tick = compute_tick(clock.sighting if clock else None, now)
     pace = settings.ZOEA_SECONDS_PER_TICK
-    return Moment(tick, now, pace, settings.ZOEA_STATE_AGES)
+    # Where nobody asks for events, nothing tells what others did to the ship.
+    unheard = {} if settings.ZOEA_FETCH_EVENTS else {ANY_TOOL: NORMAL}
+    return Moment(tick, now, pace, {**unheard, **settings.ZOEA_STATE_AGES})
 
 
 def _judge(row: GameSnapshot, present: Moment) -> TouchedSnapshot | None:

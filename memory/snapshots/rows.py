@@ -31,7 +31,7 @@ from memory.models import (
     build_row,
     fetch_rows,
 )
-from memory.models.game import parse_marks
+from memory.models.game import JOINED_MARK, parse_marks
 
 KEPT_NAMES = 1000
 T = TypeVar("T")
@@ -213,10 +213,13 @@ def find_shown_tick(
 def _forget_ticks(username: str) -> None:
     """Ticks from before a server reset mean nothing any more; the moments do."""
     rows = GameSnapshot.objects.filter(username=username)
-    marked = list(rows.exclude(marks=[]).only("marks").order_by("pk"))
+    marked = list(rows.exclude(marks=[]).only("marks", *JOINED_MARK).order_by("pk"))
     for row in marked:
         row.set_marks([replace(mark, tick=None) for mark in parse_marks(row.marks)])
-    rewrite_rows(marked, ["marks"])
+        if joined := row.get_joined_mark():
+            causes = tuple(replace(each, tick=None) for each in joined.causes)
+            row.set_joined_mark(replace(joined, tick=None, causes=causes))
+    rewrite_rows(marked, ["marks", *JOINED_MARK])
     # What was merged is as old as what it was merged into.
     rows.update(game_tick=None, stale_tick=None, field_ticks={})
     ActionUnderWay.objects.filter(username=username).update(tick=None)

@@ -257,7 +257,8 @@ def _mark_rows(
 
 def _read_doubts(row: GameSnapshot) -> tuple[bool, frozenset[str], frozenset[str]]:
     """What of a row is in doubt, and which of its fields events have set."""
-    doubted = frozenset(row.stale_fields)
+    mark = row.get_joined_mark()
+    doubted = frozenset(mark.fields if mark else ())
     return bool(row.stale_reason), doubted, frozenset(row.field_ticks)
 
 

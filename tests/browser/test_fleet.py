@@ -233,7 +233,7 @@ def test_no_text_runs_into_the_next_column(page: Page, width: int):
     fleet = scenes.busy_fleet()
     fields = ["player.current_poi", "player.docked_at_base", "ship.fuel", "ship.hull"]
     found = GameSnapshot.objects.filter(tool_name="get_status")
-    found.update(stale_reason="travel", stale_tick=scenes.TICK, stale_fields=fields)
+    found.update(stale_reason="travel", stale_tick=scenes.TICK - 2, stale_fields=fields)
     page.set_viewport_size({"width": width, "height": 900})
     live(page)
     expect(row(page, fleet["Ada"]).locator(".badge-partly")).to_be_visible()

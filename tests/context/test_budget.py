@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from memory.context import registry
+from memory.context.budget import SHORT_STATE_BYTES
 from memory.context.types import Budget
 from tests.context.cases import render_state
 from tests.context.histories import Log
@@ -207,11 +208,10 @@ def test_the_state_block_comes_after_the_nudge(strategy: str) -> None:
     assert kinds(result) == ["filler", "nudge", "state"]
 
 
-@any_strategy
+@every_strategy
 def test_the_state_block_is_shortened_then_left_out(strategy: str) -> None:
-    alone = view(orders(2), strategy, counter="chars").stats["tokens_out"]
-    seen = []
-    for tokens in range(1_000, 90, -10):
+    seen: dict[int, str] = {}
+    for tokens in range(1_000, 10, -10):
         result = view(
             orders(2),
             strategy,
@@ -219,16 +219,40 @@ def test_the_state_block_is_shortened_then_left_out(strategy: str) -> None:
             budget=Budget(tokens, 0),
             counter="chars",
         )
-        if result.stats["over_budget"] or result.stats["tokens_out"] < alone:
+        if result.status == "budget_impossible":
             break
-        seen.append(result.stats["tokens_out"] - alone)
-        said = result.warnings
-    joint = len("\n\n") if strategy == "coalesced" else 0
-    assert seen[0] == len(render_state(2_048).strip()) + joint
-    assert seen[-1] == 0
-    assert seen == sorted(seen, reverse=True)
-    assert len(set(seen)) > 5
-    assert "left out" in said[0]
+        block = (
+            result.messages[-1]["content"] if kinds(result)[-1:] == ["state"] else ""
+        )
+        assert bool(block) != any("left out" in said for said in result.warnings)
+        seen[len(block)] = block
+    sizes = list(seen)
+    assert sizes[0] == len(render_state(2_048).strip())
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == 0
+    assert len(sizes) > 5
+    assert len(render_state(SHORT_STATE_BYTES).strip()) in sizes
+
+
+@every_strategy
+def test_old_results_get_no_room_before_the_short_form_of_the_state(
+    strategy: str,
+) -> None:
+    log = Log()
+    log.user("Look around.")
+    for number in range(12):
+        log.turn("get_poi", f"{number} " + 20 * "rock ")
+    short = len(render_state(SHORT_STATE_BYTES).strip())
+    for tokens in range(900, 3_000, 150):
+        result = view(
+            log,
+            strategy,
+            render_state=render_state,
+            budget=Budget(tokens, 0),
+            counter="chars",
+        )
+        assert kinds(result)[-1:] == ["state"]
+        assert result.stats["tokens_by_category"]["state"] >= short - 100
 
 
 def test_a_pinned_message_is_an_order_that_stands() -> None:

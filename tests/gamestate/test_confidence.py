@@ -36,7 +36,8 @@ def of(content=None, path=None, moment=HERE, **kwargs):
     [
         ("get_nearby", (1, 5)),
         ("view_market", (1, 5)),
-        ("get_status", (5, 20)),
+        ("get_status", (60, 180)),
+        ("list_ships", (5, 20)),
         ("get_map", (24, 49)),
         ("get_version", (500, 2000)),
     ],
@@ -61,13 +62,13 @@ def test_thresholds_can_be_replaced():
 
 def test_without_ticks_the_clock_ages():
     assert of(tick=None, age=2) is Confidence.FRESH
-    assert of(tick=None, age=30) is Confidence.STALE
-    assert of(moment=Moment(None, NOW), age=30) is Confidence.STALE
+    assert of(tick=None, age=200) is Confidence.STALE
+    assert of(moment=Moment(None, NOW), age=200) is Confidence.STALE
 
 
 def test_a_snapshot_from_the_future_is_as_old_as_the_clock_says():
-    assert of(tick=TICK + 5, age=30) is Confidence.STALE
-    assert of(tick=TICK + 500, age=30) is Confidence.STALE
+    assert of(tick=TICK + 5, age=200) is Confidence.STALE
+    assert of(tick=TICK + 500, age=200) is Confidence.STALE
 
 
 def test_a_clock_that_went_backwards_leaves_no_freshness():
@@ -114,7 +115,7 @@ def test_before_a_logout_everything_is_stale():
 
 
 def test_a_merge_is_named_ages_by_itself_and_outlives_an_older_mark():
-    merged = {"field_ticks": {"ship.fuel": TICK - 1}, "age": 30}
+    merged = {"field_ticks": {"ship.fuel": TICK - 1}, "age": 200}
     assert of(path="ship.fuel", **merged) is Confidence.MERGED
     assert of(path="player.credits", **merged) is Confidence.STALE
     assert of(**merged) is Confidence.STALE
@@ -122,8 +123,10 @@ def test_a_merge_is_named_ages_by_itself_and_outlives_an_older_mark():
     assert of(path="ship.fuel", stale=old, **merged) is Confidence.MERGED
     new = Stale("refuel", TICK, ("ship.fuel",))
     assert of(path="ship.fuel", stale=new, **merged) is Confidence.INVALIDATED
+    late = {"field_ticks": {"ship.fuel": TICK - 90}, "age": 100}
+    assert of(path="ship.fuel", **late) is Confidence.AGEING
     late = {"field_ticks": {"ship.fuel": TICK - 40}, "age": 50}
-    assert of(path="ship.fuel", **late) is Confidence.STALE
+    assert of(path="ship.fuel", **late) is Confidence.MERGED
 
 
 def test_worst():
@@ -180,7 +183,7 @@ def test_a_snapshot_is_never_better_than_any_of_its_paths(marked, age, out):
 
 @pytest.mark.parametrize(
     ("shield", "age", "expected"),
-    [(10, 0, FRESH), (10, 1, AGEING), (50, 1, FRESH), (50, 6, AGEING)],
+    [(10, 0, FRESH), (10, 1, AGEING), (50, 1, FRESH), (50, 61, AGEING)],
 )
 def test_a_shield_that_is_not_full_recharges_by_itself(shield, age, expected):
     """No action and no event tells of it, so it is not fresh any more at once."""
@@ -204,6 +207,6 @@ def test_a_merged_shield_recharges_from_its_own_tick():
 
 
 def test_what_was_merged_at_a_tick_that_never_came_ages_by_the_clock():
-    ship = snapshot("get_ship", {"ship": {"hull": 1}}, age=90,
+    ship = snapshot("get_ship", {"ship": {"hull": 1}}, age=190,
                     field_ticks={"ship.hull": 2_147_483_000})  # fmt: skip
     assert judge_confidence(ship, HERE, "ship.hull") is Confidence.STALE

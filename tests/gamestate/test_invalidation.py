@@ -189,15 +189,21 @@ def test_a_refusal_before_anything_was_tried_changes_nothing(tool, code, era):
 # -- marks -----------------------------------------------------------------
 
 
+def show(mark):
+    return mark.reason, mark.tick, mark.fields
+
+
 def test_marks_add_up():
     first = add_mark(None, Invalidation("get_status", ("ship.cargo",)), "mine", 100)
     assert first == Stale("mine", 100, ("ship.cargo",))
     second = add_mark(
         first, Invalidation("get_status", ("player.credits",)), "buy", 104
     )
-    assert second == Stale("buy", 104, ("ship.cargo", "player.credits"))
+    assert show(second) == ("buy", 104, ("ship.cargo", "player.credits"))
+    assert second.causes == (first, Stale("buy", 104, ("player.credits",)))
     third = add_mark(second, Invalidation("get_status"), "self_destruct", 105)
-    assert third == Stale("self_destruct", 105, ())
+    assert show(third) == ("self_destruct", 105, ())
+    assert third.causes == (*second.causes, Stale("self_destruct", 105))
 
 
 def test_a_mark_that_takes_effect_later_keeps_its_tick():
@@ -205,7 +211,8 @@ def test_a_mark_that_takes_effect_later_keeps_its_tick():
     found = add_mark(
         under_way, Invalidation("get_status", ("ship.cargo",)), "mine", 101
     )
-    assert found == Stale("travel, mine", 110, ("location", "ship.cargo"))
+    assert show(found) == ("travel, mine", 110, ("location", "ship.cargo"))
+    assert [cause.reason for cause in found.causes] == ["travel", "mine"]
     again = add_mark(found, Invalidation("get_status", ("ship.cargo",)), "mine", 112)
     assert again.reason == "mine"
 

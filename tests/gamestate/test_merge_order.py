@@ -106,7 +106,7 @@ def test_a_count_is_no_younger_than_what_it_began_with():
     found = merged("get_nearby", came, age=9)
     assert found.counted == ("nearby", "count")
     assert believed(found, "nearby") is Confidence.STALE
-    told = merged("get_ship", notice("pirate_combat", player_hull=3), age=60)
+    told = merged("get_ship", notice("pirate_combat", player_hull=3), age=200)
     assert believed(told, "ship.hull") is Confidence.MERGED
     assert believed(told, "ship.fuel") is Confidence.STALE
 

@@ -179,7 +179,7 @@ def test_a_merged_fact_says_where_it_comes_from():
 def test_the_rough_block_differs_by_more_than_a_little_age_only():
     """Every age in it is rounded: of the header, sections, warnings and events."""
     event = Happening("trade", {"item": "ore"}, 103)
-    known = (snapshot("get_ship", age=70), snapshot("get_map", {"systems": []}, age=90))
+    known = (snapshot("get_poi", age=70), snapshot("get_map", {"systems": []}, age=90))
     blocks = [
         render_block(
             state(*known, current_tick=tick, events=(event,), fetched=True), 4_000
@@ -189,9 +189,9 @@ def test_the_rough_block_differs_by_more_than_a_little_age_only():
     assert len({block.text for block in blocks}) == 3
     assert blocks[0].rough == blocks[1].rough != blocks[2].rough
     assert not re.search(r"\b(70|90|7|73|93) ticks", blocks[1].rough)
-    for end in ("64 ticks ago)", "is 64 ticks ago - call get_ship.", "4 ticks ago)"):
+    for end in ("64 ticks ago)", "is 64 ticks ago - call get_poi.", "4 ticks ago)"):
         assert end in blocks[0].rough
-    other = snapshot("get_ship", {"hull": 1, "max_hull": 100}, age=70)
+    other = snapshot("get_poi", {"hull": 1, "max_hull": 100}, age=70)
     changed = render_block(
         state(other, *known[1:], events=(event,), fetched=True), 4_000
     )

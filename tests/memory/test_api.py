@@ -23,7 +23,7 @@ MEMORY_KEYS = {
 }  # fmt: skip
 STATE_KEYS = {
     "tool", "args", "confidence", "age_ticks", "age_seconds", "reason", "tick",
-    "captured_at", "fields",
+    "captured_at", "fields", "causes",
 }  # fmt: skip
 
 
@@ -160,7 +160,10 @@ def test_state_rows(viewer_program: Program, flying: Any) -> None:
         "buy",
     )
     assert (row["tick"], row["args"]) == (105, {})
-    assert row["fields"]["player.credits"] == "invalidated"
+    cause = {"tool": "buy", "tick": 106}
+    doubted = {"confidence": "invalidated", "cause": cause}
+    assert row["fields"]["player.credits"] == doubted
+    assert row["causes"] == [cause | {"fields": ["player.credits"]}]
     assert row["fields"]["player.username"] == "fresh"
     full = found(viewer_program, f"/myses/{flying.pk}/state?full=1")[0]
     assert set(full) == STATE_KEYS | {"content"}

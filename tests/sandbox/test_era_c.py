@@ -158,7 +158,7 @@ def test_the_log_is_read_one_entry_at_a_time(captain: Captain) -> None:
 
 
 def test_an_unknown_era_is_refused() -> None:
-    with pytest.raises(ValueError, match="era must be A or C"):
+    with pytest.raises(ValueError, match="era must be A, C or v2"):
         make_game(era="B")
 
 

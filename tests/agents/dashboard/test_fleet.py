@@ -20,6 +20,8 @@ from agents.dashboard.live.pages import FleetPage, MysisPage
 from agents.dashboard.shared_results import SharedResults, shared
 from agents.events import Item, Kind
 from bench.pages.scenes import TICK, add_account, add_conversation, add_turns
+from memory.gamestate.invalidation import join_marks
+from memory.gamestate.types import Stale
 from memory.models import GameSnapshot, Memory
 from tests.factories import make_memory, make_mysis, make_turn
 
@@ -178,7 +180,8 @@ def test_a_row_tells_what_is_known(db: None):
     assert row.standing.credits == 11_153
     assert row.standing.credits_doubt
     assert row.standing.location == "Sol > Asteroid Belt Alpha"
-    assert [badge.tool for badge in row.standing.badges] == ["get_status", "get_map"]
+    # Of an old map no next step depends.
+    assert [badge.tool for badge in row.standing.badges] == ["get_status"]
     assert row.said is not None
     assert row.said.text == "get_status(deep=2)"
     assert row.gauge is not None
@@ -339,13 +342,32 @@ def test_what_an_action_made_stale_stands_on_its_line(db: None):
     ]
 
 
+def test_a_doubt_that_no_next_step_needs_is_no_badge(db: None):
+    mysis = make_mysis(name="Ada", state="running")
+    add_account(mysis)
+    marks = Stale("travel", TICK - 50, ("ship.fuel",)), Stale("mine", TICK - 5, ("x",))
+    row = GameSnapshot.objects.get(tool_name="get_status")
+    row.set_joined_mark(join_marks(marks, TICK))
+    row.save()
+    [shown] = fleet.load_rows([mysis.pk], timezone.now())
+    assert shown.standing.badges == ()
+    assert fleet.count_flags()["stale"] == 0
+    row.set_joined_mark(Stale("refuel", TICK - 50, ("ship.fuel",)))
+    row.save()
+    [shown] = fleet.load_rows([mysis.pk], timezone.now())
+    assert [badge.title for badge in shown.standing.badges] == ["Fuel"]
+    assert fleet.count_flags()["stale"] == 1
+
+
 def test_a_fact_that_an_action_changed_is_named(db: None):
     mysis = make_mysis(name="Ada", state="running")
     add_account(mysis)
     GameSnapshot.objects.filter(tool_name="get_status").update(
-        stale_reason="mine", stale_tick=TICK, stale_fields=["ship.cargo_used"]
+        stale_reason="mine", stale_tick=TICK - 1, stale_fields=["ship.cargo_used"]
     )
-    GameSnapshot.objects.filter(tool_name="get_map").delete()
+    [row] = fleet.load_rows([mysis.pk], timezone.now())
+    assert row.standing.badges == (), "the next answer is about to settle it"
+    GameSnapshot.objects.update(stale_tick=TICK - 2)
     [row] = fleet.load_rows([mysis.pk], timezone.now())
     [badge] = row.standing.badges
     assert (badge.title, badge.confidence) == ("Cargo", "partly")

@@ -56,7 +56,7 @@ class Guarded:
 def busy_row() -> fleet.FleetRow:
     """A row of a Mysis that flies, spoke and has a context."""
     mysis = make_mysis(name="Ada", state="running")
-    add_account(mysis)
+    add_account(mysis, stale=True)
     add_conversation(mysis)
     add_turns(mysis)
     [row] = fleet.load_view(fleet.FleetView(), timezone.now()).shown

@@ -17,11 +17,12 @@ from agents.game.client import GameUnreachableError
 from agents.llm.endpoints import resolve
 from agents.llm.errors import make_model_error
 from agents.llm.model_types import ModelError
-from agents.models import Mysis, Provider, Turn
+from agents.models import ModelCall, Mysis, Provider, Turn
 from agents.runtime.finish import Ending, finish_turn
 from agents.runtime.turn import choose_ending
 from agents.runtime.turn_rows import TurnHandle
-from memory.models import ContextPolicy
+from memory.context.types import STATE_LEFT_OUT
+from memory.models import ContextPolicy, SentContext
 from tests.factories import make_mysis, make_turn
 
 pytestmark = pytest.mark.django_db
@@ -34,6 +35,12 @@ def worker(seconds_ago: int = 0) -> None:
         cursor.execute(
             "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (%s)", [beat]
         )
+
+
+def send_view(mysis: Mysis, **stats: object) -> None:
+    """Store a call's view with these figures."""
+    call = ModelCall.objects.create(turn=make_turn(mysis), number=1, model="pilot")
+    SentContext.objects.create(mysis=mysis, call=call, view={}, stats=stats)
 
 
 def head() -> str:
@@ -67,6 +74,21 @@ def test_who_tries_again_is_no_picture_of_health():
     waiting.last_error = ""
     waiting.save()
     assert health.read_health(timezone.now()).troubles == ()
+
+
+def test_a_view_that_had_to_do_without_the_state_is_a_trouble():
+    policy = ContextPolicy.objects.create(name="small")
+    now = timezone.now()
+    mysis = make_mysis(name="Ada", state="running", policy=policy, last_memory_at=now)
+    send_view(mysis, warnings=["Another."])
+    assert health.read_health(now).troubles == ()
+    send_view(mysis, warnings=[STATE_LEFT_OUT])
+    [trouble] = health.read_health(now).troubles
+    assert trouble.mysis == mysis
+    assert "no room" in trouble.text
+    assert trouble.fix.link == f"/admin/memory/contextpolicy/{policy.pk}/change/"
+    send_view(mysis)
+    assert health.read_health(now).troubles == ()
 
 
 def test_without_a_worker_nothing_is_well():

@@ -12,6 +12,8 @@ from pytest_django import Settings
 from agents.models import Mysis
 from bench.providers.openai import FakeProvider, call, completion
 from memory.assembly.sent_view import render_sent
+from memory.gamestate.invalidation import join_marks
+from memory.gamestate.types import Stale
 from memory.models import ContextPolicy, GameEvent, GameSnapshot, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
@@ -91,6 +93,33 @@ async def test_a_worker_that_died_may_have_had_events(
     await fly(eve)
     row = await in_db(GameSnapshot.objects.get)(tool_name="get_cargo")
     assert ("lost events" in {mark["reason"] for mark in row.marks}) is lost
+
+
+@pytest.mark.parametrize("reason", ["lost events", "mine"])
+async def test_what_lost_events_put_in_doubt_is_asked_again(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer, reason: str
+):
+    """No event will tell any more; what an action changed, its event tells."""
+    await settled(eve, provider, sandbox)
+    provider.answer(completion(None, tool_calls=[call("get_status")]))
+    provider.answer(completion("Fine."))
+    await fly(eve)
+
+    def doubt() -> None:
+        row = GameSnapshot.objects.get(tool_name="get_status")
+        marks = Stale(reason, 3), Stale("mine", 4, ("ship.cargo",))
+        row.set_marks(marks)
+        row.set_joined_mark(join_marks(marks, 4))
+        row.save()
+
+    await in_db(doubt)()
+    before = sandbox.calls("Eve")["by_tool"]["queries"]["get_status"]
+    provider.answer(completion("Fine."))
+    assert (await fly(eve)).last_error == ""
+    after = sandbox.calls("Eve")["by_tool"]["queries"]["get_status"]
+    assert after - before == (1 if reason == "lost events" else 0)
+    row = await in_db(GameSnapshot.objects.get)(tool_name="get_status")
+    assert (row.get_joined_mark() is None) == (reason == "lost events")
 
 
 async def test_a_turn_that_could_not_begin_hides_no_death(

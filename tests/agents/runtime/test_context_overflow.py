@@ -19,8 +19,8 @@ from tests.factories import make_memory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TOO_LONG = (
-    "This model's maximum context length is 19000 tokens. However, your messages "
-    "resulted in 20333 tokens. Please reduce the length of the messages."
+    "This model's maximum context length is 20000 tokens. However, your messages "
+    "resulted in 21333 tokens. Please reduce the length of the messages."
 )
 
 

@@ -23,6 +23,7 @@ def test_an_arm_is_added_up():
     assert (found["gets_per_action"], found["calls_per_action"]) == (0.5, 0.5)
     assert (found["prefix_reuse"], found["state_bytes_most"]) == (0.25, 3)
     assert (found["wrong_beliefs"], found["good_facts"]) == (3, 6)
+    assert found["good_facts_per_call"] == 2
     nothing = ArmResult().figures()
     assert nothing["gets_per_action"] is None
     assert p95([7]) == 7

@@ -47,6 +47,7 @@ def test_a_short_flight_gives_every_figure(
         assert found["actions"] >= 2
         assert found["model_calls"] >= 4
         assert found["good_facts"] > 10
+        assert found["wrong_beliefs"] == 0
         assert found["errored_turns"] == 0
     said = capsys.readouterr().out
     assert ARMS[-1].title in said
