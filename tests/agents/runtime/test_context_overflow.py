@@ -67,7 +67,7 @@ async def test_a_limit_that_seemed_kept_is_met_all_the_same(
 ):
     """Our count was wrong: the view that it calls small enough is not sent again."""
     await in_db(_fill)(eve)
-    provider.refuse(400, TOO_LONG.replace("19000", "120000"))
+    provider.refuse(400, TOO_LONG.replace("20000", "120000"))
     provider.answer(completion("Aye."))
     after = await fly(eve)
     assert after.last_error == ""
