@@ -59,7 +59,9 @@ class PolicyOut(Schema):
 
     name: str = Field(examples=["tight"])
     strategy: str = Field(examples=["snapshot-window"])
-    options: dict[str, Any] = Field(examples=[{"window": 12}])
+    options: dict[str, Any] = Field(
+        examples=[{"window": 12, "tools": "on_demand", "allow": ["get_*", "mine"]}]
+    )
     budget: PolicyBudgetOut
 
     @staticmethod
@@ -201,6 +203,16 @@ SourceOut = Annotated[
 Document = dict[str, Any]
 
 
+class ToolDocument(Schema):
+    """A tool as models are told of it; `parameters` is a JSON schema."""
+
+    name: str = Field(examples=["travel"])
+    description: str = Field("", examples=["Travel to a POI in this system."])
+    parameters: Document = Field(
+        {}, examples=[{"type": "object", "properties": {"target_poi": {}}}]
+    )
+
+
 class AssembleIn(Body):
     """A history in the form of chat completions, and how to assemble it."""
 
@@ -233,7 +245,12 @@ class AssembleIn(Body):
     turns_left: int | None = None
     max_turns: int | None = None
     data: Document = {}
-    tools: Document = {}
+    tools: Annotated[
+        Document | list[Document],
+        Field(
+            description="A list of {name, description, parameters}, or a map by name."
+        ),
+    ] = {}
     definitions: Document = {}
 
 
@@ -260,6 +277,14 @@ class Assembled(Schema):
     system: str | None = Field(None, description="In the anthropic dialect alone.")
     impossible: Impossible | None = Field(
         None, description="With the status budget_impossible alone."
+    )
+    tools: list[ToolDocument] | None = Field(
+        None, description="As they are sent, where they are known."
+    )
+    catalogue: str | None = Field(
+        None,
+        description="The lines for tools in the system message under on_demand.",
+        examples=["travel(target_poi): Travel to a POI in this system"],
     )
 
 

@@ -7,12 +7,12 @@ into the system message, whatever the strategy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from memory.context.budget import Frame
 from memory.context.strategy import CommonOptions
+from memory.context.system_message import add_catalogue, add_pins
 from memory.context.text import shorten_text
 from memory.context.tokens import TokenCounter, choose_counter
 from memory.context.tool_blocks import (
@@ -39,12 +39,18 @@ from memory.context.types import (
     Message,
     build_handle,
 )
-from memory.context.units import Fate, History, Item, RepairedLog, Unit
+from memory.context.units import (
+    Fate,
+    History,
+    Item,
+    RepairedLog,
+    Unit,
+    find_schema_items,
+)
 
 _EMPTY = Fate("empty", "repair", "It holds nothing that can be sent.")
 _ORPHAN = Fate("orphan", "repair", "No call before it has this id.")
 _OLD_PROMPT = "A newer version of the system prompt is sent."
-HEADER = "## Standing orders"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +147,8 @@ def _read_anew(
     policy_of = build_policy_lookup(request.tool_policy)
     sanitize = build_sanitizer(messages, policy_of)
     given = bool(sanitize(request.system or "").strip())
-    rules = RepairRules(count, policy_of, request.dialect, given, sanitize)
+    through = request.offered.through_game if request.offered else None
+    rules = RepairRules(count, policy_of, request.dialect, given, sanitize, through)
     reader = LogReader(rules, request, options)
     reader.read(messages)
     return reader
@@ -174,22 +181,25 @@ def _depends_on(request: AssemblyRequest, options: CommonOptions) -> tuple[objec
     """What a repaired log depends on beside its messages."""
     counted_by = request.counter, request.calibration
     cut_by = options.result_cap, request.mysis
-    return *counted_by, *cut_by, request.dialect, dict(request.tool_policy)
+    sent_by = request.dialect, request.offered and request.offered.through_game
+    return *counted_by, *cut_by, *sent_by, dict(request.tool_policy)
 
 
 def _build_system(
     request: AssemblyRequest, repaired: RepairedLog, rules: RepairRules
 ) -> tuple[Item | None, int]:
-    """The one system message, and the tokens of the prompt in it; the pins follow.
+    """The one system message, and the tokens of what stands before the pins in it.
 
-    The prompt is the request's, else the newest stored one.
+    That is the prompt, the request's, else the newest stored one, and the catalogue.
     """
     stored = repaired.prompt
     kept = stored.content if stored is not None else ""
     prompt = rules.sanitize((request.system or "") if rules.system_given else kept)
     prompt = "" if rules.is_blank(prompt) else prompt
+    if request.offered is not None:
+        prompt = add_catalogue(prompt, rules.sanitize(request.offered.catalogue))
     pinned = (text for _, text in sorted(repaired.pins.items()))
-    text = _add_pins(prompt, (*map(rules.sanitize, request.pins), *pinned))
+    text = add_pins(prompt, (*map(rules.sanitize, request.pins), *pinned))
     if not text:
         return None, 0
     row = stored.id if stored is not None and prompt else None
@@ -333,7 +343,10 @@ class LogReader:
         """Cut every result over the cap to its head and tail, with a handle."""
         if unit.tokens <= self.cap:
             return unit
-        return unit.with_items(tuple(map(self._cap_result, unit.items)))
+        # A schema that was asked for is of no use in part.
+        whole = find_schema_items(unit)
+        items = (i if i in whole else self._cap_result(i) for i in unit.items)
+        return unit.with_items(tuple(items))
 
     def _cap_result(self, item: Item) -> Item:
         cap, count = self.cap, self.rules.count
@@ -346,38 +359,3 @@ class LogReader:
         reason = f"A tool result may take {cap} tokens; head and tail are sent."
         self.out.capped[item.source] = Fate("truncated", "result_cap", reason)
         return item.with_text(text, count(text))
-
-
-# --- Standing orders: verbatim, each once (I16)
-
-
-def _add_pins(system: str, pins: Iterable[str]) -> str:
-    """The system message with the pins at its end; empty where there is neither.
-
-    A text that ends with such a section already, as in a view that is fed back, only
-    gets the pins that this section lacks.
-    """
-    unique = dict.fromkeys(text for text in pins if text.strip())
-    base, section = _split_section(system)
-    lines = [f"\n- {text}" for text in unique if f"\n- {text}\n" not in f"{section}\n"]
-    if not lines:
-        return system
-    added = "".join(lines)
-    if section:
-        return f"{system}{added}"
-    return f"{base}\n\n{HEADER}{added}" if base else f"{HEADER}{added}"
-
-
-def split_pins(system: str) -> tuple[str, tuple[str, ...]]:
-    """A system message as its text and its pins; `_add_pins` joins them again."""
-    base, section = _split_section(system)
-    pins = tuple(section.split("\n- ")[1:])
-    return (base.removesuffix("\n\n") if pins else base), pins
-
-
-def _split_section(system: str) -> tuple[str, str]:
-    """What stands before the standing orders at the end of a text, and these."""
-    base, header, section = system.rpartition(HEADER)
-    if header and section.startswith("\n- ") and (not base or base.endswith("\n\n")):
-        return base, section
-    return system, ""

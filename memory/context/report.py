@@ -135,6 +135,7 @@ def report_sent(
         summary_wanted=sent.plan.summary_wanted,
         system=wire.system,
         dialect=dialect,
+        offered=prepared.request.offered,
     )
 
 
@@ -158,6 +159,7 @@ def report_unsent(
         warnings=[],
         impossible=error.impossible if error else None,
         dialect=prepared.request.dialect,
+        offered=prepared.request.offered,
     )
 
 

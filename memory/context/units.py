@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from memory.context.tokens import TokenCounter
-from memory.context.tool_calls import PolicyLookup
+from memory.context.tool_calls import GAME_HELP, PolicyLookup, get_sent_form
 from memory.context.types import (
     NO_RESPONSE_TEXT,
     AssemblyRequest,
@@ -210,10 +210,13 @@ def count_message_tokens(
     content: str, calls: tuple[ToolCall, ...], count: TokenCounter
 ) -> int:
     """Tokens of a message: content, call names and arguments, without overhead."""
-    tokens = count(content)
-    for call in calls:
-        tokens += count(call.name) + count(call.arguments)
-    return tokens
+    return count(content) + sum(count_call_tokens(call, count) for call in calls)
+
+
+def count_call_tokens(call: ToolCall, count: TokenCounter) -> int:
+    """Tokens of a call as it is sent."""
+    name, arguments = get_sent_form(call)
+    return count(name) + count(arguments)
 
 
 def find_loop_start(units: Sequence[Unit]) -> int:
@@ -247,3 +250,30 @@ def find_turn_start(units: Sequence[Unit]) -> int:
     while index and units[index - 1].role == "user":
         index -= 1
     return index
+
+
+def find_asked_schemas(units: Sequence[Unit]) -> list[Unit]:
+    """The units in which the open turn was given schemas by `game_help`."""
+    newest: Unit | None = None
+    found: list[Unit] = []
+    for unit in reversed(units):
+        if unit.role == "user":
+            if newest is not None and newest.turn is None:
+                break
+            continue
+        if not unit.items[0].calls or not may_share_turn(unit, newest or unit):
+            break
+        newest = newest or unit
+        if find_schema_items(unit):
+            found.append(unit)
+    return found[::-1]
+
+
+def find_schema_items(unit: Unit) -> list[Item]:
+    """The good results of `game_help` in a unit."""
+    calls = unit.items[0].calls
+    return [
+        item
+        for item in unit.items[1:]
+        if calls[item.call].name == GAME_HELP and not (item.is_error or item.filled)
+    ]

@@ -22,6 +22,8 @@ from memory.context.units import (
     Plan,
     Unit,
     build_program_unit,
+    find_asked_schemas,
+    find_schema_items,
 )
 
 NAME = "single-user-coalesced"
@@ -132,6 +134,7 @@ def _write_message(found: _Digest, limits: _Limits, history: History) -> str:
             for header, lines in sections.items()
             if lines
         ),
+        *_quote_schemas(limits, history),
         f";; Tool calls made:\n{calls}" if calls else "",
         f";; Output:\n{output}" if output else "",
         _format_error(found, limits, history),
@@ -153,6 +156,15 @@ def _quote_orders(limits: _Limits, history: History) -> list[str]:
     shown = [first] if first is not None else []
     shown += [item for item in orders[-1:] if item is not first]
     return [_cut_text(item, limits, history) for item in shown]
+
+
+def _quote_schemas(limits: _Limits, history: History) -> list[str]:
+    """What `game_help` answered in this turn; without it no call could follow."""
+    return [
+        f";; game_help:\n{_cut_text(item, limits, history)}"
+        for unit in find_asked_schemas(history.units)
+        for item in find_schema_items(unit)
+    ]
 
 
 def _format_error(found: _Digest, limits: _Limits, history: History) -> str:
