@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
@@ -30,13 +30,14 @@ from memory.assembly.history_summaries import judge_compaction
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.calibration import TokenFactor, parse_factor
 from memory.context import registry
+from memory.context.offered_tools import offer_tools, pick_tool_options
 from memory.context.tokens import choose_counter
-from memory.context.types import Budget
+from memory.context.types import TOOL_MODES, Budget, OfferedTools
 from memory.models import ContextPolicy, HistorySummary, fetch_named
 from memory.snapshots.reads import fetches_events
 
 NOTHING = "[]"
-KEPT = 8
+KEPT = 32
 Described = dict[str, Any]
 # The tools that were compared last with the stored list, and when that was stored.
 _compared: tuple[datetime, list[ToolSpec]] | None = None
@@ -124,21 +125,48 @@ def vary_subject(
 
     Raises ActionError 422 for an unknown strategy or a bad option.
     """
-    # Options belong to a strategy: another strategy starts from its defaults.
+    # Options belong to a strategy: another starts from its defaults, with these tools.
     same = strategy is None or strategy == subject.strategy
-    kept = subject.options if same else {}
+    kept = subject.options if same else pick_tool_options(subject.options)
     chosen, given = strategy or subject.strategy, kept if options is None else options
     try:
         registry.validate_options(chosen or registry.DEFAULT, given)
     except (ValueError, TypeError) as error:
         raise ActionError(str(error), code="invalid", status=422) from error
-    return replace(
+    changed = replace(
         subject,
         strategy=chosen,
         options=given,
         fetched=fetches_events(given),
         budget=budget or subject.budget,
     )
+    return _vary_tools(changed)
+
+
+def _vary_tools(subject: Subject) -> Subject:
+    """The subject with the tools that its options offer."""
+    offered = subject.offered
+    if offered is None:
+        return subject
+    mode, allow = read_tool_options(subject.options)
+    if (mode, allow) == (offered.mode, offered.allow):
+        return subject
+    offered = offer_tools(offered.known, mode, allow)
+    count = choose_counter("estimate", subject.learnt.factor)
+    return replace(subject, offered=offered, tools_tokens=offered.count_tokens(count))
+
+
+def read_tool_options(
+    options: Mapping[str, object],
+) -> tuple[str, tuple[str, ...] | None]:
+    """The mode and the allow-list of stored options.
+
+    They are checked when they are saved; what is no list of names allows nothing.
+    """
+    mode, allow = options.get("tools"), options.get("allow")
+    if allow is not None:
+        allow = tuple(map(str, allow)) if isinstance(allow, (list, tuple)) else ()
+    return (mode if mode in TOOL_MODES else TOOL_MODES[0]), allow
 
 
 def build_subject(
@@ -158,6 +186,12 @@ def build_subject(
     answer = read_longest_answer(mysis.model_settings, endpoint)
     budget = fit_budget(policy, endpoint, answer)
     username = mysis.account.username if mysis.account else None
+    offered = _offer_stored(
+        inputs.catalogue,
+        messaging=mysis.messaging,
+        options=read_tool_options(policy.options),
+        factor=inputs.learnt.factor,
+    )
     return Subject(
         mysis_id=mysis.pk,
         name=mysis.name,
@@ -175,9 +209,8 @@ def build_subject(
             tool["name"]: tool["policy"]
             for tool in _tools(inputs.catalogue, messaging=mysis.messaging)
         },
-        tools_tokens=_count_schema_tokens(
-            inputs.catalogue, messaging=mysis.messaging, factor=inputs.learnt.factor
-        ),
+        tools_tokens=offered.tokens,
+        offered=offered.tools,
         nudge=choose_nudge(mysis.nudges + 1),
         model=mysis.model,
         compaction=replace(
@@ -257,13 +290,29 @@ def _select_stored(specs: Iterable[ToolSpec]) -> list[ToolSpec]:
     return [spec for spec in specs if spec.name not in SENDING]
 
 
+class _CountedTools(NamedTuple):
+    tools: OfferedTools | None
+    tokens: int
+
+
 @lru_cache(maxsize=KEPT)
-def _count_schema_tokens(text: str, *, messaging: bool, factor: float) -> int:
-    shown = [
+def _offer_stored(
+    text: str,
+    *,
+    messaging: bool,
+    options: tuple[str, tuple[str, ...] | None],
+    factor: float,
+) -> _CountedTools:
+    """The stored list as it is offered, None where there is none yet, and its tokens."""
+    known = [
         {key: tool[key] for key in ("name", "description", "parameters")}
         for tool in _tools(text, messaging=messaging)
     ]
-    return choose_counter("estimate", factor)(json.dumps(shown)) if shown else 0
+    if not known:
+        return _CountedTools(None, 0)
+    offered = offer_tools(known, *options)
+    tokens = offered.count_tokens(choose_counter("estimate", factor))
+    return _CountedTools(offered, tokens)
 
 
 @lru_cache(maxsize=KEPT)

@@ -12,7 +12,7 @@ from agents import budgets, context_inputs, db, events, usage
 from agents.actions import messages
 from agents.actions.base import append_state_event
 from agents.budgets import NOTHING, Taken
-from agents.llm.model_types import Endpoint, calculate_price
+from agents.llm.model_types import Endpoint, OfferedTool, calculate_price
 from agents.models import ModelCall, Mysis
 from agents.runtime.turn_rows import (
     TurnHandle,
@@ -100,6 +100,15 @@ def assemble_next(
         before=LogMoment(inputs.summary),
         reads=handle.reads,
     )
+
+
+def list_offered(assembly: Assembly) -> list[OfferedTool]:
+    """The tools that go with a view."""
+    sent = assembly.offered.sent if assembly.offered else ()
+    return [
+        OfferedTool(tool["name"], tool["description"], tool["parameters"])
+        for tool in sent
+    ]
 
 
 @transaction.atomic

@@ -397,4 +397,4 @@ def _to_calls(row: LogRow) -> Iterable[ToolCall]:
     for call in row.tool_calls:
         arguments = call["function"]["arguments"]
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        yield ToolCall(id=call["id"], name=call["function"]["name"], arguments=text)
+        yield ToolCall(call["id"], call["function"]["name"], text, call.get("via", ""))

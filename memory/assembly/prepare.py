@@ -26,6 +26,7 @@ from memory.assembly.sent_view import (
     pack_ledger,
     pack_sources,
     refer_text,
+    refer_tools,
     refer_view,
     render_messages,
 )
@@ -38,6 +39,7 @@ from memory.context.types import (
     Budget,
     Compaction,
     Dialect,
+    OfferedTools,
     Summary,
 )
 from memory.gamestate.render import Rendered, render_block
@@ -80,7 +82,7 @@ WITH texts AS (
 class Subject:
     """Whose context, and by which policy; everything that is not in the log.
 
-    ``tools_tokens`` is what the tool schemas cost. ``username`` is the active game
+    ``tools_tokens`` is what the ``offered`` tools cost. ``username`` is the active game
     account, None where nobody is logged in; ``fetched``: the program asks for its
     events. ``learnt`` is of the model's tokens (A30).
     """
@@ -97,6 +99,7 @@ class Subject:
     dialect: Dialect = "openai"
     tool_policy: Mapping[str, str] = field(default_factory=dict)
     tools_tokens: int = 0
+    offered: OfferedTools | None = None
     nudge: str | None = None
     model: str = ""
     compaction: Compaction = field(default_factory=Compaction)
@@ -224,7 +227,7 @@ def prepare_request(
         assembly=assembly,
         loaded=loaded,
         facts=shown[-1].facts if shown else {},
-        digest=hash_encoded(assembly.encoded, assembly.system),
+        digest=hash_encoded(assembly.encoded, assembly.system, subject.offered),
     )
     if reads is not None:
         _keep_work(work, prepared)
@@ -288,6 +291,7 @@ def _load_request(
         calibration=subject.learnt.factor,
         estimate_error=subject.learnt.error,
         tools_tokens=subject.tools_tokens,
+        offered=subject.offered,
         mysis=str(subject.mysis_id),
         previous=before.messages if before and same else None,
         nudge=subject.nudge,
@@ -357,11 +361,13 @@ def record_call(
     texts: dict[str, str] = {}
     for each in references:
         texts |= each.texts
+    before = known.last.sent.view if known.last else None
     view = {
         "system": refer_text(assembly.system, texts),
         "sources": pack_sources(assembly.sources),
         "synthetic": [asdict(s) for s in assembly.synthetic],
         "messages": [each.entry for each in references],
+        **refer_tools(assembly.offered, texts, before),
     }
     sent = SentContext(
         mysis_id=prepared.subject.mysis_id,

@@ -15,7 +15,7 @@ from memory.assembly.load import LoadedTail
 from memory.assembly.prepare import LogMoment, PreparedRequest, Subject
 from memory.assembly.sent_view import RenderedView, render_sent
 from memory.calibration import TokenFactor
-from memory.context.repair import split_pins
+from memory.context.system_message import drop_catalogue, split_pins
 from memory.context.types import (
     Assembly,
     AssemblyRequest,
@@ -94,6 +94,7 @@ def rebuild_as_sent(past: PastCall) -> PreparedRequest:
         warnings=[],
         system=shown.system,
         dialect=past.subject.dialect,
+        offered=shown.offered,
     )
     return PreparedRequest(
         subject=past.subject,
@@ -123,6 +124,8 @@ def list_guesses(past: PastCall) -> tuple[str, ...]:
 def _past_subject(sent: SentContext, shown: RenderedView, now: Subject) -> Subject:
     stats = sent.stats
     system, pins = split_pins(_read_system(shown))
+    if shown.offered is not None and shown.offered.catalogue:
+        system = drop_catalogue(system)
     same = now.strategy == sent.strategy
     return replace(
         now,
@@ -137,6 +140,7 @@ def _past_subject(sent: SentContext, shown: RenderedView, now: Subject) -> Subje
         ),
         dialect="anthropic" if sent.dialect == "anthropic" else "openai",
         tools_tokens=_categories(stats).get("tools", now.tools_tokens),
+        offered=shown.offered,
         model=sent.call.model,
         compaction=Compaction(prompt=now.compaction.prompt),
         learnt=TokenFactor(stats.get("calibration", 1.0), stats.get("estimate_error")),

@@ -12,17 +12,28 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Any
 
 from memory.assembly import load
 from memory.assembly.load import LogRow
-from memory.context.types import Assembly, LedgerLine, Message, build_handle
+from memory.context.tool_calls import GAME, get_sent_form, is_own_tool
+from memory.context.types import (
+    Assembly,
+    Described,
+    LedgerLine,
+    Message,
+    OfferedTools,
+    ToolCall,
+    build_handle,
+)
 from memory.models import Memory, Role, SentContext, fetch_rows
 
 COLUMNS = ("id", "disposition", "by", "reason", "tokens_in", "tokens_out")
 _LONG_TEXT = 400
 _TEXTS = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
+_TOOL_TEXTS = ("known", "sent", "catalogue")
 Packed = dict[str, Any]
 
 
@@ -95,24 +106,48 @@ def unpack_sources(stored: Sequence[Any]) -> Sequence[Any]:
 
 
 def to_canonical_json(
-    messages: Sequence[Mapping[str, Any]], system: str | None = None
+    messages: Sequence[Mapping[str, Any]],
+    system: str | None = None,
+    tools: Sequence[Described] | None = None,
 ) -> str:
-    """A view as canonical JSON: keys in order, no blanks, no escapes."""
-    body = {"system": system, "messages": messages}
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """A payload as canonical JSON: keys in order, no blanks, no escapes.
+
+    There is no key ``tools`` where none are known.
+    """
+    body: dict[str, Any] = {"system": system, "messages": messages}
+    return _encode(body | ({} if tools is None else {"tools": tools}))
 
 
-def hash_view(messages: list[dict[str, Any]], system: str | None = None) -> str:
-    """SHA-256 of a view as canonical JSON; equal digests are equal payloads."""
-    return hash_text(to_canonical_json(messages, system))
+def hash_view(
+    messages: list[dict[str, Any]],
+    system: str | None = None,
+    tools: Sequence[Described] | None = None,
+) -> str:
+    """SHA-256 of a payload as canonical JSON; equal digests are equal payloads."""
+    return hash_text(to_canonical_json(messages, system, tools))
 
 
-def hash_encoded(messages: Iterable[bytes], system: str | None) -> str:
+def hash_encoded(
+    messages: Iterable[bytes], system: str | None, offered: OfferedTools | None = None
+) -> str:
     """The same of a view whose messages are canonical JSON already."""
     end = to_canonical_json([], system).removeprefix('{"messages":[')
+    if offered is not None:
+        end = f'{end[:-1]},"tools":{_encode_tools(offered.sent_text)}}}'
     whole = hashlib.sha256(b'{"messages":[' + b",".join(messages))
     whole.update(end.encode("utf-8", "surrogatepass"))
     return whole.hexdigest()
+
+
+_encode = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False
+).encode
+
+
+@lru_cache(maxsize=8)
+def _encode_tools(text: str) -> str:
+    """Tools as canonical JSON; they are tens of kilobytes, and seldom others."""
+    return _encode(json.loads(text))
 
 
 def hash_span(messages: Iterable[Message]) -> str:
@@ -164,6 +199,11 @@ def refer_view(
 def _refer(message: Mapping[str, Any], row: LogRow | None) -> Reference:
     texts: dict[str, str] = {}
     plain = to_wire(row) if row is not None else {}
+    wrapped = _wrap_calls(plain)
+    by_game = wrapped is not plain and wrapped["tool_calls"] == message.get(
+        "tool_calls"
+    )
+    plain = wrapped if by_game else plain
     changed = {
         key: refer_text(value, texts)
         for key, value in message.items()
@@ -172,8 +212,50 @@ def _refer(message: Mapping[str, Any], row: LogRow | None) -> Reference:
     gone = [key for key in plain if key not in message]
     other = row is None or gone or list(plain) != list(message)
     entry: dict[str, Any] = {"order": list(message)} if other else {}
+    entry |= {"by_game": True} if by_game else {}
     entry |= {"set": changed} if changed else {}
     return Reference(message, row, entry or None, texts)
+
+
+def _wrap_calls(wire: dict[str, Any]) -> dict[str, Any]:
+    """The message with the calls of the game's tools made by way of `game`."""
+    calls = wire.get("tool_calls", ())
+    if all(is_own_tool(call["function"]["name"]) for call in calls):
+        return wire
+    return wire | {"tool_calls": [_wrap_call(call) for call in calls]}
+
+
+def _wrap_call(call: dict[str, Any]) -> dict[str, Any]:
+    name, arguments = call["function"]["name"], call["function"]["arguments"]
+    if is_own_tool(name):
+        return call
+    name, arguments = get_sent_form(ToolCall(call["id"], name, arguments, GAME))
+    return call | {"function": {"name": name, "arguments": arguments}}
+
+
+def refer_tools(
+    offered: OfferedTools | None, texts: dict[str, str], before: Packed | None
+) -> Packed:
+    """What is stored of the tools of a call: all that there were, and those sent.
+
+    Their texts are tens of kilobytes: what the call ``before`` had is not stored again.
+    """
+    if offered is None:
+        return {}
+    values = (offered.known_text, offered.sent_text, offered.catalogue)
+    places, own = _refer_texts(values)
+    allow = None if offered.allow is None else [*offered.allow]
+    stored: Packed = {"mode": offered.mode, "allow": allow}
+    stored |= dict(zip(_TOOL_TEXTS, places, strict=True))
+    if (before or {}).get("tools") != stored:
+        texts |= own
+    return {"tools": stored}
+
+
+@lru_cache(maxsize=8)
+def _refer_texts(values: tuple[str, ...]) -> tuple[list[Any], dict[str, str]]:
+    texts: dict[str, str] = {}
+    return [refer_text(value, texts) for value in values], texts
 
 
 def refer_text(value: Any, texts: dict[str, str]) -> Any:
@@ -197,18 +279,39 @@ class RenderedView:
     sources: list[Any]
     ledger: list[dict[str, Any]]
     intact: bool
+    offered: OfferedTools | None = None
 
 
 def render_sent(sent: SentContext) -> RenderedView:
     """Render a stored view again and check it against its hash."""
     messages, system = render_messages(sent)
+    offered = render_tools(sent)
+    tools = offered.sent if offered else None
     return RenderedView(
         messages=messages,
         system=system,
         sources=[*unpack_sources(sent.view["sources"])],
         ledger=unpack_ledger(sent.ledger, sent.mysis_id),
-        intact=hash_view(messages, system) == sent.digest,
+        intact=hash_view(messages, system, tools) == sent.digest,
+        offered=offered,
     )
+
+
+def render_tools(sent: SentContext) -> OfferedTools | None:
+    """The tools of a past call; None where they are not kept with it."""
+    stored = sent.view.get("tools")
+    if not stored:
+        return None
+    values = [stored[key] for key in _TOOL_TEXTS]
+    texts = dict(fetch_rows(_TEXTS, [_list_digests(values)]))
+    known, shown, catalogue = (_fill_text(value, texts) for value in values)
+    allow = None if stored["allow"] is None else tuple(stored["allow"])
+    both = _read_list(known), _read_list(shown)
+    return OfferedTools(stored["mode"], allow, *both, catalogue)
+
+
+def _read_list(text: str) -> tuple[Any, ...]:
+    return tuple(json.loads(text)) if text.startswith("[") else ()
 
 
 def render_messages(
@@ -245,7 +348,14 @@ def to_wire(row: LogRow | Memory) -> dict[str, Any]:
         return wire | {"tool_call_id": row.tool_call_id, "content": row.content}
     if not row.tool_calls:
         return wire | {"content": row.content}
-    return wire | {"content": row.content or None, "tool_calls": row.tool_calls}
+    calls = [_drop_way(call) for call in row.tool_calls]
+    return wire | {"content": row.content or None, "tool_calls": calls}
+
+
+def _drop_way(call: dict[str, Any]) -> dict[str, Any]:
+    if "via" not in call:
+        return call
+    return {key: value for key, value in call.items() if key != "via"}
 
 
 def read_source_rows(
@@ -263,6 +373,7 @@ def _restore(
     entry: Mapping[str, Any], row: LogRow | None, texts: Mapping[str, str]
 ) -> dict[str, Any]:
     values = to_wire(row) if row is not None else {}
+    values = _wrap_calls(values) if entry.get("by_game") else values
     values |= {
         key: _fill_text(value, texts) for key, value in entry.get("set", {}).items()
     }
@@ -279,4 +390,8 @@ def _find_digests(view: Mapping[str, Any]) -> list[str]:
     values = [view["system"]]
     for entry in filter(None, view["messages"]):
         values += entry.get("set", {}).values()
+    return _list_digests(values)
+
+
+def _list_digests(values: Iterable[Any]) -> list[str]:
     return [v["text"] for v in values if isinstance(v, Mapping) and set(v) == {"text"}]

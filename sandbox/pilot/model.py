@@ -29,6 +29,8 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
 from memory.context.tokens import estimate_tokens
+from memory.context.tool_calls import GAME, get_sent_form, unwrap_call
+from memory.context.types import ToolCall
 from sandbox.pilot import reading, situation, summary
 from sandbox.pilot.orders import find_current_order, find_unanswered, parse_order
 from sandbox.pilot.reading import (
@@ -86,11 +88,14 @@ async def _answer(messages: list[ModelMessage], info: AgentInfo) -> ModelRespons
         tool.name: frozenset(tool.parameters_json_schema.get("properties") or ())
         for tool in info.function_tools
     }
+    way = GAME if GAME in tools else ""
+    if way:
+        tools |= reading.read_catalogue(transcript.system)
     if summary.is_summary_asked(transcript):
         decision = Decision(text=summary.write_summary(transcript))
     else:
         decision = _decide(transcript, tools)
-    parts = list(_parts(decision, len(messages)))
+    parts = list(_parts(decision, len(messages), way))
     return ModelResponse(
         parts,
         usage=_estimate_usage(messages, info.function_tools, parts),
@@ -141,15 +146,19 @@ def _with_acknowledgement(s: Situation, decision: Decision) -> Decision:
     return replace(decision, text=f"{said} {decision.text}".strip())
 
 
-def _parts(decision: Decision, position: int) -> Iterator[ModelResponsePart]:
-    """The parts of a message; a call's id is its place, so equal views give equal ids."""
+def _parts(decision: Decision, position: int, way: str) -> Iterator[ModelResponsePart]:
+    """The parts of a message; a call's id is its place, so equal views give equal ids.
+
+    ``way`` is the tool by way of which the game's are called, if that is how.
+    """
     if decision.thought:
         yield ThinkingPart(decision.thought)
     if decision.text:
         yield TextPart(decision.text)
     for index, call in enumerate(decision.calls):
         arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
-        yield ToolCallPart(call.name, arguments, f"pilot_{position}_{index}")
+        made = ToolCall(f"pilot_{position}_{index}", call.name, arguments, way)
+        yield ToolCallPart(*get_sent_form(made), made.id)
 
 
 def _read_transcript(messages: Sequence[ModelMessage]) -> Transcript:
@@ -186,10 +195,11 @@ def _add_own(
         entries.append(Said("\n".join(said)))
     for call in calls:
         pending[call.tool_call_id] = len(entries)
-        given = call.args or {}
-        arguments = reading.find_object(given) if isinstance(given, str) else given
+        sent = ToolCall(call.tool_call_id, call.tool_name, call.args_as_json_str())
+        made = unwrap_call(sent)
+        arguments = reading.find_object(made.arguments)
         unanswered = reading.Answer("", unsure=True)
-        entries.append(Called(call.tool_name, arguments, unanswered, step))
+        entries.append(Called(made.name, arguments, unanswered, step))
 
 
 def _put_answer(
