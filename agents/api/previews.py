@@ -19,7 +19,15 @@ from agents.dashboard.context import (
 )
 from agents.models import ModelCall
 from memory.api.parameters import MysisReference
-from memory.api.policies import LEDGER, REASON, STATS, VIEW, Assembled, SourceOut
+from memory.api.policies import (
+    LEDGER,
+    REASON,
+    STATS,
+    VIEW,
+    Assembled,
+    SourceOut,
+    ToolDocument,
+)
 from memory.assembly.replay import Side, compare_views
 from memory.context.types import Budget
 from memory.handles import parse_id
@@ -65,6 +73,12 @@ class SentContext(Schema):
     hash: str = Field(examples=[HASH])
     sent: bool = Field(examples=[True])
     intact: bool = Field(examples=[True])
+    tools: list[ToolDocument] | None = Field(
+        None, description="As they were sent; null where that was not kept."
+    )
+    catalogue: str | None = Field(
+        None, description="The lines for tools in the system message under on_demand."
+    )
 
 
 @context_router.get(

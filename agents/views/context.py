@@ -21,7 +21,7 @@ from django.views.decorators.http import require_safe
 from agents import context_inputs
 from agents.actions import ActionError
 from agents.dashboard import charts, context, context_diff
-from agents.dashboard.context import load_tools
+from agents.dashboard.context import show_tools
 from agents.dashboard.live import context_page
 from agents.forms import WhatIfForm
 from agents.models import Mysis
@@ -216,8 +216,7 @@ def _view(
         found["raw"] = _readable(shown)
         found["settings_json"] = json.dumps(mysis.model_settings, ensure_ascii=False)
     if view == "tools":
-        found["tools"] = load_tools(mysis)
-        found["tools_tokens"] = sum(tool.tokens for tool in found["tools"])
+        found["tools"] = show_tools(shown)
     return found
 
 
@@ -237,7 +236,8 @@ def _readable(shown: context.ShownContext) -> str:
 
 def _download(shown: context.ShownContext) -> HttpResponse:
     """The very bytes whose SHA-256 the page shows."""
-    body = to_canonical_json(*shown.payload).encode("utf-8", "surrogatepass")
+    text = to_canonical_json(*shown.payload, shown.tools)
+    body = text.encode("utf-8", "surrogatepass")
     name = f'inline; filename="{shown.document["hash"][:12]}.json"'
     headers = {"Content-Disposition": name}
     return HttpResponse(body, content_type="application/json", headers=headers)
