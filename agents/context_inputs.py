@@ -53,6 +53,9 @@ class ContextInputs:
     ``prompt`` is the current version's text, None where there is none; ``template``
     that of the summaries, empty for the built-in one; ``broadcast`` the newest of a
     person; ``tried`` are the newest summaries, ``summary`` the one in use.
+    ``calls_made`` are those of the turn that goes on, ``open_orders`` the orders that
+    no turn has answered yet, with the text of the oldest; ``first_order`` is the first
+    message of a person, with its id.
     """
 
     prompt: str | None
@@ -63,10 +66,15 @@ class ContextInputs:
     learnt: TokenFactor
     tried: tuple[HistorySummary, ...]
     summary: HistorySummary | None
+    calls_made: int
+    open_orders: tuple[int, ...]
+    oldest_order: str
+    first_order: tuple[int, str] | None
 
     @classmethod
     def read(cls, row: Mapping[str, Any]) -> ContextInputs:
         """From the columns that a statement with `name_inputs` gives."""
+        waiting, first = json.loads(row["open_orders"]), row["first_order"]
         return cls(
             row["prompt_text"],
             row["template"] or "",
@@ -76,7 +84,23 @@ class ContextInputs:
             parse_factor(row["calibration"]),
             tuple(HistorySummary(**one) for one in json.loads(row["tried"] or "[]")),
             HistorySummary(**json.loads(row["summary"])) if row["summary"] else None,
+            row["calls_made"] or 0,
+            tuple(waiting["ids"]),
+            waiting["oldest"] or "",
+            tuple(json.loads(first)) if first else None,
         )
+
+    def choose_mission(self) -> tuple[str | None, int | None]:
+        """The oldest open order, else the standing orders, else the first message.
+
+        With the id of the stored message that it is, None where it is none.
+        """
+        if self.open_orders:
+            return self.oldest_order, self.open_orders[0]
+        if self.pins:
+            return "\n".join(self.pins), None
+        number, text = self.first_order or (None, None)
+        return text, number
 
 
 def name_inputs() -> dict[str, Any]:
@@ -158,6 +182,7 @@ def build_subject(
     answer = read_longest_answer(mysis.model_settings, endpoint)
     budget = fit_budget(policy, endpoint, answer)
     username = mysis.account.username if mysis.account else None
+    mission, mission_id = inputs.choose_mission()
     return Subject(
         mysis_id=mysis.pk,
         name=mysis.name,
@@ -185,13 +210,20 @@ def build_subject(
             prompt=inputs.template,
         ),
         learnt=inputs.learnt,
+        mission=mission,
+        mission_id=mission_id,
+        open_orders=inputs.open_orders,
+        turns_left=max(0, mysis.max_iterations - inputs.calls_made),
+        max_turns=mysis.max_iterations,
+        tools=_describe_tools(inputs.catalogue, messaging=mysis.messaging),
     )
 
 
 def read_inputs(mysis: Mysis) -> ContextInputs:
     """Read the inputs of one Mysis, in one query."""
     own = {"prompt": mysis.prompt_id, "mysis": mysis.pk, "model": mysis.model}
-    [row] = fetch_named(db.CONTEXT_INPUTS, own | name_inputs())
+    values = own | {"heard": mysis.heard} | name_inputs()
+    [row] = fetch_named(db.CONTEXT_INPUTS, values)
     return ContextInputs.read(row)
 
 
@@ -264,6 +296,12 @@ def _count_schema_tokens(text: str, *, messaging: bool, factor: float) -> int:
         for tool in _tools(text, messaging=messaging)
     ]
     return choose_counter("estimate", factor)(json.dumps(shown)) if shown else 0
+
+
+@lru_cache(maxsize=KEPT)
+def _describe_tools(text: str, *, messaging: bool) -> Mapping[str, Described]:
+    """The tools by name, as `coalesced` lists them."""
+    return {tool["name"]: tool for tool in _tools(text, messaging=messaging)}
 
 
 @lru_cache(maxsize=KEPT)

@@ -235,6 +235,9 @@ class AssembleIn(Body):
     data: Document = {}
     tools: Document = {}
     definitions: Document = {}
+    signature: str | None = None
+    results: bool = False
+    usage: bool = False
 
 
 class SummaryWantedOut(Schema):
@@ -260,6 +263,9 @@ class Assembled(Schema):
     system: str | None = Field(None, description="In the anthropic dialect alone.")
     impossible: Impossible | None = Field(
         None, description="With the status budget_impossible alone."
+    )
+    usage: Document | None = Field(
+        None, description="Where `usage` was asked for: compression, and its box."
     )
 
 

@@ -7,7 +7,7 @@ stores a view by reference, so that a call costs little more than its new conten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -21,10 +21,12 @@ from memory.assembly import load
 from memory.assembly.history_summaries import read_newest_summary
 from memory.assembly.load import LAST
 from memory.assembly.sent_view import (
+    LastCall,
     Reference,
     hash_encoded,
     pack_ledger,
     pack_sources,
+    read_last_call,
     refer_text,
     refer_view,
     render_messages,
@@ -41,6 +43,8 @@ from memory.context.types import (
     Summary,
 )
 from memory.gamestate.render import Rendered, render_block
+from memory.gamestate.rows import name_handles
+from memory.gamestate.types import AccountState, Snapshot
 from memory.models import (
     HistorySummary,
     SentContext,
@@ -50,20 +54,6 @@ from memory.models import (
 )
 from memory.snapshots.reads import KnownSnapshots, read_account_state
 
-# Without its view where its digest is the one given: that view is in memory already.
-_LAST_SENT = """
-SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, other.view, stats, facts,
-  username, first_id, last_id, call.input_tokens AS reported, call.model AS counted_by,
-  ARRAY(
-    SELECT ARRAY[digest, text] FROM memory_contexttext WHERE digest IN (
-      SELECT other.view #>> '{system,text}'
-      UNION ALL SELECT jsonb_path_query(other.view, '$.messages.set.*.text') #>> '{}'
-    )
-  ) AS texts
-FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.call_id
-CROSS JOIN LATERAL (SELECT CASE WHEN sent.digest <> %s THEN sent.view END AS view) AS other
-WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
-"""
 # About how many bytes the works of all Myses may have together in this process.
 _MOST_KEPT = 32_000_000
 _BYTES_PER_ROW = 2_000
@@ -82,7 +72,10 @@ class Subject:
 
     ``tools_tokens`` is what the tool schemas cost. ``username`` is the active game
     account, None where nobody is logged in; ``fetched``: the program asks for its
-    events. ``learnt`` is of the model's tokens (A30).
+    events. ``learnt`` is of the model's tokens (A30). What `coalesced` tells beside the
+    log: the ``mission`` and its row if it is one, the ids of ``open_orders``, the model
+    calls that are left of the turn and those that it may have, ``tools`` and
+    ``definitions`` by name.
     """
 
     mysis_id: int
@@ -101,6 +94,13 @@ class Subject:
     model: str = ""
     compaction: Compaction = field(default_factory=Compaction)
     learnt: TokenFactor = field(default_factory=TokenFactor)
+    mission: str | None = None
+    mission_id: int | None = None
+    open_orders: tuple[int, ...] = ()
+    turns_left: int | None = None
+    max_turns: int | None = None
+    tools: Mapping[str, object] = field(default_factory=dict)
+    definitions: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +117,6 @@ class PreparedRequest:
     loaded: load.LoadedTail
     facts: Mapping[str, str]
     digest: str
-
-
-@dataclass(slots=True)
-class LastCall:
-    """The call before: its view, to which model it went, and the tokens it reported."""
-
-    sent: SentContext
-    model: str
-    tokens: int
-    messages: list[dict[str, Any]] | None = None
-    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -206,12 +195,17 @@ def prepare_request(
     known = reads or TurnReads()
     work = known.work = _take_work(subject) if reads else Work()
     moment = before or LogMoment(read_newest_summary(subject.mysis_id))
-    known.last = known.last or _read_last_call(subject, moment, work)
+    known.last = known.last or read_last_call(
+        subject.mysis_id, moment.sent, work.digest, work.messages
+    )
+    data: Iterable[Snapshot] = ()
     if moment.state is None:
-        state = _state_renderer(subject, known, shown, now)
+        account = _read_state(subject, known, now)
+        state, data = partial(_render_state, account, shown), account.snapshots
     else:
         state = partial(_show_whole, moment.state)
     loaded, request = _load_request(subject, moment, known, state)
+    request = replace(request, data=name_handles(data))
     assembly = assemble(request, work.earlier)
     if loaded.cut:
         assembly.warnings.append(
@@ -234,15 +228,6 @@ def prepare_request(
 def _show_whole(block: str, max_bytes: int) -> str:
     # It was made in the past, and cannot be made shorter.
     return block if len(block.encode()) <= max_bytes else ""
-
-
-def _read_last_call(subject: Subject, moment: LogMoment, work: Work) -> LastCall | None:
-    values = [work.digest, subject.mysis_id, moment.sent]
-    rows: Any = SentContext.objects.raw(_LAST_SENT, values)
-    for row in rows:
-        messages = work.messages if row.view is None else None
-        return LastCall(row, row.counted_by, row.reported, messages, dict(row.texts))
-    return None
 
 
 def _load_request(
@@ -292,6 +277,14 @@ def _load_request(
         previous=before.messages if before and same else None,
         nudge=subject.nudge,
         unbroken_from=loaded.start or 0,
+        mission=subject.mission,
+        mission_id=subject.mission_id,
+        open_orders=subject.open_orders,
+        turns_left=subject.turns_left,
+        max_turns=subject.max_turns,
+        tools=subject.tools,
+        definitions=subject.definitions,
+        show_results=True,
     )
 
 
@@ -315,16 +308,13 @@ def _add_report(subject: Subject, last: LastCall | None) -> Compaction:
     )
 
 
-def _state_renderer(
-    subject: Subject,
-    reads: TurnReads,
-    shown: list[Rendered],
-    now: datetime | None,
-) -> Callable[[int], str]:
+def _read_state(
+    subject: Subject, reads: TurnReads, now: datetime | None
+) -> AccountState:
+    """What is known of the game, read once for a view."""
     last = reads.last.sent if reads.last else None
     same = last is not None and last.username == subject.username
-    # Read once; the core may ask again for a shorter block.
-    state = read_account_state(
+    return read_account_state(
         subject.username,
         now=now,
         last_shown=dict(last.facts) if last and same else {},
@@ -333,11 +323,11 @@ def _state_renderer(
         known=reads.snapshots,
     )
 
-    def show_state(max_bytes: int) -> str:
-        shown.append(render_block(state, max_bytes))
-        return shown[-1].text
 
-    return show_state
+def _render_state(state: AccountState, shown: list[Rendered], max_bytes: int) -> str:
+    """The block of a state, noted among those ``shown``."""
+    shown.append(render_block(state, max_bytes))
+    return shown[-1].text
 
 
 # --- Storing what a call was sent

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -22,6 +22,20 @@ from memory.models import Memory, Role, SentContext, fetch_rows
 
 COLUMNS = ("id", "disposition", "by", "reason", "tokens_in", "tokens_out")
 _LONG_TEXT = 400
+# Without its view where its digest is the one given: that view is in memory already.
+_LAST_SENT = """
+SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, other.view, stats, facts,
+  username, first_id, last_id, call.input_tokens AS reported, call.model AS counted_by,
+  ARRAY(
+    SELECT ARRAY[digest, text] FROM memory_contexttext WHERE digest IN (
+      SELECT other.view #>> '{system,text}'
+      UNION ALL SELECT jsonb_path_query(other.view, '$.messages.set.*.text') #>> '{}'
+    )
+  ) AS texts
+FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.call_id
+CROSS JOIN LATERAL (SELECT CASE WHEN sent.digest <> %s THEN sent.view END AS view) AS other
+WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
+"""
 _TEXTS = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
 Packed = dict[str, Any]
 
@@ -183,6 +197,34 @@ def refer_text(value: Any, texts: dict[str, str]) -> Any:
     digest = hash_text(value)
     texts[digest] = value
     return {"text": digest}
+
+
+# --- The call before
+
+
+@dataclass(slots=True)
+class LastCall:
+    """The call before: its view, to which model it went, and the tokens it reported."""
+
+    sent: SentContext
+    model: str
+    tokens: int
+    messages: list[dict[str, Any]] | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_last_call(
+    mysis_id: int, before: int, digest: str, messages: list[dict[str, Any]] | None
+) -> LastCall | None:
+    """The newest call whose context has an id below ``before``; None without one.
+
+    ``messages`` is the view of that ``digest``, if it is in memory already.
+    """
+    rows: Any = SentContext.objects.raw(_LAST_SENT, [digest, mysis_id, before])
+    for row in rows:
+        known = messages if row.view is None else None
+        return LastCall(row, row.counted_by, row.reported, known, dict(row.texts))
+    return None
 
 
 # --- Rendering a stored view byte for byte

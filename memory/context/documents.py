@@ -18,6 +18,7 @@ from memory.context.json_fields import (
     read_object,
     require_object,
 )
+from memory.context.strategies.coalesced import format_box
 from memory.context.text import clean_text
 from memory.context.tool_calls import check_policy
 from memory.context.types import (
@@ -46,7 +47,8 @@ StateRenderer = Callable[[Mapping[str, Any]], Callable[[int], str]]
 _REQUEST_KEYS = frozenset(
     {"system", "messages", "pins", "summary", "state", "tool_policy", "strategy"}
     | {"options", "budget", "dialect", "counter", "mysis", "previous", "mission"}
-    | {"turns_left", "max_turns", "data", "tools", "definitions"}
+    | {"turns_left", "max_turns", "data", "tools", "definitions", "signature"}
+    | {"results", "usage"}
 )
 _LEDGER_KEYS = tuple(LedgerLine.__annotations__)
 # Keys of our own in a message.
@@ -110,11 +112,17 @@ def parse_request(
         data=fields.mapping("data"),
         tools=fields.mapping("tools"),
         definitions=fields.mapping("definitions"),
+        signature=fields.optional_text("signature"),
+        show_results=fields.flag("results"),
+        usage=fields.flag("usage"),
     )
 
 
 def build_result_document(assembly: Assembly) -> dict[str, Any]:
-    """The assembly as JSON values; `system` and `impossible` only where they apply."""
+    """The assembly as JSON values.
+
+    `system`, `impossible` and `usage` are there only where they apply.
+    """
     wanted = assembly.summary_wanted
     document: dict[str, Any] = {
         "status": assembly.status,
@@ -133,9 +141,17 @@ def build_result_document(assembly: Assembly) -> dict[str, Any]:
     }
     if assembly.dialect == "anthropic":
         document["system"] = assembly.system
+    if assembly.usage:
+        document["usage"] = describe_usage(assembly.stats)
     if assembly.impossible is not None:
         document["impossible"] = asdict(assembly.impossible)
     return document
+
+
+def describe_usage(stats: Mapping[str, Any]) -> dict[str, Any]:
+    """The statistics of compression (C6), and the box in which they are printed."""
+    compression = stats["compression"]
+    return {"compression": compression, "box": format_box(compression)}
 
 
 # --- A request

@@ -135,6 +135,9 @@ def report_sent(
         summary_wanted=sent.plan.summary_wanted,
         system=wire.system,
         dialect=dialect,
+        told=sent.plan.told,
+        usage=prepared.request.usage,
+        turns=sent.plan.turns,
     )
 
 
@@ -157,6 +160,7 @@ def report_unsent(
         stats=figures,
         warnings=[],
         impossible=error.impossible if error else None,
+        usage=prepared.request.usage,
         dialect=prepared.request.dialect,
     )
 

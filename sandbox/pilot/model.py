@@ -30,6 +30,7 @@ from pydantic_ai.usage import RequestUsage
 
 from memory.context.tokens import estimate_tokens
 from sandbox.pilot import reading, situation, summary
+from sandbox.pilot.one_message import is_one_message, read_one_message
 from sandbox.pilot.orders import find_current_order, find_unanswered, parse_order
 from sandbox.pilot.reading import (
     Called,
@@ -167,14 +168,23 @@ def _read_transcript(messages: Sequence[ModelMessage]) -> Transcript:
                 said, block = split_state(part.content)
                 system.append(said)
             elif isinstance(part, UserPromptPart):
-                said, block = split_state(str(part.content))
-                entries += [Heard(said)] if said else []
+                heard, block = _hear(str(part.content))
+                entries += heard
             else:
                 block = ""
                 if isinstance(part, ToolReturnPart):
                     _put_answer(entries, pending, part)
             state = block or state
     return Transcript("\n\n".join(system), entries, state)
+
+
+def _hear(text: str) -> tuple[Sequence[Entry], str]:
+    """What a text of the user role tells, and its state block."""
+    if is_one_message(text):
+        found = read_one_message(text)
+        return found.entries, found.state
+    said, block = split_state(text)
+    return [Heard(said)] if said else [], block
 
 
 def _add_own(
