@@ -7,7 +7,7 @@ stores a view by reference, so that a call costs little more than its new conten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -44,7 +44,7 @@ from memory.context.types import (
 )
 from memory.gamestate.render import Rendered, render_block
 from memory.gamestate.rows import name_handles
-from memory.gamestate.types import AccountState, Snapshot
+from memory.gamestate.types import AccountState
 from memory.models import (
     HistorySummary,
     SentContext,
@@ -150,12 +150,14 @@ class LogMoment:
 
     ``through`` is the newest row, ``sent`` the id that the context of the call would
     have. ``summary`` is the one in use, ``state`` the game's as a text; None: as now.
+    With a text, ``data`` are the handles of the answers that were kept.
     """
 
     summary: HistorySummary | None
     through: int = LAST
     sent: int = LAST
     state: str | None = None
+    data: Mapping[str, str] = field(default_factory=dict)
 
 
 # By Mysis, those that were used last at the end. Whoever uses one takes it out.
@@ -198,14 +200,14 @@ def prepare_request(
     known.last = known.last or read_last_call(
         subject.mysis_id, moment.sent, work.digest, work.messages
     )
-    data: Iterable[Snapshot] = ()
     if moment.state is None:
         account = _read_state(subject, known, now)
-        state, data = partial(_render_state, account, shown), account.snapshots
+        state = partial(_render_state, account, shown)
+        data = name_handles(account.snapshots)
     else:
-        state = partial(_show_whole, moment.state)
+        state, data = partial(_show_whole, moment.state), dict(moment.data)
     loaded, request = _load_request(subject, moment, known, state)
-    request = replace(request, data=name_handles(data))
+    request = replace(request, data=data)
     assembly = assemble(request, work.earlier)
     if loaded.cut:
         assembly.warnings.append(
@@ -332,6 +334,20 @@ def _render_state(state: AccountState, shown: list[Rendered], max_bytes: int) ->
 
 # --- Storing what a call was sent
 
+# What a coalesced view is made of beside log, state and tools.
+COALESCED_INPUTS = (
+    *("mission", "mission_id", "open_orders", "turns_left", "max_turns"),
+    *("data", "definitions"),
+)
+
+
+def _describe_inputs(request: AssemblyRequest) -> dict[str, Any]:
+    """What is no figure, but is needed to make the view again, or to judge it."""
+    found: dict[str, Any] = {"options": dict(request.options)}
+    if request.strategy == "coalesced":
+        found["inputs"] = {name: getattr(request, name) for name in COALESCED_INPUTS}
+    return found
+
 
 def record_call(
     *, call_id: int, prepared: PreparedRequest, reads: TurnReads | None = None
@@ -360,8 +376,7 @@ def record_call(
         dialect=prepared.request.dialect,
         view=view,
         ledger=pack_ledger(assembly.ledger),
-        # The options are no figures, but who reads these wants to know them.
-        stats=assembly.stats | {"options": dict(prepared.request.options)},
+        stats=assembly.stats | _describe_inputs(prepared.request),
         facts=dict(prepared.facts),
         username=prepared.subject.username or "",
         first_id=prepared.loaded.start,
