@@ -74,8 +74,7 @@ class Subject:
     account, None where nobody is logged in; ``fetched``: the program asks for its
     events. ``learnt`` is of the model's tokens (A30). What `coalesced` tells beside the
     log: the ``mission`` and its row if it is one, the ids of ``open_orders``, the model
-    calls that are left of the turn and those that it may have, ``tools`` and
-    ``definitions`` by name.
+    calls that are left of the turn and those that it may have, and ``tools`` by name.
     """
 
     mysis_id: int
@@ -100,7 +99,6 @@ class Subject:
     turns_left: int | None = None
     max_turns: int | None = None
     tools: Mapping[str, object] = field(default_factory=dict)
-    definitions: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +283,6 @@ def _load_request(
         turns_left=subject.turns_left,
         max_turns=subject.max_turns,
         tools=subject.tools,
-        definitions=subject.definitions,
         show_results=True,
     )
 
@@ -336,8 +333,8 @@ def _render_state(state: AccountState, shown: list[Rendered], max_bytes: int) ->
 
 # What a coalesced view is made of beside log, state and tools.
 COALESCED_INPUTS = (
-    *("mission", "mission_id", "open_orders", "turns_left", "max_turns"),
-    *("data", "definitions"),
+    *("mission", "mission_id", "open_orders"),
+    *("turns_left", "max_turns", "data"),
 )
 
 

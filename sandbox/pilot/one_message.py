@@ -106,7 +106,8 @@ def _read_orders(lines: Sequence[str]) -> Iterator[_Order]:
         else:
             text.append(line)
     if mission := "\n".join(text).strip():
-        yield _Order(mission, "", is_open=False)
+        # Standing orders hold for ever: nobody has done with them.
+        yield _Order(mission, "", is_open=True)
 
 
 def _read_parameters(lines: Sequence[str]) -> dict[str, list[str]]:

@@ -177,7 +177,7 @@ def _write_message(
             for name, value in request.data.items()
         ],
         ";; === user/ (your prelude) ===": [
-            _write_definition(name, value, request)
+            add_comment(name, f"= {describe_value(value)}")
             for name, value in request.definitions.items()
         ],
     }
@@ -202,13 +202,6 @@ def _write_message(
 
 def _newest(of: Sequence[T], count: int) -> Sequence[T]:
     return of[-count:] if count else of[:0]
-
-
-def _write_definition(name: str, value: object, request: AssemblyRequest) -> str:
-    if not (request.show_results and isinstance(value, str)):
-        return add_comment(name, f"= {describe_value(value)}")
-    # What somebody wrote down is told whole.
-    return "\n".join([name, *_indent(value)])
 
 
 def _write_signature(history: History) -> str:
