@@ -125,13 +125,11 @@ def _find_newest(units: Sequence[Unit]) -> Unit | None:
     return newest if newest is not None and newest.items[0].calls else None
 
 
-def _flatten(result: Item | None, history: History) -> Item | None:
+def flatten_json(result: Item, history: History) -> Item:
     """A result without the line breaks of indented JSON, which tell nothing."""
-    if result is None or not history.request.show_results or "\n" not in result.content:
-        return result
     text = result.content.strip()
     # A line break is never part of a value there: strings have it escaped.
-    if text[:1] not in "{[" or not is_json(text):
+    if "\n" not in text or text[:1] not in "{[" or not is_json(text):
         return result
     flat = _BREAK.sub(" ", text)
     return result.with_text(flat, history.count(flat))
@@ -142,7 +140,7 @@ def _digest_turn(unit: Unit, history: History, *, newest: bool) -> Turn:
     results = {item.call: item for item in unit.items[1:]}
     prints: list[Item] = []
     for index, call in enumerate(unit.items[0].calls):
-        result = _flatten(results.get(index), history)
+        result = results.get(index)
         line = format_call(call.name, parse_arguments(call.arguments))
         if result is not None and not result.filled and is_error_result(result):
             turn.errors.append(ToldCall(line, result))

@@ -13,7 +13,13 @@ from typing import TypeVar
 
 from memory.context.strategy import CommonOptions, Strategy, option
 from memory.context.text import shorten_text
-from memory.context.turn_digest import ToldCall, Turn, TurnDigest, digest_turns
+from memory.context.turn_digest import (
+    ToldCall,
+    Turn,
+    TurnDigest,
+    digest_turns,
+    flatten_json,
+)
 from memory.context.types import (
     CRITICAL_REMINDERS,
     NUDGE_TEXT,
@@ -236,7 +242,8 @@ def _write_call(
         return lines
     bounds = [] if limits.results is None else [limits.results]
     bounds += [] if whole else [limits.short]
-    text = _cut_text(call.result, min(bounds, default=None), history)
+    result = flatten_json(call.result, history)
+    text = _cut_text(result, min(bounds, default=None), history)
     return [*lines, *_indent(text)]
 
 

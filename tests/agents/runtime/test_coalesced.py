@@ -13,6 +13,8 @@ import pytest
 from agents import actions, context_inputs
 from agents.game import sessions
 from agents.models import Delivery, Mysis, Pin, Provider
+from bench.providers.anthropic import KEY as ANTHROPIC_KEY
+from bench.providers.anthropic import Answer, FakeAnthropic, message
 from bench.providers.openai import KEY, FakeProvider, Json, Reply, call, completion
 from memory.assembly import prepare
 from memory.assembly.sent_view import render_sent
@@ -42,10 +44,17 @@ def coalesced(eve: Mysis) -> Mysis:
 
 
 def view(request: Json) -> str:
-    """The one message of a request beside the system's."""
-    system, message = request["messages"]
-    assert (system["role"], message["role"]) == ("system", "user")
-    text: str = message["content"]
+    """The one message of a request beside the system's, in either format."""
+    *system, said = request["messages"]
+    assert [each["role"] for each in system] == (
+        [] if "system" in request else ["system"]
+    )
+    assert said["role"] == "user"
+    content = said["content"]
+    if isinstance(content, str):
+        return content
+    [block] = content
+    text: str = block["text"]
     return text
 
 
@@ -201,35 +210,68 @@ async def test_an_old_result_is_short_and_can_be_recalled(
     assert flat(recalled.content) in newest(provider)
 
 
-class Diligent(FakeProvider):
-    """It looks at something and ends the turn where it finds that told."""
+class Diligence:
+    """It looks at something, and ends the turn where it finds that told."""
 
     def __init__(self) -> None:
+        self.turns = 0
+
+    def decide(self, text: str) -> tuple[str, str]:
+        """The tool to call, or the words that end the turn."""
+        if "Turns left: 10\n" in text:
+            self.turns += 1
+            tools = ("get_cargo", "undock", "get_version", "dock", "mine")
+            return (tools[self.turns % 5] if self.turns > 1 else "register"), ""
+        told = ";; Tool calls made:" in text or ";; Error:" in text
+        return "", f"Turn {self.turns} {'told' if told else 'blind'}."
+
+
+ACCOUNT = {"username": "Eve", "empire": "solarian"}
+
+
+class Diligent(FakeProvider):
+    def __init__(self) -> None:
         super().__init__()
-        self.made = 0
+        self.captain = Diligence()
 
     def reply(self, body: Json) -> Reply:
-        text = view(body)
-        if "Turns left: 10\n" in text:
-            self.made += 1
-            tools = ("get_cargo", "undock", "get_version", "dock", "mine")
-            name = tools[self.made % len(tools)] if self.made > 1 else ""
-            return Reply(
-                body=completion(None, tool_calls=[call(name) if name else REGISTER])
-            )
-        told = ";; Tool calls made:" in text or ";; Error:" in text
-        return Reply(
-            body=completion(f"Turn {self.made} {'told' if told else 'blind'}.")
-        )
+        tool, words = self.captain.decide(view(body))
+        if words:
+            return Reply(body=completion(words))
+        arguments = json.dumps(ACCOUNT if tool == "register" else {})
+        return Reply(body=completion(None, tool_calls=[call(tool, arguments)]))
 
 
-@pytest.fixture
-def diligent(coalesced: Mysis) -> Iterator[FakeProvider]:
-    with Diligent() as running:
-        row = Provider(name="diligent", kind="openai", base_url=running.url)
-        row.api_key = KEY
+class DiligentAnthropic(FakeAnthropic):
+    def __init__(self) -> None:
+        super().__init__()
+        self.captain = Diligence()
+
+    def reply(self, body: Json) -> Answer:
+        tool, words = self.captain.decide(view(body))
+        said = {"type": "text", "text": words}
+        given = ACCOUNT if tool == "register" else {}
+        called = {"type": "tool_use", "id": f"t{self.captain.turns}", "name": tool}
+        made = message(called | {"input": given}, stop="tool_use")
+        return 200, message(said) if words else made, {}
+
+
+MODELS: dict[type, tuple[str, str, str]] = {
+    Diligent: ("openai", "gpt-5-nano", KEY),
+    DiligentAnthropic: ("anthropic", "claude-haiku-4-5", ANTHROPIC_KEY),
+}
+
+
+@pytest.fixture(params=MODELS)
+def diligent(
+    request: pytest.FixtureRequest, coalesced: Mysis
+) -> Iterator[Diligent | DiligentAnthropic]:
+    kind, model, key = MODELS[request.param]
+    with request.param() as running:
+        row = Provider(name="diligent", kind=kind, base_url=running.url)
+        row.api_key = key
         row.save()
-        Mysis.objects.filter(pk=coalesced.pk).update(model="diligent:gpt-5-nano")
+        Mysis.objects.filter(pk=coalesced.pk).update(model=f"diligent:{model}")
         yield running
 
 
@@ -242,8 +284,9 @@ async def begin_anew() -> None:
 
 
 async def test_a_hundred_turns_with_orders_a_restart_and_failures(
-    coalesced: Mysis, diligent: FakeProvider, sandbox: SandboxServer
+    coalesced: Mysis, diligent: Diligent | DiligentAnthropic, sandbox: SandboxServer
 ):
+    """In both formats; nothing is refused, and the newest result is always there."""
     for turn in range(TURNS):
         if turn % 20 == 5:
             await say(coalesced, f"Order {turn}.")
@@ -259,7 +302,7 @@ async def test_a_hundred_turns_with_orders_a_restart_and_failures(
         assert sent.stats["status"] == "reduced" or not sent.stats["messages_in"]
         rendered = await in_db(render_sent)(sent)
         assert rendered.intact
-        assert rendered.messages == request["messages"]
+        assert view({**request, "messages": rendered.messages}) == view(request)
     for turn in range(5, TURNS, 20):
         for request in diligent.requests[2 * turn : 2 * turn + 2]:
             assert f"Order {turn}.\n; order ctx://" in view(request)
