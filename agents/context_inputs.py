@@ -54,6 +54,9 @@ class ContextInputs:
     ``prompt`` is the current version's text, None where there is none; ``template``
     that of the summaries, empty for the built-in one; ``broadcast`` the newest of a
     person; ``tried`` are the newest summaries, ``summary`` the one in use.
+    ``calls_made`` are those of the turn that goes on, ``open_orders`` the orders that
+    no turn has answered yet, with the text of the oldest; ``first_order`` is the first
+    message of a person, with its id.
     """
 
     prompt: str | None
@@ -64,10 +67,15 @@ class ContextInputs:
     learnt: TokenFactor
     tried: tuple[HistorySummary, ...]
     summary: HistorySummary | None
+    calls_made: int
+    open_orders: tuple[int, ...]
+    oldest_order: str
+    first_order: tuple[int, str] | None
 
     @classmethod
     def read(cls, row: Mapping[str, Any]) -> ContextInputs:
         """From the columns that a statement with `name_inputs` gives."""
+        waiting, first = json.loads(row["open_orders"]), row["first_order"]
         return cls(
             row["prompt_text"],
             row["template"] or "",
@@ -77,7 +85,23 @@ class ContextInputs:
             parse_factor(row["calibration"]),
             tuple(HistorySummary(**one) for one in json.loads(row["tried"] or "[]")),
             HistorySummary(**json.loads(row["summary"])) if row["summary"] else None,
+            row["calls_made"] or 0,
+            tuple(waiting["ids"]),
+            waiting["oldest"] or "",
+            tuple(json.loads(first)) if first else None,
         )
+
+    def choose_mission(self) -> tuple[str | None, int | None]:
+        """The oldest open order, else the standing orders, else the first message.
+
+        With the id of the stored message that it is, None where it is none.
+        """
+        if self.open_orders:
+            return self.oldest_order, self.open_orders[0]
+        if self.pins:
+            return "\n".join(self.pins), None
+        number, text = self.first_order or (None, None)
+        return text, number
 
 
 def name_inputs() -> dict[str, Any]:
@@ -192,6 +216,7 @@ def build_subject(
         options=read_tool_options(policy.options),
         factor=inputs.learnt.factor,
     )
+    mission, mission_id = inputs.choose_mission()
     return Subject(
         mysis_id=mysis.pk,
         name=mysis.name,
@@ -218,13 +243,19 @@ def build_subject(
             prompt=inputs.template,
         ),
         learnt=inputs.learnt,
+        mission=mission,
+        mission_id=mission_id,
+        open_orders=inputs.open_orders,
+        turns_left=max(0, mysis.max_iterations - inputs.calls_made),
+        max_turns=mysis.max_iterations,
     )
 
 
 def read_inputs(mysis: Mysis) -> ContextInputs:
     """Read the inputs of one Mysis, in one query."""
     own = {"prompt": mysis.prompt_id, "mysis": mysis.pk, "model": mysis.model}
-    [row] = fetch_named(db.CONTEXT_INPUTS, own | name_inputs())
+    values = own | {"heard": mysis.heard} | name_inputs()
+    [row] = fetch_named(db.CONTEXT_INPUTS, values)
     return ContextInputs.read(row)
 
 

@@ -29,6 +29,7 @@ from memory.api.policies import (
     ToolDocument,
 )
 from memory.assembly.replay import Side, compare_views
+from memory.context.documents import describe_usage
 from memory.context.types import Budget
 from memory.handles import parse_id
 from memory.problems import make_invalid, make_missing
@@ -53,6 +54,9 @@ class Variant(Schema):
     options: Annotated[
         str | None, Field(description="A JSON object.", examples=['{"window": 12}'])
     ] = None
+    usage: Annotated[
+        bool, Field(description="Add the statistics of compression and their box.")
+    ] = False
 
 
 class ContextPreview(Assembled):
@@ -94,7 +98,10 @@ def preview_context(
         options=parse_options(wanted.options),
         budget=parse_budget(wanted.budget),
     )
-    return build_preview_document(prepared)
+    document = build_preview_document(prepared)
+    if wanted.usage:
+        document["usage"] = describe_usage(prepared.assembly.stats)
+    return document
 
 
 def parse_options(text: str | None) -> dict[str, Any] | None:

@@ -19,9 +19,13 @@ from agents.dashboard.context_diff import read_text
 from agents.dashboard.conversation import Call, read_calls
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.sent_view import RenderedView, render_sent
-from memory.context.documents import build_result_document, describe_tools
+from memory.context.documents import (
+    build_result_document,
+    describe_tools,
+    describe_usage,
+)
 from memory.context.tokens import TokenCounter, choose_counter
-from memory.context.types import Described, LedgerLine, OfferedTools
+from memory.context.types import Described, LedgerLine, Message, OfferedTools
 from memory.models import HistorySummary, SentContext
 
 Document = dict[str, Any]
@@ -241,6 +245,52 @@ def load_summaries(
     if before is not None:
         rows = rows.filter(pk__lt=before)
     return list(rows[:SUMMARIES])
+
+
+# --- A coalesced view, step by step
+
+
+@dataclass(frozen=True, slots=True)
+class CoalescedStep:
+    """A turn as the log has it, beside what a coalesced view tells of it (C7).
+
+    A turn is one answer of the model with its results. ``notes`` say what is not told.
+    """
+
+    number: int
+    messages: tuple[Message, ...]
+    told: str
+    notes: tuple[str, ...]
+
+    @property
+    def excerpt(self) -> str:
+        """The calls, or the first words that were said."""
+        made = [call.name for m in self.messages for call in m.tool_calls]
+        said = " ".join(m.content for m in self.messages if m.role == "assistant")
+        return ", ".join(made) or " ".join(said[:EXCERPT].split())
+
+
+@dataclass(frozen=True, slots=True)
+class CoalescedSteps:
+    """All steps of a coalesced view, and its statistics as a box (C6)."""
+
+    steps: tuple[CoalescedStep, ...]
+    box: str
+
+
+def lay_steps(prepared: PreparedRequest) -> CoalescedSteps:
+    """The turns of a coalesced view in full, each beside what is told of it."""
+    known = {message.id: message for message in prepared.request.messages}
+    steps = (
+        CoalescedStep(
+            number,
+            tuple(known[row] for row in turn.rows if row in known),
+            turn.told,
+            turn.notes,
+        )
+        for number, turn in enumerate(prepared.assembly.turns, 1)
+    )
+    return CoalescedSteps(tuple(steps), describe_usage(prepared.assembly.stats)["box"])
 
 
 # --- The tools that go beside the messages

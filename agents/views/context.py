@@ -38,6 +38,7 @@ VIEWS = {
     "messages": "Messages",
     "changes": "Since the last call",
     "compare": "Side by side",
+    "steps": "Step by step",
     "tools": "Tools",
     "raw": "Raw",
 }
@@ -178,7 +179,29 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
         ),
         **_view(request, view, mysis, shown, None),
     }
+    if view == "steps" and tried.view is not None:
+        values["traced"] = _trace(request, tried.view)
     return _page(request, mysis, values, 422 if form.errors else 200)
+
+
+def _trace(request: PageRequest, prepared: PreparedRequest) -> dict[str, Any]:
+    """Each turn in full beside what a coalesced view tells of it; the newest ones."""
+    found = context.lay_steps(prepared)
+    most = None if request.GET.get("whole") else DRAWN
+    return {"box": found.box, **_newest(found.steps, most)}
+
+
+def _trace_sent(
+    request: PageRequest, sent: SentContext, tried: ContextTrial
+) -> dict[str, Any] | None:
+    """The same of a past call, made again; None where its settings are gone."""
+    if tried.what_if is not None:
+        return _trace(request, tried.what_if)
+    then = replay.load_past_call(sent, context_inputs.build_subject(sent.mysis))
+    try:
+        return _trace(request, assemble_again(then))
+    except ActionError:
+        return None
 
 
 def _read_view(request: PageRequest) -> str:
@@ -268,6 +291,8 @@ def call_context(request: PageRequest, turn_id: int, number: int) -> HttpRespons
         "likeness": likeness,
         **_view(request, view, sent.mysis, shown, sent),
     }
+    if view == "steps" and shown is not None:
+        values["traced"] = _trace_sent(request, sent, tried)
     return _page(request, sent.mysis, values, 422 if form.errors else 200)
 
 

@@ -252,6 +252,9 @@ class AssembleIn(Body):
         ),
     ] = {}
     definitions: Document = {}
+    signature: str | None = None
+    results: bool = False
+    usage: bool = False
 
 
 class SummaryWantedOut(Schema):
@@ -285,6 +288,9 @@ class Assembled(Schema):
         None,
         description="The lines for tools in the system message under on_demand.",
         examples=["travel(target_poi): Travel to a POI in this system"],
+    )
+    usage: Document | None = Field(
+        None, description="Where `usage` was asked for: compression, and its box."
     )
 
 

@@ -12,11 +12,18 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from memory.assembly.load import LoadedTail
-from memory.assembly.prepare import LogMoment, PreparedRequest, Subject
+from memory.assembly.prepare import (
+    COALESCED_INPUTS,
+    LogMoment,
+    PreparedRequest,
+    Subject,
+)
 from memory.assembly.sent_view import RenderedView, render_sent
 from memory.calibration import TokenFactor
 from memory.context.system_message import drop_catalogue, split_pins
 from memory.context.types import (
+    CRITICAL_REMINDERS,
+    NUDGES,
     Assembly,
     AssemblyRequest,
     Budget,
@@ -26,6 +33,7 @@ from memory.context.types import (
     Role,
     Synthetic,
 )
+from memory.gamestate.render import NOT_LOGGED_IN, TITLE
 from memory.models import HistorySummary, Memory, SentContext
 
 Wire = Mapping[str, Any]
@@ -40,6 +48,10 @@ NO_OPTIONS = (
 )
 NO_BUDGET = "The budget of then is not kept with this call: today's is taken."
 NO_TOOLS = "What its tools cost is not kept with this call: today's count is taken."
+NO_INPUTS = (
+    "The mission, the open orders and the turns that were left are not kept with this "
+    "call: today's are taken."
+)
 # Messages that stand for no stored one and come before all that do.
 _AHEAD = ("prompt", "filler", "summary")
 
@@ -67,11 +79,14 @@ def load_past_call(sent: SentContext, now: Subject) -> PastCall:
         through=sent.last_id or 0,
         sent=sent.pk,
         state=texts.get("state", ""),
+        data=sent.stats.get("inputs", {}).get("data", {}),
     )
     subject = _past_subject(
         sent, shown, replace(now, nudge=texts.get("nudge", now.nudge))
     )
     unknown = () if "state" in texts else (NO_STATE,)
+    if sent.strategy == "coalesced" and "inputs" not in sent.stats:
+        unknown = (*unknown, NO_INPUTS)
     return PastCall(sent, subject, before, shown, unknown)
 
 
@@ -144,7 +159,18 @@ def _past_subject(sent: SentContext, shown: RenderedView, now: Subject) -> Subje
         model=sent.call.model,
         compaction=Compaction(prompt=now.compaction.prompt),
         learnt=TokenFactor(stats.get("calibration", 1.0), stats.get("estimate_error")),
+        **_read_inputs(stats),
     )
+
+
+def _read_inputs(stats: Mapping[str, Any]) -> dict[str, Any]:
+    """What a coalesced call was made of, as far as a subject has it."""
+    kept = stats.get("inputs", {})
+    names = [name for name in COALESCED_INPUTS if name in kept and name != "data"]
+    found = {name: kept[name] for name in names}
+    if "open_orders" in found:
+        found["open_orders"] = tuple(found["open_orders"])
+    return found
 
 
 def _categories(stats: Mapping[str, Any]) -> Mapping[str, int]:
@@ -166,8 +192,26 @@ def _read_synthetic_texts(sent: SentContext, shown: RenderedView) -> dict[str, s
     kinds = [s["kind"] for s in made if s["position"] == last]
     found = dict(zip(reversed(kinds), _texts_from_end(shown.messages), strict=False))
     before = [s for s in made if s["position"] == last - 1]
+    if "coalesced" in found:
+        found |= _split_coalesced(found["coalesced"])
     if sent.dialect == "openai" and "state" in found and before:
         found[before[-1]["kind"]] = str(shown.messages[last - 1]["content"])
+    return found
+
+
+def _split_coalesced(text: str) -> dict[str, str]:
+    """The state block and the nudge at the end of a view that is one message."""
+    found = {}
+    body = text.removesuffix(CRITICAL_REMINDERS).rstrip()
+    for nudge in NUDGES:
+        if body.endswith(f"\n\n{nudge}"):
+            body = body.removesuffix(f"\n\n{nudge}")
+            found["nudge"] = f"{nudge}\n\n{CRITICAL_REMINDERS}"
+    for title in (TITLE, NOT_LOGGED_IN):
+        at = body.rfind(f"\n\n{title}")
+        if at >= 0:
+            found["state"] = body[at + 2 :]
+            return found
     return found
 
 

@@ -2,8 +2,7 @@
 
 A message that is a stored row as it is has no entry beside its source, the row's id. Of
 one that the view changed, only that is stored. Texts that recur are stored once, under
-their hash. Of the ledger, which has a line for every message considered, the verdicts
-that many lines share are stored once.
+their hash.
 """
 
 from __future__ import annotations
@@ -11,95 +10,40 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import accumulate, pairwise
 from typing import Any
 
 from memory.assembly import load
 from memory.assembly.load import LogRow
+from memory.assembly.packing import Packed, unpack_ledger, unpack_sources
 from memory.context.tool_calls import GAME, get_sent_form, is_own_tool
 from memory.context.types import (
     Assembly,
     Described,
-    LedgerLine,
     Message,
     OfferedTools,
     ToolCall,
-    build_handle,
 )
 from memory.models import Memory, Role, SentContext, fetch_rows
 
-COLUMNS = ("id", "disposition", "by", "reason", "tokens_in", "tokens_out")
 _LONG_TEXT = 400
+# Without its view where its digest is the one given: that view is in memory already.
+_LAST_SENT = """
+SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, other.view, stats, facts,
+  username, first_id, last_id, call.input_tokens AS reported, call.model AS counted_by,
+  ARRAY(
+    SELECT ARRAY[digest, text] FROM memory_contexttext WHERE digest IN (
+      SELECT other.view #>> '{system,text}'
+      UNION ALL SELECT jsonb_path_query(other.view, '$.messages.set.*.text') #>> '{}'
+    )
+  ) AS texts
+FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.call_id
+CROSS JOIN LATERAL (SELECT CASE WHEN sent.digest <> %s THEN sent.view END AS view) AS other
+WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
+"""
 _TEXTS = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
 _TOOL_TEXTS = ("known", "sent", "catalogue")
-Packed = dict[str, Any]
-
-
-def pack_ledger(lines: Iterable[LedgerLine]) -> Packed:
-    """A ledger as it is stored: a table of verdicts, and each line's id and tokens."""
-    verdicts: dict[tuple[object, ...], int] = {}
-    kept: list[str] = []
-    before = 0
-    for line in lines:
-        verdict = (line.disposition, line.by, line.reason)
-        place = verdicts.setdefault(verdict, len(verdicts))
-        same = line.tokens_in == line.tokens_out
-        tokens = line.tokens_in if same else f"{line.tokens_in} {line.tokens_out}"
-        kept.append(f"{line.id - before} {place} {tokens}")
-        before = line.id
-    return {
-        "verdicts": [list(verdict) for verdict in verdicts],
-        "lines": "\n".join(kept),
-    }
-
-
-def unpack_ledger(
-    stored: Packed | Sequence[Sequence[Any]], mysis_id: int
-) -> list[dict[str, Any]]:
-    """The lines of a stored ledger, with handles; old ones hold each line in full."""
-    return [_to_line(values, mysis_id) for values in _unpack_verdicts(stored)]
-
-
-def _unpack_verdicts(
-    stored: Packed | Sequence[Sequence[Any]],
-) -> Iterable[Sequence[Any]]:
-    if not isinstance(stored, Mapping):
-        return stored
-    verdicts, rows = stored["verdicts"], stored["lines"]
-    if isinstance(rows, str):
-        rows = [[*map(int, line.split())] for line in rows.splitlines()]
-        ids = accumulate(row[0] for row in rows)
-        rows = [[pk, *row[1:]] for pk, row in zip(ids, rows, strict=True)]
-    return ((row[0], *verdicts[row[1]], row[2], row[-1]) for row in rows)
-
-
-def _to_line(values: Sequence[Any], mysis_id: int) -> dict[str, Any]:
-    known = dict(zip(COLUMNS, values, strict=True))
-    whole = known["disposition"] == "kept"
-    return known | {
-        "handle": None if whole else build_handle(str(mysis_id), known["id"])
-    }
-
-
-def pack_sources(sources: Sequence[Any]) -> Any:
-    """The ids behind a view as steps from one to the next, which take a tenth in JSON.
-
-    Where messages were joined from several rows, the list stays as it is.
-    """
-    if any(isinstance(source, Sequence) for source in sources):
-        return sources
-    steps = (new - old for old, new in pairwise([0, *filter(None, sources)]))
-    return " ".join("-" if source is None else str(next(steps)) for source in sources)
-
-
-def unpack_sources(stored: Sequence[Any]) -> Sequence[Any]:
-    """What is behind each message of a stored view: an id, several, or none."""
-    if not isinstance(stored, str):
-        return stored
-    ids = accumulate(int(step) for step in stored.split() if step != "-")
-    return [None if step == "-" else next(ids) for step in stored.split()]
 
 
 # --- What makes two payloads the same
@@ -265,6 +209,34 @@ def refer_text(value: Any, texts: dict[str, str]) -> Any:
     digest = hash_text(value)
     texts[digest] = value
     return {"text": digest}
+
+
+# --- The call before
+
+
+@dataclass(slots=True)
+class LastCall:
+    """The call before: its view, to which model it went, and the tokens it reported."""
+
+    sent: SentContext
+    model: str
+    tokens: int
+    messages: list[dict[str, Any]] | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_last_call(
+    mysis_id: int, before: int, digest: str, messages: list[dict[str, Any]] | None
+) -> LastCall | None:
+    """The newest call whose context has an id below ``before``; None without one.
+
+    ``messages`` is the view of that ``digest``, if it is in memory already.
+    """
+    rows: Any = SentContext.objects.raw(_LAST_SENT, [digest, mysis_id, before])
+    for row in rows:
+        known = messages if row.view is None else None
+        return LastCall(row, row.counted_by, row.reported, known, dict(row.texts))
+    return None
 
 
 # --- Rendering a stored view byte for byte

@@ -24,6 +24,7 @@ from memory.context.strategy import CommonOptions
 from memory.context.text import clean_text
 from memory.context.tokens import choose_counter
 from memory.context.tool_calls import GAME, check_policy, unwrap_call
+from memory.context.turn_digest import format_box
 from memory.context.types import (
     COUNTERS,
     DEFAULT_ORIGINS,
@@ -52,7 +53,8 @@ StateRenderer = Callable[[Mapping[str, Any]], Callable[[int], str]]
 _REQUEST_KEYS = frozenset(
     {"system", "messages", "pins", "summary", "state", "tool_policy", "strategy"}
     | {"options", "budget", "dialect", "counter", "mysis", "previous", "mission"}
-    | {"turns_left", "max_turns", "data", "tools", "definitions"}
+    | {"turns_left", "max_turns", "data", "tools", "definitions", "signature"}
+    | {"results", "usage"}
 )
 _LEDGER_KEYS = tuple(LedgerLine.__annotations__)
 # Keys of our own in a message.
@@ -122,13 +124,17 @@ def parse_request(
         data=fields.mapping("data"),
         tools={} if offered else fields.mapping("tools"),
         definitions=fields.mapping("definitions"),
+        signature=fields.optional_text("signature"),
+        show_results=fields.flag("results"),
+        usage=fields.flag("usage"),
     )
 
 
 def build_result_document(assembly: Assembly) -> dict[str, Any]:
     """The assembly as JSON values.
 
-    `system`, `impossible`, `tools` and `catalogue` are there only where they apply.
+    `system`, `impossible`, `tools`, `catalogue` and `usage` are there only where they
+    apply.
     """
     wanted = assembly.summary_wanted
     document: dict[str, Any] = {
@@ -150,6 +156,8 @@ def build_result_document(assembly: Assembly) -> dict[str, Any]:
         document["system"] = assembly.system
     if assembly.offered is not None:
         document |= describe_tools(assembly.offered)
+    if assembly.usage:
+        document["usage"] = describe_usage(assembly.stats)
     if assembly.impossible is not None:
         document["impossible"] = asdict(assembly.impossible)
     return document
@@ -158,6 +166,12 @@ def build_result_document(assembly: Assembly) -> dict[str, Any]:
 def describe_tools(offered: OfferedTools) -> dict[str, Any]:
     """The tools as they are sent, and the text for them in the system message."""
     return {"tools": list(offered.sent), "catalogue": offered.catalogue}
+
+
+def describe_usage(stats: Mapping[str, Any]) -> dict[str, Any]:
+    """The statistics of compression (C6), and the box in which they are printed."""
+    compression = stats["compression"]
+    return {"compression": compression, "box": format_box(compression)}
 
 
 # --- A request

@@ -167,6 +167,11 @@ def parse_json(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
         return _INVALID
 
 
+def is_json(text: str) -> bool:
+    """Whether a text is a JSON value, whole."""
+    return parse_json(text) is not _INVALID
+
+
 def parse_arguments(text: str) -> dict[str, Any]:
     """The object of a text from `normalize_arguments`; `{}` where it is none."""
     value = parse_json(text, _FINITE_DECODER)

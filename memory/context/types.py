@@ -200,8 +200,8 @@ class Compaction:
 class OfferedTools:
     """The tools of one call: all that there are in full, and those that are sent.
 
-    `mode` is one of `TOOL_MODES`. `catalogue` are the lines that stand in the system message under `on_demand`, else
-    empty. Of `allow` None allows every tool of the game.
+    `mode` is one of `TOOL_MODES`. `catalogue` are the lines that stand in the system
+    message under `on_demand`, else empty. Of `allow` None allows every tool of the game.
     """
 
     mode: str
@@ -242,7 +242,11 @@ class AssemblyRequest:
     `nudge` replaces the default text after a view that would end with an assistant
     message; with one, a view may hold no stored message. `previous` is the view of
     the previous call. Rows before `unbroken_from` were read one by one, with gaps
-    between them, so no summary may cover them.
+    between them, so no summary may cover them. The rest is for `coalesced`: the row of
+    the `mission`, where it is one; the ids of orders that are not answered yet, None
+    where that is not known; what the final answer must look like; and whether results
+    are told below their calls. With `usage` the result has its statistics of
+    compression as a box too (C6).
     """
 
     messages: tuple[Message, ...]
@@ -273,6 +277,11 @@ class AssemblyRequest:
     data: Mapping[str, object] = field(default_factory=dict)
     tools: Mapping[str, object] = field(default_factory=dict)
     definitions: Mapping[str, object] = field(default_factory=dict)
+    signature: str | None = None
+    mission_id: int | None = None
+    open_orders: tuple[int, ...] | None = None
+    show_results: bool = False
+    usage: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +306,15 @@ class LedgerLine:
 
 
 @dataclass(frozen=True, slots=True)
+class CoalescedTurn:
+    """A turn of a coalesced log: its stored ids, what is told of it, and what is not."""
+
+    rows: tuple[int, ...]
+    told: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Impossible:
     """The component that does not fit; what it needs and what is left, in tokens."""
 
@@ -314,7 +332,9 @@ class Assembly:
 
     `system` is set only in the anthropic dialect, where the system text is no
     message. `impossible` is set only with status `budget_impossible`. `encoded` are
-    the messages as canonical JSON, one by one, where another view may follow.
+    the messages as canonical JSON, one by one, where another view may follow. Of a
+    coalesced view, `told` are the orders that its message quotes, and `turns` what it
+    tells of each turn.
     """
 
     status: Status
@@ -331,6 +351,9 @@ class Assembly:
     dialect: Dialect = "openai"
     encoded: Sequence[bytes] = ()
     offered: OfferedTools | None = None
+    told: tuple[int, ...] = ()
+    usage: bool = False
+    turns: tuple[CoalescedTurn, ...] = ()
 
 
 def build_handle(mysis: str, message_id: int) -> str:

@@ -18,6 +18,7 @@ from memory.context.tool_calls import GAME_HELP, PolicyLookup, get_sent_form
 from memory.context.types import (
     NO_RESPONSE_TEXT,
     AssemblyRequest,
+    CoalescedTurn,
     Disposition,
     Kind,
     Message,
@@ -183,7 +184,8 @@ class Plan:
     strategy's window. `covers_intent` and `exempt_newest` say that the newest order
     or the newest unit need not be added, as the plan's own units tell of it.
     `attach_state` puts the text of the state block into one of the units; without it
-    the block stands behind them.
+    the block stands behind them. `told` are the stored orders that a unit which is no
+    stored row quotes, and `turns` what it tells of each turn.
     """
 
     units: tuple[Unit, ...]
@@ -197,6 +199,8 @@ class Plan:
     attach_state: Callable[[str], tuple[Unit, ...]] | None = None
     compression: Mapping[str, object] | None = None
     warnings: tuple[str, ...] = ()
+    told: tuple[int, ...] = ()
+    turns: tuple[CoalescedTurn, ...] = ()
 
 
 def build_program_unit(

@@ -32,6 +32,7 @@ from memory.context.tokens import estimate_tokens
 from memory.context.tool_calls import GAME, get_sent_form, unwrap_call
 from memory.context.types import ToolCall
 from sandbox.pilot import reading, situation, summary
+from sandbox.pilot.one_message import is_one_message, read_one_message
 from sandbox.pilot.orders import find_current_order, find_unanswered, parse_order
 from sandbox.pilot.reading import (
     Called,
@@ -90,7 +91,8 @@ async def _answer(messages: list[ModelMessage], info: AgentInfo) -> ModelRespons
     }
     way = GAME if GAME in tools else ""
     if way:
-        tools |= reading.read_catalogue(transcript.system)
+        listed = reading.read_catalogue(transcript.system)
+        tools |= {name: frozenset(takes) for name, takes in listed.items()}
     if summary.is_summary_asked(transcript):
         decision = Decision(text=summary.write_summary(transcript))
     else:
@@ -176,14 +178,23 @@ def _read_transcript(messages: Sequence[ModelMessage]) -> Transcript:
                 said, block = split_state(part.content)
                 system.append(said)
             elif isinstance(part, UserPromptPart):
-                said, block = split_state(str(part.content))
-                entries += [Heard(said)] if said else []
+                heard, block = _hear(str(part.content), system)
+                entries += heard
             else:
                 block = ""
                 if isinstance(part, ToolReturnPart):
                     _put_answer(entries, pending, part)
             state = block or state
     return Transcript("\n\n".join(system), entries, state)
+
+
+def _hear(text: str, system: Sequence[str]) -> tuple[Sequence[Entry], str]:
+    """What a text of the user role tells, and its state block."""
+    if is_one_message(text):
+        found = read_one_message(text, reading.read_catalogue("\n\n".join(system)))
+        return found.entries, found.state
+    said, block = split_state(text)
+    return [Heard(said)] if said else [], block
 
 
 def _add_own(

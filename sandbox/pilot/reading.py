@@ -115,11 +115,10 @@ def as_whole(value: object) -> int | None:
 _TOOL_LINE = re.compile(r"^(\w+)\(([^()]*)\)(?:: .*)?$", re.M)
 
 
-def read_catalogue(system: str) -> dict[str, frozenset[str]]:
-    """The tools that a system message lists, with the names of what they take."""
+def read_catalogue(system: str) -> dict[str, list[str]]:
+    """The tools that a system message lists, with the names of what they take in order."""
     return {
-        found[1]: frozenset(re.findall(r"\w+", found[2]))
-        for found in _TOOL_LINE.finditer(system)
+        found[1]: re.findall(r"\w+", found[2]) for found in _TOOL_LINE.finditer(system)
     }
 
 

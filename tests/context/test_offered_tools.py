@@ -40,7 +40,7 @@ from tests.context.checks import texts_of
 from tests.context.histories import Log
 from tests.context.tools import OWN, described, instances, list_described, schemas
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "context" / "tools"
+GOLDEN = Path(__file__).parents[1] / "golden" / "tools"
 _LINE = re.compile(r"[A-Za-z0-9_-]+\([^()]*\)(: .+)?")
 
 

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from agents import actions, events
+from agents.context_inputs import build_subject
 from agents.models import Mysis, Provider
+from agents.views.context import assemble_again
 from bench.providers import anthropic, openai
+from memory.assembly.replay import load_past_call
 from memory.assembly.sent_view import render_sent
 from memory.context.tokens import estimate_tokens
 from memory.context.tool_calls import is_own_tool
@@ -216,10 +219,13 @@ async def test_only_what_is_allowed_is_offered_and_called(
     assert strict.refused == []
 
 
+@pytest.mark.parametrize("strategy", ["tiered", "coalesced"])
 @pytest.mark.parametrize("mode", ["full", "compact", "on_demand"])
-async def test_the_pilot_flies(ada: Mysis, sandbox: SandboxServer, mode: str):
+async def test_the_pilot_flies(
+    ada: Mysis, sandbox: SandboxServer, mode: str, strategy: str
+):
     policy = await in_db(ContextPolicy.objects.create)(
-        name="p", options={"tools": mode}
+        name="p", strategy=strategy, options={"tools": mode}
     )
     await in_db(Mysis.objects.filter(pk=ada.pk).update)(policy=policy)
     for _ in range(12):
@@ -251,3 +257,49 @@ async def test_schemas_stay_in_view_until_the_turn_ends(
     first = holds.index(True)
     assert all(holds[first : len(PLAN)])
     assert not any(holds[len(PLAN) + 1 :])
+
+
+def read_texts(request: Json) -> tuple[str, str]:
+    """The system text and the one message of a request, in either format."""
+    *system, said = request["messages"]
+    given = request.get("system") or system[0]["content"]
+    texts = [
+        part if isinstance(part, str) else "".join(block["text"] for block in part)
+        for part in (given, said["content"])
+    ]
+    assert said["role"] == "user"
+    assert len(system) == (0 if "system" in request else 1)
+    return texts[0], texts[1]
+
+
+async def test_one_message_tells_what_was_called_on_demand(
+    flyer: Mysis, strict: OpenAI | Anthropic, sandbox: SandboxServer
+):
+    await in_db(ContextPolicy.objects.filter(name="diet").update)(
+        strategy="coalesced",
+        options={"tools": "on_demand", "tool_call_limit": 4, "keep_results": 1},
+    )
+    await fly_calls(flyer, strict, sandbox, 3 * len(PLAN))
+    assert strict.refused == []
+    rows = await in_db(log)(flyer)
+    assert_paired(rows)
+    helps = [row for row in rows if row.tool_name == "game_help"]
+    assert len(helps) == 3
+    for at, request in enumerate(strict.requests):
+        system, told = read_texts(request)
+        assert system.count("\nundock(") == 1
+        assert "tool/undock" not in told, "it is in the list already"
+        assert "\n(tool/game command arguments) " in told
+        assert "\n(tool/zoea_recall " in told
+        # Asked for in the second call of the turn: in all later ones, and no longer.
+        whole = f"{told}\n".count(f";     {helps[0].content}\n")
+        assert whole == (at % len(PLAN) > 1)
+        assert "\n;   game(" not in told
+    kept = await in_db(lambda: list(SentContext.objects.order_by("pk")))()
+    views = [await in_db(render_sent)(sent) for sent in kept]
+    assert all(view.intact for view in views)
+    shown_now = [[tool["name"] for tool in view.offered.sent] for view in views]
+    assert shown_now == strict.script.offered
+    subject = await in_db(lambda: build_subject(kept[-1].mysis))()
+    again = await in_db(lambda: assemble_again(load_past_call(kept[-1], subject)))()
+    assert again.digest == kept[-1].digest
