@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
@@ -30,14 +30,15 @@ from memory.assembly.history_summaries import judge_compaction
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.calibration import TokenFactor, parse_factor
 from memory.context import registry
+from memory.context.offered_tools import offer_tools, pick_tool_options
 from memory.context.tokens import choose_counter
-from memory.context.types import Budget, Note
+from memory.context.types import TOOL_MODES, Budget, Note, OfferedTools
 from memory.models import ContextPolicy, HistorySummary, fetch_named
 from memory.notes import parse_notes
 from memory.snapshots.reads import fetches_events
 
 NOTHING = "[]"
-KEPT = 8
+KEPT = 32
 Described = dict[str, Any]
 # The tools that were compared last with the stored list, and when that was stored.
 _compared: tuple[datetime, list[ToolSpec]] | None = None
@@ -56,6 +57,9 @@ class ContextInputs:
     person that is for it; ``pins`` are texts with their SHA-256; ``notes`` come newest
     first; ``tool_policies`` were set by hand; ``tried`` are the newest summaries,
     ``summary`` the one in use.
+    ``calls_made`` are those of the turn that goes on, ``open_orders`` the orders that
+    no turn has answered yet, with the text of the oldest; ``first_order`` is the first
+    message of a person, with its id.
     """
 
     prompt: str | None
@@ -68,10 +72,15 @@ class ContextInputs:
     learnt: TokenFactor
     tried: tuple[HistorySummary, ...]
     summary: HistorySummary | None
+    calls_made: int
+    open_orders: tuple[int, ...]
+    oldest_order: str
+    first_order: tuple[int, str] | None
 
     @classmethod
     def read(cls, row: Mapping[str, Any]) -> ContextInputs:
         """From the columns that a statement with `name_inputs` gives."""
+        waiting, first = json.loads(row["open_orders"]), row["first_order"]
         return cls(
             row["prompt_text"],
             row["template"] or "",
@@ -83,7 +92,23 @@ class ContextInputs:
             parse_factor(row["calibration"]),
             tuple(HistorySummary(**one) for one in json.loads(row["tried"] or "[]")),
             HistorySummary(**json.loads(row["summary"])) if row["summary"] else None,
+            row["calls_made"] or 0,
+            tuple(waiting["ids"]),
+            waiting["oldest"] or "",
+            tuple(json.loads(first)) if first else None,
         )
+
+    def choose_mission(self) -> tuple[str | None, int | None]:
+        """The oldest open order, else the standing orders, else the first message.
+
+        With the id of the stored message that it is, None where it is none.
+        """
+        if self.open_orders:
+            return self.oldest_order, self.open_orders[0]
+        if self.pins:
+            return "\n".join(text for text, _ in self.pins), None
+        number, text = self.first_order or (None, None)
+        return text, number
 
 
 def name_inputs() -> dict[str, Any]:
@@ -131,21 +156,48 @@ def vary_subject(
 
     Raises ActionError 422 for an unknown strategy or a bad option.
     """
-    # Options belong to a strategy: another strategy starts from its defaults.
+    # Options belong to a strategy: another starts from its defaults, with these tools.
     same = strategy is None or strategy == subject.strategy
-    kept = subject.options if same else {}
+    kept = subject.options if same else pick_tool_options(subject.options)
     chosen, given = strategy or subject.strategy, kept if options is None else options
     try:
         registry.validate_options(chosen or registry.DEFAULT, given)
     except (ValueError, TypeError) as error:
         raise ActionError(str(error), code="invalid", status=422) from error
-    return replace(
+    changed = replace(
         subject,
         strategy=chosen,
         options=given,
         fetched=fetches_events(given),
         budget=budget or subject.budget,
     )
+    return _vary_tools(changed)
+
+
+def _vary_tools(subject: Subject) -> Subject:
+    """The subject with the tools that its options offer."""
+    offered = subject.offered
+    if offered is None:
+        return subject
+    mode, allow = read_tool_options(subject.options)
+    if (mode, allow) == (offered.mode, offered.allow):
+        return subject
+    offered = offer_tools(offered.known, mode, allow)
+    count = choose_counter("estimate", subject.learnt.factor)
+    return replace(subject, offered=offered, tools_tokens=offered.count_tokens(count))
+
+
+def read_tool_options(
+    options: Mapping[str, object],
+) -> tuple[str, tuple[str, ...] | None]:
+    """The mode and the allow-list of stored options.
+
+    They are checked when they are saved; what is no list of names allows nothing.
+    """
+    mode, allow = options.get("tools"), options.get("allow")
+    if allow is not None:
+        allow = tuple(map(str, allow)) if isinstance(allow, (list, tuple)) else ()
+    return (mode if mode in TOOL_MODES else TOOL_MODES[0]), allow
 
 
 def build_subject(
@@ -165,6 +217,13 @@ def build_subject(
     answer = read_longest_answer(mysis.model_settings, endpoint)
     budget = fit_budget(policy, endpoint, answer)
     username = mysis.account.username if mysis.account else None
+    offered = _offer_stored(
+        inputs.catalogue,
+        messaging=mysis.messaging,
+        options=read_tool_options(policy.options),
+        factor=inputs.learnt.factor,
+    )
+    mission, mission_id = inputs.choose_mission()
     return Subject(
         mysis_id=mysis.pk,
         name=mysis.name,
@@ -185,9 +244,8 @@ def build_subject(
             for tool in _tools(inputs.catalogue, messaging=mysis.messaging)
         }
         | dict(inputs.tool_policies),
-        tools_tokens=_count_schema_tokens(
-            inputs.catalogue, messaging=mysis.messaging, factor=inputs.learnt.factor
-        ),
+        tools_tokens=offered.tokens,
+        offered=offered.tools,
         nudge=choose_nudge(mysis.nudges + 1),
         model=mysis.model,
         compaction=replace(
@@ -195,6 +253,11 @@ def build_subject(
             prompt=inputs.template,
         ),
         learnt=inputs.learnt,
+        mission=mission,
+        mission_id=mission_id,
+        open_orders=inputs.open_orders,
+        turns_left=max(0, mysis.max_iterations - inputs.calls_made),
+        max_turns=mysis.max_iterations,
     )
 
 
@@ -206,6 +269,7 @@ def read_inputs(mysis: Mysis) -> ContextInputs:
         "model": mysis.model,
         "group": mysis.group,
         "tags": mysis.tags,
+        "heard": mysis.heard,
     }
     [row] = fetch_named(db.CONTEXT_INPUTS, own | name_inputs())
     return ContextInputs.read(row)
@@ -277,13 +341,29 @@ def _select_stored(specs: Iterable[ToolSpec]) -> list[ToolSpec]:
     return [spec for spec in specs if spec.name not in SENDING]
 
 
+class _CountedTools(NamedTuple):
+    tools: OfferedTools | None
+    tokens: int
+
+
 @lru_cache(maxsize=KEPT)
-def _count_schema_tokens(text: str, *, messaging: bool, factor: float) -> int:
-    shown = [
+def _offer_stored(
+    text: str,
+    *,
+    messaging: bool,
+    options: tuple[str, tuple[str, ...] | None],
+    factor: float,
+) -> _CountedTools:
+    """The stored list as it is offered, None where there is none yet, and its tokens."""
+    known = [
         {key: tool[key] for key in ("name", "description", "parameters")}
         for tool in _tools(text, messaging=messaging)
     ]
-    return choose_counter("estimate", factor)(json.dumps(shown)) if shown else 0
+    if not known:
+        return _CountedTools(None, 0)
+    offered = offer_tools(known, *options)
+    tokens = offered.count_tokens(choose_counter("estimate", factor))
+    return _CountedTools(offered, tokens)
 
 
 @lru_cache(maxsize=KEPT)

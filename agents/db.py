@@ -20,6 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 from django.conf import settings
 from django.db import connection
 
+from memory.assembly.load import IS_ORDER
 from memory.models import fetch_rows
 from memory.notes import SELECT_CURRENT
 
@@ -130,12 +131,30 @@ _INPUTS = f"""
   (SELECT jsonb_build_object('id', id, 'through_id', through_id, 'text', text,
      'generation', generation, 'order_id', order_id, 'answer_id', answer_id)
    FROM memory_historysummary WHERE mysis_id = mysis.id AND status = 'active'
-   ORDER BY through_id DESC LIMIT 1) AS summary
+   ORDER BY through_id DESC LIMIT 1) AS summary,
+  (SELECT iterations FROM agents_turn WHERE mysis_id = mysis.id AND outcome IS NULL
+   ORDER BY id DESC LIMIT 1) AS calls_made,
+  (SELECT jsonb_build_object('ids', coalesce(jsonb_agg(id ORDER BY id), '[]'),
+     'oldest', (array_agg(content ORDER BY id))[1])
+   FROM (
+    SELECT id, content FROM memory_memory
+    WHERE mysis_id = mysis.id AND id > mysis.heard AND role = 'user'
+      AND {IS_ORDER}
+    UNION SELECT said.id, said.content FROM (
+      SELECT memory_id, done_at FROM agents_delivery WHERE mysis_id = mysis.id
+      ORDER BY mysis_id DESC, memory_id DESC LIMIT 200) AS delivery
+    JOIN memory_memory AS said ON said.id = delivery.memory_id
+    WHERE delivery.done_at IS NULL AND {IS_ORDER}) AS waiting) AS open_orders,
+  (SELECT jsonb_build_array(id, content) FROM memory_memory
+   -- As a span: else the planner may walk through the rows of every Mysis.
+   WHERE mysis_id BETWEEN mysis.id AND mysis.id AND role = 'user' AND origin = 'human'
+     AND {IS_ORDER}
+   ORDER BY mysis_id DESC, id LIMIT 1) AS first_order
 """  # noqa: S608 (no input in the text)
 CONTEXT_INPUTS = f"""
 SELECT {_INPUTS}
 FROM (SELECT %(mysis)s::bigint AS id, %(prompt)s::bigint AS prompt_id,
-  %(group)s::text AS "group", %(tags)s::text[] AS tags) AS mysis
+  %(group)s::text AS "group", %(tags)s::text[] AS tags, %(heard)s::bigint AS heard) AS mysis
 """  # noqa: S608 (no input in the text)
 LOAD_INPUTS_FOR_TURN = f"{_MYSIS_COLUMNS}, {_INPUTS} {_FOR_TURN}"
 # Also when the stored list of the game's tools was written last, and which answers lost

@@ -12,8 +12,9 @@ from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.models import Mysis, Prompt
 from memory.assembly.prepare import Subject
 from memory.context import registry
+from memory.context.offered_tools import pick_tool_options
 from memory.context.sections import LONGEST_NAME
-from memory.context.types import Budget
+from memory.context.types import TOOL_MODES, Budget
 from memory.handles import parse_id
 from memory.models import ContextPolicy, Origin
 
@@ -175,7 +176,7 @@ def list_strategies(nothing: str = "nothing") -> list[tuple[str, str]]:
 
 
 class WhatIfForm(forms.Form):
-    """What a context would be under another strategy, window or budget.
+    """What a context would be under another strategy, window, budget or list of tools.
 
     ``against`` is a second strategy to lay beside it, ``beside`` that one's window.
     """
@@ -183,6 +184,10 @@ class WhatIfForm(forms.Form):
     strategy = forms.ChoiceField(required=False)
     window = _count_field(10_000, "Window, messages")
     budget = _count_field(10_000_000, "Budget, tokens")
+    tools = forms.ChoiceField(
+        required=False,
+        choices=[("", "as it is"), *((m, m.replace("_", " ")) for m in TOOL_MODES)],
+    )
     against = forms.ChoiceField(
         required=False, choices=list_strategies, label="Beside it"
     )
@@ -197,7 +202,8 @@ class WhatIfForm(forms.Form):
 
     def has_values(self) -> bool:
         return self.is_valid() and any(
-            self.cleaned_data.get(name) for name in ("strategy", "window", "budget")
+            self.cleaned_data.get(name)
+            for name in ("strategy", "window", "budget", "tools")
         )
 
     def lays_beside(self) -> bool:
@@ -213,9 +219,14 @@ class WhatIfForm(forms.Form):
         same = strategy in ("", subject.strategy)
         if strategy:
             found["strategy"] = strategy
-        if window is not None:
-            own = dict(subject.options) if same else {}
-            found["options"] = {**own, "window": window}
+        tools = "" if beside else self.cleaned_data["tools"]
+        chosen = {"window": window, "tools": tools}
+        chosen = {
+            name: value for name, value in chosen.items() if value not in ("", None)
+        }
+        if chosen:
+            own = subject.options if same else pick_tool_options(subject.options)
+            found["options"] = {**own, **chosen}
         tokens = self.cleaned_data["budget"]
         if tokens is not None:
             found["budget"] = Budget(tokens, min(subject.budget.reserve, tokens // 4))

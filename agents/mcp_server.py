@@ -192,7 +192,9 @@ def _check_may_send(guest: Guest) -> None:
 def _preview(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     mysis = scope.find_target(arguments.get("mysis_id"))
     prepared = preview_context(mysis, strategy=arguments.get("strategy"))
-    return make_answer(build_preview_document(prepared))
+    document = build_preview_document(prepared)
+    # Who asks over MCP is a model too, and pays for every schema.
+    return make_answer({k: v for k, v in document.items() if k != "tools"})
 
 
 _ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {

@@ -19,7 +19,7 @@ from django.db.models import Min, Q, QuerySet
 
 from agents.models import Event, Mysis, Turn
 from memory.assembly.history_summaries import read_newest_summary
-from memory.assembly.sent_view import unpack_sources
+from memory.assembly.packing import unpack_sources
 from memory.context.types import PEER
 from memory.models import (
     ContextText,

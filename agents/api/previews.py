@@ -19,8 +19,17 @@ from agents.dashboard.context import (
 )
 from agents.models import ModelCall
 from memory.api.parameters import MysisReference
-from memory.api.policies import LEDGER, REASON, STATS, VIEW, Assembled, SourceOut
+from memory.api.policies import (
+    LEDGER,
+    REASON,
+    STATS,
+    VIEW,
+    Assembled,
+    SourceOut,
+    ToolDocument,
+)
 from memory.assembly.replay import Side, compare_views
+from memory.context.documents import describe_usage
 from memory.context.types import Budget
 from memory.handles import parse_id
 from memory.problems import make_invalid, make_missing
@@ -45,6 +54,9 @@ class Variant(Schema):
     options: Annotated[
         str | None, Field(description="A JSON object.", examples=['{"window": 12}'])
     ] = None
+    usage: Annotated[
+        bool, Field(description="Add the statistics of compression and their box.")
+    ] = False
 
 
 class SentPin(Schema):
@@ -74,6 +86,12 @@ class SentContext(Schema):
     sent: bool = Field(examples=[True])
     pins: list[SentPin]
     intact: bool = Field(examples=[True])
+    tools: list[ToolDocument] | None = Field(
+        None, description="As they were sent; null where that was not kept."
+    )
+    catalogue: str | None = Field(
+        None, description="The lines for tools in the system message under on_demand."
+    )
 
 
 @context_router.get(
@@ -89,7 +107,10 @@ def preview_context(
         options=parse_options(wanted.options),
         budget=parse_budget(wanted.budget),
     )
-    return build_preview_document(prepared)
+    document = build_preview_document(prepared)
+    if wanted.usage:
+        document["usage"] = describe_usage(prepared.assembly.stats)
+    return document
 
 
 def parse_options(text: str | None) -> dict[str, Any] | None:

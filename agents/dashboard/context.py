@@ -14,22 +14,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from agents import context_inputs
 from agents.dashboard import charts
 from agents.dashboard.context_diff import read_text
 from agents.dashboard.conversation import Call, read_calls
-from agents.models import Mysis
-from memory import calibration
 from memory.assembly.prepare import PreparedRequest
-from memory.assembly.sent_view import render_sent
-from memory.context.documents import build_result_document
-from memory.context.tokens import choose_counter
-from memory.context.types import LedgerLine
+from memory.assembly.sent_view import RenderedView, render_sent
+from memory.context.documents import (
+    build_result_document,
+    describe_tools,
+    describe_usage,
+)
+from memory.context.tokens import TokenCounter, choose_counter
+from memory.context.types import Described, LedgerLine, Message, OfferedTools
 from memory.models import HistorySummary, SentContext
 
 Document = dict[str, Any]
-# What of a tool is sent.
-SENT = ("name", "description", "parameters")
+# What may become of the schema of a tool.
+IN_FULL, SHORTER, ONE_LINE, NOT_ALLOWED = (
+    "in full",
+    "shorter",
+    "one line",
+    "not offered",
+)
 
 # Characters of a message that the page draws, and of its first words.
 SHOWN = 12_000
@@ -116,6 +122,7 @@ class ShownContext:
     blocks: tuple[Block, ...]
     ledger: tuple[LedgerEntry, ...]
     counts: Mapping[str, int]
+    offered: OfferedTools | None = None
 
     @property
     def pins_sent(self) -> int:
@@ -138,6 +145,11 @@ class ShownContext:
         found = self.document.get("notes") or self.document["stats"].get("notes")
         return found or ()
 
+    @property
+    def tools(self) -> list[Any] | None:
+        """The tools that go beside both, None where they are not known."""
+        return self.document.get("tools")
+
 
 def build_preview_document(prepared: PreparedRequest) -> Document:
     """What the next call would be sent, as JSON values."""
@@ -148,7 +160,10 @@ def build_preview_document(prepared: PreparedRequest) -> Document:
 
 def build_sent_document(sent: SentContext) -> Document:
     """What a past call was sent; ``intact`` tells whether the hash still agrees."""
-    found = render_sent(sent)
+    return _describe_sent(sent, render_sent(sent))
+
+
+def _describe_sent(sent: SentContext, found: RenderedView) -> Document:
     return {
         "messages": found.messages,
         "system": found.system,
@@ -160,6 +175,7 @@ def build_sent_document(sent: SentContext) -> Document:
         "hash": sent.digest,
         "sent": True,
         "intact": found.intact,
+        **(describe_tools(found.offered) if found.offered else {}),
     }
 
 
@@ -167,13 +183,17 @@ def show_preview(prepared: PreparedRequest) -> ShownContext:
     """The context that the next call would be sent."""
     options = {"options": prepared.subject.options}
     gauge = charts.make_gauge(prepared.assembly.stats | options)
-    return _show(build_preview_document(prepared), prepared.assembly.dialect, gauge)
+    document, assembly = build_preview_document(prepared), prepared.assembly
+    shown = _show(document, assembly.dialect, gauge)
+    return replace(shown, offered=assembly.offered)
 
 
 def show_sent(sent: SentContext) -> ShownContext:
     """The context that a past call was sent."""
     gauge = charts.make_gauge(sent.stats)
-    return _show(build_sent_document(sent), sent.dialect, gauge)
+    found = render_sent(sent)
+    shown = _show(_describe_sent(sent, found), sent.dialect, gauge)
+    return replace(shown, offered=found.offered)
 
 
 def _show(document: Document, dialect: str, gauge: charts.Gauge | None) -> ShownContext:
@@ -245,25 +265,137 @@ def load_summaries(
     return list(rows[:SUMMARIES])
 
 
+# --- A coalesced view, step by step
+
+
 @dataclass(frozen=True, slots=True)
-class Tool:
-    """One tool as the model is told of it; ``schema`` is JSON, indented to be read."""
+class CoalescedStep:
+    """A turn as the log has it, beside what a coalesced view tells of it (C7).
+
+    A turn is one answer of the model with its results. ``notes`` say what is not told.
+    """
+
+    number: int
+    messages: tuple[Message, ...]
+    told: str
+    notes: tuple[str, ...]
+
+    @property
+    def excerpt(self) -> str:
+        """The calls, or the first words that were said."""
+        made = [call.name for m in self.messages for call in m.tool_calls]
+        said = " ".join(m.content for m in self.messages if m.role == "assistant")
+        return ", ".join(made) or " ".join(said[:EXCERPT].split())
+
+
+@dataclass(frozen=True, slots=True)
+class CoalescedSteps:
+    """All steps of a coalesced view, and its statistics as a box (C6)."""
+
+    steps: tuple[CoalescedStep, ...]
+    box: str
+
+
+def lay_steps(prepared: PreparedRequest) -> CoalescedSteps:
+    """The turns of a coalesced view in full, each beside what is told of it."""
+    known = {message.id: message for message in prepared.request.messages}
+    steps = (
+        CoalescedStep(
+            number,
+            tuple(known[row] for row in turn.rows if row in known),
+            turn.told,
+            turn.notes,
+        )
+        for number, turn in enumerate(prepared.assembly.turns, 1)
+    )
+    return CoalescedSteps(tuple(steps), describe_usage(prepared.assembly.stats)["box"])
+
+
+# --- The tools that go beside the messages
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTool:
+    """One tool as the model is told of it; ``fate`` is what became of its schema.
+
+    ``before`` are the tokens of the whole schema, ``after`` those that are sent for it.
+    ``schema`` is what is sent, JSON indented to be read, or its one line.
+    """
 
     name: str
-    tokens: int
+    fate: str
+    before: int
+    after: int
     about: str
     schema: str
 
 
-def load_tools(mysis: Mysis) -> Sequence[Tool]:
-    """The tools of the next call and what each costs, as the game offered them last."""
-    count = choose_counter("estimate", calibration.read_factor(mysis.model).factor)
-    return [
-        Tool(
-            tool["name"],
-            count(json.dumps({key: tool[key] for key in SENT})),
-            tool["description"],
-            json.dumps(tool["parameters"], indent=2, ensure_ascii=False),
-        )
-        for tool in context_inputs.read_known_tools(messaging=mysis.messaging)
-    ]
+@dataclass(frozen=True, slots=True)
+class ShownTools:
+    """The tools of a call, with tokens in full (``before``) and as sent (``after``).
+
+    ``listed`` are the tokens of the lines in the system message; ``cut`` counts the
+    tools that are not offered.
+    """
+
+    mode: str
+    allow: tuple[str, ...] | None
+    rows: tuple[ShownTool, ...]
+    before: int
+    after: int
+    listed: int
+    cut: int
+
+    @property
+    def offered(self) -> int:
+        """How many tools may be called."""
+        return len(self.rows) - self.cut
+
+    @property
+    def saved(self) -> int:
+        """How many per cent of the tokens in full are not sent."""
+        kept = self.after + self.listed
+        return round(100 * (1 - kept / self.before)) if self.before else 0
+
+
+def show_tools(shown: ShownContext) -> ShownTools | None:
+    """The tools of a context and what each costs; None where they are not known."""
+    offered = shown.offered
+    if offered is None:
+        return None
+    factor = shown.document["stats"].get("calibration", 1.0)
+    count = choose_counter("estimate", factor)
+    sent = {tool["name"]: tool for tool in offered.sent}
+    lines = {line.split("(")[0]: line for line in offered.catalogue.splitlines()}
+    known = {tool["name"]: tool for tool in offered.known}
+    rows = tuple(
+        _show_tool(known.get(name), sent.get(name), lines.get(name, ""), count)
+        for name in {**known, **sent}
+    )
+    return ShownTools(
+        mode=offered.mode,
+        allow=offered.allow,
+        rows=rows,
+        before=count(json.dumps(offered.known)) if offered.known else 0,
+        after=offered.count_tokens(count),
+        listed=count(offered.catalogue),
+        cut=sum(row.fate == NOT_ALLOWED for row in rows),
+    )
+
+
+def _show_tool(
+    known: Described | None, sent: Described | None, line: str, count: TokenCounter
+) -> ShownTool:
+    """A tool by what is known of it, what is sent, and its line in the system message."""
+    tool = sent or known or {}
+    before = count(json.dumps(known)) if known else 0
+    schema = line or json.dumps(tool["parameters"], indent=2, ensure_ascii=False)
+    if sent is None and not line:
+        fate, after = NOT_ALLOWED, 0
+    elif sent is None:
+        fate, after = ONE_LINE, count(line)
+    else:
+        after = count(json.dumps(sent))
+        fate = IN_FULL if known in (None, sent) else SHORTER
+    about = tool["description"]
+    return ShownTool(tool["name"], fate, before, after, about, schema)

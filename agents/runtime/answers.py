@@ -20,6 +20,7 @@ from agents.llm.complete import complete
 from agents.llm.model_types import Completion, CompletionRequest, ModelError
 from agents.runtime.model_calls import Opened, ReadyCall
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
+from agents.tools.game_calls import take_up_calls
 from agents.tools.request import INTERRUPTED, Outcome
 from agents.usage import CallCost, Clock
 from memory import calibration
@@ -70,9 +71,10 @@ def record_answer(
 ) -> list[PendingCall]:
     """Store the answer, and its calls as pending before any of them runs.
 
-    What was paid is recorded even where the turn was superseded meanwhile.
+    What it calls by way of `game` is from here on a call of that tool. What was paid is recorded even where the turn was superseded meanwhile.
     """
-    pending = store_answer(handle, prepared.opened, answer, latency_ms)
+    taken = take_up_calls(answer, prepared.assembly.offered)
+    pending = store_answer(handle, prepared.opened, taken, latency_ms)
     if pending is None:
         raise TurnSuperseded
     if handle.reads.last is not None:
@@ -217,7 +219,8 @@ def _store_rows(rows: Sequence[Memory]) -> list[PendingCall]:
 
 
 def _stored_call(call: ToolCall) -> dict[str, Any]:
-    return {
+    way = {"via": call.via} if call.via else {}
+    return way | {
         "id": repair_text(call.id)[:LONGEST_ID] or f"call_{uuid4().hex[:12]}",
         "type": "function",
         "function": {

@@ -12,7 +12,7 @@ from agents import budgets, context_inputs, db, events, usage
 from agents.actions import messages
 from agents.actions.base import append_state_event
 from agents.budgets import NOTHING, Taken
-from agents.llm.model_types import Endpoint, calculate_price
+from agents.llm.model_types import Endpoint, OfferedTool, calculate_price
 from agents.models import ModelCall, Mysis
 from agents.runtime.turn_rows import (
     TurnHandle,
@@ -94,12 +94,29 @@ def assemble_next(
     known = replace(
         subject.compaction, fold_tokens=fold_tokens, summary_calls=summary_calls
     )
-    budget = context_inputs.narrow_budget(subject.budget, within)
+    turns = handle.max_iterations
+    subject = replace(
+        subject,
+        compaction=known,
+        budget=context_inputs.narrow_budget(subject.budget, within),
+        # As the turn began with it, whatever was set since.
+        turns_left=max(0, turns - inputs.calls_made),
+        max_turns=turns,
+    )
     return prepare.prepare_request(
-        replace(subject, compaction=known, budget=budget),
+        subject,
         before=LogMoment(inputs.summary),
         reads=handle.reads,
     )
+
+
+def list_offered(assembly: Assembly) -> list[OfferedTool]:
+    """The tools that go with a view."""
+    sent = assembly.offered.sent if assembly.offered else ()
+    return [
+        OfferedTool(tool["name"], tool["description"], tool["parameters"])
+        for tool in sent
+    ]
 
 
 @transaction.atomic
@@ -125,7 +142,8 @@ def persist_call(
     new = messages.find_unheard(mysis, ((row.id, row.origin) for row in rows))
     if new:
         turn = handle.turn_id, handle.number
-        sources = prepared.assembly.sources
+        # What a coalesced view quotes was shown, though it is no message of its own.
+        sources = [*prepared.assembly.sources, [*prepared.assembly.told]]
         messages.record_shown(mysis, new, sources, turn=turn, call=number)
         shown = {"turn": handle.turn_id, "call": number, "messages": new}
         append_state_event(mysis, "runtime", shown=shown)

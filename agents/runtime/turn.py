@@ -37,11 +37,12 @@ from agents.runtime.answers import PendingCall, ask_model
 from agents.runtime.cancellation import Guarded, canceller
 from agents.runtime.catch_up import fetch_events, verify_unknown
 from agents.runtime.finish import CallRecord, Ending, digest_call, finish_turn
-from agents.runtime.model_calls import ReadyCall
+from agents.runtime.model_calls import ReadyCall, list_offered
 from agents.runtime.summary_job import make_summary
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.request import NOT_EXECUTED, Outcome
+from memory.context.types import OfferedTools
 
 EMPTY_ANSWERS: Mapping[str, str] = {
     "length": (
@@ -76,7 +77,8 @@ class Progress:
     ``calls`` counts requests; ``seen`` is the newest row that one showed; ``retry``
     bounds the views after one that was too long; ``silence`` is why the newest answer
     says nothing; ``resolve_tick`` is when the last queued action takes effect;
-    ``superseded`` says that no more calls may run.
+    ``superseded`` says that no more calls may run; ``offered`` are the tools of the
+    newest request.
     """
 
     calls: int = 0
@@ -88,6 +90,7 @@ class Progress:
     silence_code: str = ""
     resolve_tick: int | None = None
     superseded: bool = False
+    offered: OfferedTools | None = None
     tried: list[CallRecord] = field(default_factory=list)
 
 
@@ -163,7 +166,7 @@ async def _run(handle: TurnHandle, progress: Progress) -> Ending:
     await fetch_events(handle, toolbox)
     await verify_unknown(handle, toolbox)
     for _ in range(handle.max_iterations):
-        pending = await _call(handle, endpoint, toolbox, progress)
+        pending = await _call(handle, endpoint, progress)
         if not pending:
             return _end(Turn.Outcome.DONE, progress)
         await _run_tools(handle, toolbox, pending, progress)
@@ -171,16 +174,16 @@ async def _run(handle: TurnHandle, progress: Progress) -> Ending:
 
 
 async def _call(
-    handle: TurnHandle, endpoint: Endpoint, toolbox: Toolbox, progress: Progress
+    handle: TurnHandle, endpoint: Endpoint, progress: Progress
 ) -> list[PendingCall]:
     """Call the model once; returns the tool calls to run now.
 
     A request that was too long is made again, smaller, once a turn, and in the same
     iteration: else the last one would end the turn without an answer or an error.
     """
-    prepared = await _prepare(handle, endpoint, toolbox, progress)
+    prepared = await _prepare(handle, endpoint, progress)
     try:
-        answer, pending = await _ask(handle, endpoint, toolbox, prepared)
+        answer, pending = await _ask(handle, endpoint, prepared)
     except ModelError as error:
         if progress.retry is not None or not context_windows.is_overflow(error):
             raise
@@ -188,7 +191,7 @@ async def _call(
             context_windows.plan_retry, endpoint, error, prepared.estimated
         )
         endpoint = await run_in_db(resolve, handle.model)
-        return await _call(handle, endpoint, toolbox, progress)
+        return await _call(handle, endpoint, progress)
     if progress.retry is not None and progress.retry.guess:
         await run_in_db(
             context_windows.remember_retry,
@@ -203,7 +206,7 @@ async def _call(
 
 
 async def _prepare(
-    handle: TurnHandle, endpoint: Endpoint, toolbox: Toolbox, progress: Progress
+    handle: TurnHandle, endpoint: Endpoint, progress: Progress
 ) -> ReadyCall:
     """Assemble and store the next call; raises WindowError where nothing fits."""
     within = progress.retry.tokens if progress.retry else 0
@@ -212,13 +215,14 @@ async def _prepare(
     if view.assembly.summary_wanted and not progress.compacted:
         # Once a turn: whatever comes of it, the call is made then (I24, L12).
         progress.compacted = True
-        made = await make_summary(handle, endpoint, toolbox.specs, view)
+        made = await make_summary(handle, endpoint, list_offered(view.assembly), view)
         view = await run_in_db(assemble, summary_calls=made)
     progress.calls += 1
     prepared = await run_in_db(
         model_calls.persist_call, handle, progress.calls, endpoint, view
     )
     progress.seen = max(progress.seen, prepared.seen)
+    progress.offered = prepared.assembly.offered
     if not prepared.assembly.messages:
         if progress.retry is not None:
             raise progress.retry.refusal
@@ -227,13 +231,13 @@ async def _prepare(
 
 
 async def _ask(
-    handle: TurnHandle, endpoint: Endpoint, toolbox: Toolbox, prepared: ReadyCall
+    handle: TurnHandle, endpoint: Endpoint, prepared: ReadyCall
 ) -> tuple[Completion, list[PendingCall]]:
     request = CompletionRequest(
         endpoint,
         prepared.assembly.messages,
         prepared.assembly.system,
-        toolbox.specs,
+        list_offered(prepared.assembly),
         handle.model_settings,
     )
     answer, latency = await ask_model(request, prepared.opened)
@@ -249,7 +253,9 @@ async def _run_tools(
             raise TurnSuperseded
         try:
             keep = partial(_keep_result, handle, progress, pending[place:])
-            result = await toolbox.call(call.name, call.arguments, keep=keep)
+            result = await toolbox.call(
+                call.name, call.arguments, keep=keep, offered=progress.offered
+            )
         except GameUnreachableError:
             await run_in_db(_record_not_executed, handle, pending[place:])
             raise

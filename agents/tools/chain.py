@@ -24,6 +24,7 @@ from agents.game.sessions import get_pool
 from agents.models import Account, UnknownOutcome
 from agents.tools.account import use_account
 from agents.tools.catalogue import load_game_tools
+from agents.tools.game_calls import IN_PLACE
 from agents.tools.guard import ArgumentsError, guard, read_arguments
 from agents.tools.own_tools import FOR_MYSES, SILENT, answer_locally
 from agents.tools.request import (
@@ -43,6 +44,7 @@ from agents.tools.snapshot import (
 )
 from agents.tools.transport import retry, send, verify
 from agents.tools.unknown_outcomes import find_read
+from memory.context.types import OfferedTools
 from memory.gamestate.effects import LOSSES
 from memory.gamestate.values import make_storable
 from memory.gamestate.values import repair_text as storable_text
@@ -61,7 +63,9 @@ class Toolbox(ToolSession):
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        return tuple(tool.spec for tool in self.tools.values())
+        """All tools but those that are offered in the place of others."""
+        found = self.tools.values()
+        return tuple(tool.spec for tool in found if tool not in IN_PLACE.values())
 
     @property
     def username(self) -> str | None:
@@ -89,14 +93,21 @@ class Toolbox(ToolSession):
         return "" if result.is_error else read.describe_answer(result.text, result.tick)
 
     async def call(
-        self, name: str, arguments: str, *, keep: Keep | None = None
+        self,
+        name: str,
+        arguments: str,
+        *,
+        keep: Keep | None = None,
+        offered: OfferedTools | None = None,
     ) -> Outcome:
         """Call a tool with a model's JSON text; no secret comes back.
 
+        ``offered`` are the tools that a model was offered, which may be some of all.
         Errors of the game and of the arguments are results. Raises
         GameUnreachableError when the game server cannot be reached, and keeps nothing.
         """
-        return await _pass_chain(Request(self, name, arguments, keep=keep))
+        request = Request(self, name, arguments, keep=keep, offered=offered)
+        return await _pass_chain(request)
 
 
 async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
@@ -107,7 +118,7 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
     session = await get_pool().session(mysis_id)
     toolbox = await run_in_db(_load, mysis_id, by)
     tools = await load_game_tools(session, toolbox.card)
-    toolbox.tools = {**tools, **toolbox.tools}
+    toolbox.tools = {**({} if by else IN_PLACE), **tools, **toolbox.tools}
     return toolbox
 
 

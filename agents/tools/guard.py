@@ -6,7 +6,7 @@ Models invent both; the answer says what would be right, so that the next try su
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
@@ -15,6 +15,7 @@ from typing import Any
 from jsonschema.exceptions import ValidationError, best_match
 from referencing.exceptions import Unresolvable
 
+from agents.tools.game_calls import add_schemas, find_callable
 from agents.tools.request import (
     FILLED_IN,
     CallNext,
@@ -23,7 +24,9 @@ from agents.tools.request import (
     Tool,
     make_refusal,
 )
-from memory.gamestate.values import make_storable, repair_text
+from memory.context.offered_tools import is_allowed
+from memory.context.tool_calls import GAME
+from memory.gamestate.values import make_storable, parse_text, repair_text
 
 LONGEST_VALUE = 80
 MOST_NAMES = 40
@@ -38,14 +41,38 @@ class ArgumentsError(Exception):
 
 async def guard(request: Request, call_next: CallNext) -> Outcome:
     """Turn a call of an unknown tool, or with bad arguments, into an error result."""
-    tool = request.tool
+    tool, offered = request.tool, request.offered
     if tool is None:
-        return make_refusal("unknown_tool", _unknown_tool(request))
+        near = _find_near(request)
+        refusal = make_refusal("unknown_tool", _unknown_tool(request, near))
+        return add_schemas(refusal, request, near)
+    if offered and not tool.local and not is_allowed(request.name, offered.allow):
+        return make_refusal("tool_not_allowed", _forbidden_tool(request))
     try:
         arguments = read_arguments(request.raw, tool)
     except ArgumentsError as error:
-        return make_refusal("invalid_arguments", str(error))
+        refusal = make_refusal("invalid_arguments", str(error))
+        return add_schemas(refusal, request, [_find_meant(request)])
     return await call_next(replace(request, arguments=arguments))
+
+
+def _find_near(request: Request) -> list[str]:
+    return get_close_matches(request.name, find_callable(request), n=3, cutoff=0.5)
+
+
+def _find_meant(request: Request) -> str:
+    """The tool whose arguments were wrong; one that `game` was to call, if it names one."""
+    given = parse_text(request.raw) if request.name == GAME else None
+    command = given.get("command") if isinstance(given, dict) else None
+    return command if isinstance(command, str) else request.name
+
+
+def _forbidden_tool(request: Request) -> str:
+    allowed = [name for name, tool in find_callable(request).items() if not tool.local]
+    there = f"Of the game's there are {', '.join(allowed[:MOST_NAMES])}." * bool(
+        allowed
+    )
+    return f"The context policy does not allow {request.name}. {there}".strip()
 
 
 def read_arguments(raw: str, tool: Tool) -> dict[str, Any]:
@@ -120,10 +147,8 @@ def _unknown_argument(name: str, tool: Tool) -> str:
     )
 
 
-def _unknown_tool(request: Request) -> str:
-    names = sorted(request.caller.tools)
-    near = get_close_matches(request.name, names, n=3, cutoff=0.5)
-    shown = near or names[:MOST_NAMES]
+def _unknown_tool(request: Request, near: Sequence[str]) -> str:
+    shown = near or sorted(find_callable(request))[:MOST_NAMES]
     lead = "Did you mean" if near else "There are"
     end = "?" if near else "."
     return f"There is no tool '{request.name[:LONGEST_VALUE]}'. {lead} {', '.join(shown)}{end}"

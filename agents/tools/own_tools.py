@@ -15,6 +15,7 @@ from agents.actions.notes import LONGEST_NOTE
 from agents.db import run_long_in_db
 from agents.models import Mysis
 from agents.tools import own_tool_answers
+from agents.tools.game_calls import IN_PLACE, answer_in_place
 from agents.tools.own_tool_answers import (
     DEFAULT_LIMIT,
     DEFAULT_LISTED,
@@ -250,6 +251,8 @@ async def answer_locally(request: Request, call_next: CallNext) -> Outcome:
     """The step that answers our own tools; everything else is passed on."""
     if request.tool is None or not request.tool.local:
         return await call_next(request)
+    if request.name in IN_PLACE:
+        return answer_in_place(request)
     try:
         answer = await run_long_in_db(_answer, request)
     except LocalRefusedError as error:

@@ -15,6 +15,7 @@ from agents.game.accounts import ActiveAccount
 from agents.llm.model_types import OfferedTool
 from agents.models import UnknownOutcome
 from memory.context.tool_calls import check_policy, choose_call_policy
+from memory.context.types import OfferedTools
 from memory.game_calls import (
     GameCall,
     Route,
@@ -90,7 +91,8 @@ class ToolSession:
 class Request:
     """One call; ``raw`` is the model's JSON text, ``arguments`` what the guard read in it.
 
-    ``keep`` stores the outcome for the caller, in the transaction of all that the call
+    ``offered`` are the tools that the model was offered, None for a call of somebody
+    else. ``keep`` stores the outcome for the caller, in the transaction of all that the call
     changes. ``unstored`` answers wait for it, and so do the unknown outcomes that they
     show (``settled``); requests made of this one share both.
     """
@@ -100,6 +102,7 @@ class Request:
     raw: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     keep: Keep | None = None
+    offered: OfferedTools | None = None
     unstored: list[Answer] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
 

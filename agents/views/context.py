@@ -21,7 +21,7 @@ from django.views.decorators.http import require_safe
 from agents import context_inputs
 from agents.actions import ActionError
 from agents.dashboard import charts, context, context_diff
-from agents.dashboard.context import load_tools
+from agents.dashboard.context import show_tools
 from agents.dashboard.live import context_page
 from agents.forms import WhatIfForm
 from agents.models import Mysis
@@ -38,6 +38,7 @@ VIEWS = {
     "messages": "Messages",
     "changes": "Since the last call",
     "compare": "Side by side",
+    "steps": "Step by step",
     "tools": "Tools",
     "raw": "Raw",
 }
@@ -179,7 +180,29 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
         ),
         **_view(request, view, mysis, shown, None),
     }
+    if view == "steps" and tried.view is not None:
+        values["traced"] = _trace(request, tried.view)
     return _page(request, mysis, values, 422 if form.errors else 200)
+
+
+def _trace(request: PageRequest, prepared: PreparedRequest) -> dict[str, Any]:
+    """Each turn in full beside what a coalesced view tells of it; the newest ones."""
+    found = context.lay_steps(prepared)
+    most = None if request.GET.get("whole") else DRAWN
+    return {"box": found.box, **_newest(found.steps, most)}
+
+
+def _trace_sent(
+    request: PageRequest, sent: SentContext, tried: ContextTrial
+) -> dict[str, Any] | None:
+    """The same of a past call, made again; None where its settings are gone."""
+    if tried.what_if is not None:
+        return _trace(request, tried.what_if)
+    then = replay.load_past_call(sent, context_inputs.build_subject(sent.mysis))
+    try:
+        return _trace(request, assemble_again(then))
+    except ActionError:
+        return None
 
 
 def _read_view(request: PageRequest) -> str:
@@ -217,8 +240,7 @@ def _view(
         found["raw"] = _readable(shown)
         found["settings_json"] = json.dumps(mysis.model_settings, ensure_ascii=False)
     if view == "tools":
-        found["tools"] = load_tools(mysis)
-        found["tools_tokens"] = sum(tool.tokens for tool in found["tools"])
+        found["tools"] = show_tools(shown)
     return found
 
 
@@ -238,7 +260,8 @@ def _readable(shown: context.ShownContext) -> str:
 
 def _download(shown: context.ShownContext) -> HttpResponse:
     """The very bytes whose SHA-256 the page shows."""
-    body = to_canonical_json(*shown.payload).encode("utf-8", "surrogatepass")
+    text = to_canonical_json(*shown.payload, shown.tools)
+    body = text.encode("utf-8", "surrogatepass")
     name = f'inline; filename="{shown.document["hash"][:12]}.json"'
     headers = {"Content-Disposition": name}
     return HttpResponse(body, content_type="application/json", headers=headers)
@@ -269,6 +292,8 @@ def call_context(request: PageRequest, turn_id: int, number: int) -> HttpRespons
         "likeness": likeness,
         **_view(request, view, sent.mysis, shown, sent),
     }
+    if view == "steps" and shown is not None:
+        values["traced"] = _trace_sent(request, sent, tried)
     return _page(request, sent.mysis, values, 422 if form.errors else 200)
 
 

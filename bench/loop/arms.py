@@ -47,6 +47,7 @@ ARMS = (
     ),
     Arm("d", "snapshot window with state block", "snapshot-window"),
     Arm("e", "tiered with state block", "tiered"),
+    Arm("f", "coalesced with state block", "coalesced"),
 )
 #: What the others are held against.
 BASELINE = ARMS[0]

@@ -38,6 +38,7 @@ from memory.models import ContextPolicy, HistorySummary, SentContext
 from memory.snapshots.reads import read_account_state
 from sandbox.game.state import Sources
 from sandbox.game.testing import SandboxServer
+from sandbox.pilot.reading import STATE_TITLE
 
 START = datetime(2026, 2, 5, tzinfo=UTC)
 SECONDS = 10.0
@@ -222,8 +223,19 @@ class Flight:
 
 
 def _state_bytes(messages: list[dict[str, Any]], synthetic: list[Any]) -> int:
-    places = [each["position"] for each in synthetic if each["kind"] == "state"]
-    return sum(len(str(messages[place]["content"]).encode()) for place in places)
+    places = {each["position"]: each["kind"] for each in synthetic}
+    texts = (
+        _find_state(str(messages[place]["content"]), kind)
+        for place, kind in places.items()
+    )
+    return sum(len(text.encode()) for text in texts)
+
+
+def _find_state(text: str, kind: str) -> str:
+    """The state block in a message that the program made."""
+    if kind == "coalesced":
+        return text[text.find(STATE_TITLE) :] if STATE_TITLE in text else ""
+    return text if kind == "state" else ""
 
 
 async def fly_arm(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django import forms
@@ -13,6 +14,7 @@ from django.utils import timezone
 
 from memory.admin.read_only import MysisFilter, NewestValuesFilter, ReadOnlyAdmin
 from memory.context import registry
+from memory.context.types import TOOL_MODES
 from memory.gamestate.confidence import Confidence, count_age_in_ticks, judge_age
 from memory.gamestate.types import Moment
 from memory.models import (
@@ -187,6 +189,22 @@ class PolicyForm(forms.ModelForm[ContextPolicy]):
         choices=lambda: [(name, name) for name in registry.list_names()]
     )
 
+    tools = forms.ChoiceField(
+        choices=[
+            ("", "as in the options"),
+            *((m, m.replace("_", " ")) for m in TOOL_MODES),
+        ],
+        required=False,
+        help_text="full: every schema; compact: the same in fewer words; on demand: one "
+        "line a tool in the system message, schemas when they are asked for.",
+    )
+    allow = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 60}),
+        help_text="Names or patterns of the game's tools that may be called, such as "
+        "get_* mine travel. Empty: as in the options, else all.",
+    )
+
     class Meta:
         model = ContextPolicy
         fields = (
@@ -197,12 +215,19 @@ class PolicyForm(forms.ModelForm[ContextPolicy]):
             "budget_reserve",
             "is_default",
         )
-        help_texts = {"options": 'As JSON, for example {"window": 30}.'}
+        help_texts = {
+            "options": 'As JSON, for example {"window": 30}. Tools and Allow are options '
+            "too and are written here when they are chosen below."
+        }
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if (options := cleaned.get("options")) is None:
             options = cleaned["options"] = {}
+        if isinstance(options, dict):
+            chosen = {"tools": cleaned.get("tools"), "allow": self._split_allow()}
+            chosen = {name: value for name, value in chosen.items() if value}
+            options = cleaned["options"] = {**options, **chosen}
         if not isinstance(options, dict):
             self.add_error("options", "Give a JSON object, for example {}.")
         elif "strategy" in cleaned:
@@ -214,6 +239,10 @@ class PolicyForm(forms.ModelForm[ContextPolicy]):
         if reserve is not None and tokens is not None and reserve >= tokens:
             self.add_error("budget_reserve", "Must be smaller than the budget.")
         return cleaned
+
+    def _split_allow(self) -> list[str]:
+        text = self.cleaned_data.get("allow") or ""
+        return [name for name in re.split(r"[\s,]+", text) if name]
 
 
 class PolicyAdmin(admin.ModelAdmin[ContextPolicy]):

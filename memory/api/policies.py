@@ -60,7 +60,9 @@ class PolicyOut(Schema):
 
     name: str = Field(examples=["tight"])
     strategy: str = Field(examples=["snapshot-window"])
-    options: dict[str, Any] = Field(examples=[{"window": 12}])
+    options: dict[str, Any] = Field(
+        examples=[{"window": 12, "tools": "on_demand", "allow": ["get_*", "mine"]}]
+    )
     budget: PolicyBudgetOut
 
     @staticmethod
@@ -202,6 +204,16 @@ SourceOut = Annotated[
 Document = dict[str, Any]
 
 
+class ToolDocument(Schema):
+    """A tool as models are told of it; `parameters` is a JSON schema."""
+
+    name: str = Field(examples=["travel"])
+    description: str = Field("", examples=["Travel to a POI in this system."])
+    parameters: Document = Field(
+        {}, examples=[{"type": "object", "properties": {"target_poi": {}}}]
+    )
+
+
 class AssembleIn(Body):
     """A history in the form of chat completions, and how to assemble it."""
 
@@ -235,8 +247,16 @@ class AssembleIn(Body):
     turns_left: int | None = None
     max_turns: int | None = None
     data: Document = {}
-    tools: Document = {}
+    tools: Annotated[
+        Document | list[Document],
+        Field(
+            description="A list of {name, description, parameters}, or a map by name."
+        ),
+    ] = {}
     definitions: Document = {}
+    signature: str | None = None
+    results: bool = False
+    usage: bool = False
 
 
 class SummaryWantedOut(Schema):
@@ -265,6 +285,17 @@ class Assembled(Schema):
     )
     notes: list[NoteLine] | None = Field(
         None, description="What became of each note; where there are any."
+    )
+    tools: list[ToolDocument] | None = Field(
+        None, description="As they are sent, where they are known."
+    )
+    catalogue: str | None = Field(
+        None,
+        description="The lines for tools in the system message under on_demand.",
+        examples=["travel(target_poi): Travel to a POI in this system"],
+    )
+    usage: Document | None = Field(
+        None, description="Where `usage` was asked for: compression, and its box."
     )
 
 

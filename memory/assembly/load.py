@@ -32,7 +32,8 @@ LEAST_BYTES = 2_000_000
 # No row is newer.
 LAST = 2**63 - 1
 _SIZE = "octet_length(content) + octet_length(reasoning) + pg_column_size(tool_calls)"
-_ORDER = f"origin IN ('human', 'broadcast') AND NOT starts_with(sender, '{PEER}')"
+# What a person said, not another Mysis.
+IS_ORDER = f"origin IN ('human', 'broadcast') AND NOT starts_with(sender, '{PEER}')"
 _COLUMNS = """
 SELECT id, role, origin, content, reasoning, signature, tool_calls::text, tool_call_id,
   is_error, pending, tick, turn_id, sender,
@@ -56,7 +57,7 @@ SELECT * FROM ({_COLUMNS}, size FROM (
 ) AS sizes
 WHERE place <= 2 OR bytes - size <= %(most)s ORDER BY id DESC) AS newest
 UNION ALL ({_COLUMNS}, NULL FROM memory_memory
-  WHERE mysis_id = %(mysis)s AND id <= %(through)s AND {_ORDER}
+  WHERE mysis_id = %(mysis)s AND id <= %(through)s AND {IS_ORDER}
   ORDER BY id DESC LIMIT 1)
 UNION ALL ({_COLUMNS}, NULL FROM memory_memory
   WHERE mysis_id = %(mysis)s AND id = ANY(%(covered)s))
@@ -337,7 +338,7 @@ def read_rows_by_id(ids: Iterable[int]) -> dict[int, LogRow]:
 
 def read_newest_order(mysis_id: int, through: int = LAST) -> LogRow | None:
     """The newest message that a human or a broadcast brought, up to an id (A14)."""
-    which = f"WHERE mysis_id = %s AND id <= %s AND {_ORDER} ORDER BY id DESC LIMIT 1"
+    which = f"WHERE mysis_id = %s AND id <= %s AND {IS_ORDER} ORDER BY id DESC LIMIT 1"
     return next(iter(_read(which, [mysis_id, through])), None)
 
 
@@ -399,4 +400,4 @@ def _to_calls(row: LogRow) -> Iterable[ToolCall]:
     for call in row.tool_calls:
         arguments = call["function"]["arguments"]
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        yield ToolCall(id=call["id"], name=call["function"]["name"], arguments=text)
+        yield ToolCall(call["id"], call["function"]["name"], text, call.get("via", ""))

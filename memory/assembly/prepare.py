@@ -20,14 +20,16 @@ from django.utils import timezone
 from memory.assembly import load
 from memory.assembly.history_summaries import read_newest_summary
 from memory.assembly.load import LAST
+from memory.assembly.packing import pack_ledger, pack_sources
 from memory.assembly.sent_view import (
+    LastCall,
     Reference,
     SentPin,
     check_pins,
     hash_encoded,
-    pack_ledger,
-    pack_sources,
+    read_last_call,
     refer_text,
+    refer_tools,
     refer_view,
     render_messages,
 )
@@ -41,9 +43,12 @@ from memory.context.types import (
     Compaction,
     Dialect,
     Note,
+    OfferedTools,
     Summary,
 )
 from memory.gamestate.render import Rendered, render_block
+from memory.gamestate.rows import name_handles
+from memory.gamestate.types import AccountState
 from memory.models import (
     HistorySummary,
     SentContext,
@@ -53,20 +58,6 @@ from memory.models import (
 )
 from memory.snapshots.reads import KnownSnapshots, read_account_state
 
-# Without its view where its digest is the one given: that view is in memory already.
-_LAST_SENT = """
-SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, other.view, stats, facts,
-  username, first_id, last_id, call.input_tokens AS reported, call.model AS counted_by,
-  ARRAY(
-    SELECT ARRAY[digest, text] FROM memory_contexttext WHERE digest IN (
-      SELECT other.view #>> '{system,text}'
-      UNION ALL SELECT jsonb_path_query(other.view, '$.messages.set.*.text') #>> '{}'
-    )
-  ) AS texts
-FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.call_id
-CROSS JOIN LATERAL (SELECT CASE WHEN sent.digest <> %s THEN sent.view END AS view) AS other
-WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
-"""
 # About how many bytes the works of all Myses may have together in this process.
 _MOST_KEPT = 32_000_000
 _BYTES_PER_ROW = 2_000
@@ -83,9 +74,12 @@ WITH texts AS (
 class Subject:
     """Whose context, and by which policy; everything that is not in the log.
 
-    ``pin_hashes`` are what the pins must hash to, "" for any. ``tools_tokens`` is what the tool schemas cost. ``username`` is the active game
+    ``pin_hashes`` are what the pins must hash to, "" for any. ``tools_tokens`` is what
+    the ``offered`` tools cost. ``username`` is the active game
     account, None where nobody is logged in; ``fetched``: the program asks for its
-    events. ``learnt`` is of the model's tokens (A30).
+    events. ``learnt`` is of the model's tokens (A30). What `coalesced` tells beside the
+    log: the ``mission`` and its row if it is one, the ids of ``open_orders``, the model
+    calls that are left of the turn and those that it may have.
     """
 
     mysis_id: int
@@ -102,10 +96,16 @@ class Subject:
     dialect: Dialect = "openai"
     tool_policy: Mapping[str, str] = field(default_factory=dict)
     tools_tokens: int = 0
+    offered: OfferedTools | None = None
     nudge: str | None = None
     model: str = ""
     compaction: Compaction = field(default_factory=Compaction)
     learnt: TokenFactor = field(default_factory=TokenFactor)
+    mission: str | None = None
+    mission_id: int | None = None
+    open_orders: tuple[int, ...] = ()
+    turns_left: int | None = None
+    max_turns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +123,6 @@ class PreparedRequest:
     facts: Mapping[str, str]
     digest: str
     pins: tuple[SentPin, ...] = ()
-
-
-@dataclass(slots=True)
-class LastCall:
-    """The call before: its view, to which model it went, and the tokens it reported."""
-
-    sent: SentContext
-    model: str
-    tokens: int
-    messages: list[dict[str, Any]] | None = None
-    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -167,12 +156,14 @@ class LogMoment:
 
     ``through`` is the newest row, ``sent`` the id that the context of the call would
     have. ``summary`` is the one in use, ``state`` the game's as a text; None: as now.
+    With a text, ``data`` are the handles of the answers that were kept.
     """
 
     summary: HistorySummary | None
     through: int = LAST
     sent: int = LAST
     state: str | None = None
+    data: Mapping[str, str] = field(default_factory=dict)
 
 
 # By Mysis, those that were used last at the end. Whoever uses one takes it out.
@@ -212,12 +203,17 @@ def prepare_request(
     known = reads or TurnReads()
     work = known.work = _take_work(subject) if reads else Work()
     moment = before or LogMoment(read_newest_summary(subject.mysis_id))
-    known.last = known.last or _read_last_call(subject, moment, work)
+    known.last = known.last or read_last_call(
+        subject.mysis_id, moment.sent, work.digest, work.messages
+    )
     if moment.state is None:
-        state = _state_renderer(subject, known, shown, now)
+        account = _read_state(subject, known, now)
+        state = partial(_render_state, account, shown)
+        data = name_handles(account.snapshots)
     else:
-        state = partial(_show_whole, moment.state)
+        state, data = partial(_show_whole, moment.state), dict(moment.data)
     loaded, request = _load_request(subject, moment, known, state)
+    request = replace(request, data=data)
     assembly = assemble(request, work.earlier)
     if loaded.cut:
         assembly.warnings.append(
@@ -233,7 +229,7 @@ def prepare_request(
         assembly=assembly,
         loaded=loaded,
         facts=shown[-1].facts if shown else {},
-        digest=hash_encoded(assembly.encoded, assembly.system),
+        digest=hash_encoded(assembly.encoded, assembly.system, subject.offered),
     )
     if reads is not None:
         _keep_work(work, prepared)
@@ -243,15 +239,6 @@ def prepare_request(
 def _show_whole(block: str, max_bytes: int) -> str:
     # It was made in the past, and cannot be made shorter.
     return block if len(block.encode()) <= max_bytes else ""
-
-
-def _read_last_call(subject: Subject, moment: LogMoment, work: Work) -> LastCall | None:
-    values = [work.digest, subject.mysis_id, moment.sent]
-    rows: Any = SentContext.objects.raw(_LAST_SENT, values)
-    for row in rows:
-        messages = work.messages if row.view is None else None
-        return LastCall(row, row.counted_by, row.reported, messages, dict(row.texts))
-    return None
 
 
 def _load_request(
@@ -298,10 +285,17 @@ def _load_request(
         calibration=subject.learnt.factor,
         estimate_error=subject.learnt.error,
         tools_tokens=subject.tools_tokens,
+        offered=subject.offered,
         mysis=str(subject.mysis_id),
         previous=before.messages if before and same else None,
         nudge=subject.nudge,
         unbroken_from=loaded.start or 0,
+        mission=subject.mission,
+        mission_id=subject.mission_id,
+        open_orders=subject.open_orders,
+        turns_left=subject.turns_left,
+        max_turns=subject.max_turns,
+        show_results=True,
     )
 
 
@@ -325,16 +319,13 @@ def _add_report(subject: Subject, last: LastCall | None) -> Compaction:
     )
 
 
-def _state_renderer(
-    subject: Subject,
-    reads: TurnReads,
-    shown: list[Rendered],
-    now: datetime | None,
-) -> Callable[[int], str]:
+def _read_state(
+    subject: Subject, reads: TurnReads, now: datetime | None
+) -> AccountState:
+    """What is known of the game, read once for a view."""
     last = reads.last.sent if reads.last else None
     same = last is not None and last.username == subject.username
-    # Read once; the core may ask again for a shorter block.
-    state = read_account_state(
+    return read_account_state(
         subject.username,
         now=now,
         last_shown=dict(last.facts) if last and same else {},
@@ -343,14 +334,28 @@ def _state_renderer(
         known=reads.snapshots,
     )
 
-    def show_state(max_bytes: int) -> str:
-        shown.append(render_block(state, max_bytes))
-        return shown[-1].text
 
-    return show_state
+def _render_state(state: AccountState, shown: list[Rendered], max_bytes: int) -> str:
+    """The block of a state, noted among those ``shown``."""
+    shown.append(render_block(state, max_bytes))
+    return shown[-1].text
 
 
 # --- Storing what a call was sent
+
+# What a coalesced view is made of beside log, state and tools.
+COALESCED_INPUTS = (
+    *("mission", "mission_id", "open_orders"),
+    *("turns_left", "max_turns", "data"),
+)
+
+
+def _describe_inputs(request: AssemblyRequest) -> dict[str, Any]:
+    """What is no figure, but is needed to make the view again, or to judge it."""
+    found: dict[str, Any] = {"options": dict(request.options)}
+    if request.strategy == "coalesced":
+        found["inputs"] = {name: getattr(request, name) for name in COALESCED_INPUTS}
+    return found
 
 
 def record_call(
@@ -367,11 +372,13 @@ def record_call(
     texts: dict[str, str] = {}
     for each in references:
         texts |= each.texts
+    before = known.last.sent.view if known.last else None
     view = {
         "system": refer_text(assembly.system, texts),
         "sources": pack_sources(assembly.sources),
         "synthetic": [asdict(s) for s in assembly.synthetic],
         "messages": [each.entry for each in references],
+        **refer_tools(assembly.offered, texts, before),
     }
     sent = SentContext(
         mysis_id=prepared.subject.mysis_id,
@@ -382,8 +389,8 @@ def record_call(
         ledger=pack_ledger(assembly.ledger),
         # These are no figures, but who reads the figures wants to know them.
         stats=assembly.stats
+        | _describe_inputs(prepared.request)
         | {
-            "options": dict(prepared.request.options),
             "pins": [asdict(pin) for pin in prepared.pins],
             "warnings": list(assembly.warnings),
         }

@@ -12,11 +12,18 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from memory.assembly.load import LoadedTail
-from memory.assembly.prepare import LogMoment, PreparedRequest, Subject
+from memory.assembly.prepare import (
+    COALESCED_INPUTS,
+    LogMoment,
+    PreparedRequest,
+    Subject,
+)
 from memory.assembly.sent_view import RenderedView, render_sent
 from memory.calibration import TokenFactor
-from memory.context.sections import split_pins
+from memory.context.sections import drop_catalogue, split_pins
 from memory.context.types import (
+    CRITICAL_REMINDERS,
+    NUDGES,
     Assembly,
     AssemblyRequest,
     Budget,
@@ -26,6 +33,7 @@ from memory.context.types import (
     Role,
     Synthetic,
 )
+from memory.gamestate.render import NOT_LOGGED_IN, TITLE
 from memory.models import HistorySummary, Memory, SentContext
 from memory.notes import read_notes_at
 
@@ -45,6 +53,10 @@ NO_OPTIONS = (
 )
 NO_BUDGET = "The budget of then is not kept with this call: today's is taken."
 NO_TOOLS = "What its tools cost is not kept with this call: today's count is taken."
+NO_INPUTS = (
+    "The mission, the open orders and the turns that were left are not kept with this "
+    "call: today's are taken."
+)
 # Messages that stand for no stored one and come before all that do.
 _AHEAD = ("prompt", "filler", "summary")
 
@@ -72,11 +84,13 @@ def load_past_call(sent: SentContext, now: Subject) -> PastCall:
         through=sent.last_id or 0,
         sent=sent.pk,
         state=texts.get("state", ""),
+        data=sent.stats.get("inputs", {}).get("data", {}),
     )
     subject = _past_subject(
         sent, shown, replace(now, nudge=texts.get("nudge", now.nudge))
     )
     known = {NO_STATE: "state" in texts, NO_NOTES: _are_same_notes(sent, subject)}
+    known[NO_INPUTS] = sent.strategy != "coalesced" or "inputs" in sent.stats
     unknown = tuple(words for words, is_known in known.items() if not is_known)
     return PastCall(sent, subject, before, shown, unknown)
 
@@ -100,6 +114,7 @@ def rebuild_as_sent(past: PastCall) -> PreparedRequest:
         warnings=list(sent.stats.get("warnings", ())),
         system=shown.system,
         dialect=past.subject.dialect,
+        offered=shown.offered,
     )
     return PreparedRequest(
         subject=past.subject,
@@ -129,6 +144,8 @@ def list_guesses(past: PastCall) -> tuple[str, ...]:
 def _past_subject(sent: SentContext, shown: RenderedView, now: Subject) -> Subject:
     stats = sent.stats
     system, pins = split_pins(_read_system(shown))
+    if shown.offered is not None and shown.offered.catalogue:
+        system = drop_catalogue(system)
     same = now.strategy == sent.strategy
     return replace(
         now,
@@ -145,9 +162,11 @@ def _past_subject(sent: SentContext, shown: RenderedView, now: Subject) -> Subje
         ),
         dialect="anthropic" if sent.dialect == "anthropic" else "openai",
         tools_tokens=_categories(stats).get("tools", now.tools_tokens),
+        offered=shown.offered,
         model=sent.call.model,
         compaction=Compaction(prompt=now.compaction.prompt),
         learnt=TokenFactor(stats.get("calibration", 1.0), stats.get("estimate_error")),
+        **_read_inputs(stats),
     )
 
 
@@ -155,6 +174,16 @@ def _are_same_notes(sent: SentContext, subject: Subject) -> bool:
     """Whether the notes that are kept are those that the call had."""
     then = {line["name"] for line in sent.stats.get("notes", [])}
     return then == {note.name for note in subject.notes}
+
+
+def _read_inputs(stats: Mapping[str, Any]) -> dict[str, Any]:
+    """What a coalesced call was made of, as far as a subject has it."""
+    kept = stats.get("inputs", {})
+    names = [name for name in COALESCED_INPUTS if name in kept and name != "data"]
+    found = {name: kept[name] for name in names}
+    if "open_orders" in found:
+        found["open_orders"] = tuple(found["open_orders"])
+    return found
 
 
 def _categories(stats: Mapping[str, Any]) -> Mapping[str, int]:
@@ -176,8 +205,26 @@ def _read_synthetic_texts(sent: SentContext, shown: RenderedView) -> dict[str, s
     kinds = [s["kind"] for s in made if s["position"] == last]
     found = dict(zip(reversed(kinds), _texts_from_end(shown.messages), strict=False))
     before = [s for s in made if s["position"] == last - 1]
+    if "coalesced" in found:
+        found |= _split_coalesced(found["coalesced"])
     if sent.dialect == "openai" and "state" in found and before:
         found[before[-1]["kind"]] = str(shown.messages[last - 1]["content"])
+    return found
+
+
+def _split_coalesced(text: str) -> dict[str, str]:
+    """The state block and the nudge at the end of a view that is one message."""
+    found = {}
+    body = text.removesuffix(CRITICAL_REMINDERS).rstrip()
+    for nudge in NUDGES:
+        if body.endswith(f"\n\n{nudge}"):
+            body = body.removesuffix(f"\n\n{nudge}")
+            found["nudge"] = f"{nudge}\n\n{CRITICAL_REMINDERS}"
+    for title in (TITLE, NOT_LOGGED_IN):
+        at = body.rfind(f"\n\n{title}")
+        if at >= 0:
+            found["state"] = body[at + 2 :]
+            return found
     return found
 
 

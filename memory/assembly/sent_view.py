@@ -2,8 +2,7 @@
 
 A message that is a stored row as it is has no entry beside its source, the row's id. Of
 one that the view changed, only that is stored. Texts that recur are stored once, under
-their hash. Of the ledger, which has a line for every message considered, the verdicts
-that many lines share are stored once.
+their hash.
 """
 
 from __future__ import annotations
@@ -11,108 +10,88 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from memory.assembly import load
 from memory.assembly.load import LogRow
-from memory.context.types import Assembly, LedgerLine, Message, build_handle
+from memory.assembly.packing import Packed, unpack_ledger, unpack_sources
+from memory.context.tool_calls import GAME, get_sent_form, is_own_tool
+from memory.context.types import (
+    Assembly,
+    Described,
+    Message,
+    OfferedTools,
+    ToolCall,
+)
 from memory.models import Memory, Role, SentContext, fetch_rows
 
-COLUMNS = ("id", "disposition", "by", "reason", "tokens_in", "tokens_out")
 _LONG_TEXT = 400
+# Without its view where its digest is the one given: that view is in memory already.
+_LAST_SENT = """
+SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, other.view, stats, facts,
+  username, first_id, last_id, call.input_tokens AS reported, call.model AS counted_by,
+  ARRAY(
+    SELECT ARRAY[digest, text] FROM memory_contexttext WHERE digest IN (
+      SELECT other.view #>> '{system,text}'
+      UNION ALL SELECT jsonb_path_query(other.view, '$.messages.set.*.text') #>> '{}'
+    )
+  ) AS texts
+FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.call_id
+CROSS JOIN LATERAL (SELECT CASE WHEN sent.digest <> %s THEN sent.view END AS view) AS other
+WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
+"""
 _TEXTS = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
-Packed = dict[str, Any]
-
-
-def pack_ledger(lines: Iterable[LedgerLine]) -> Packed:
-    """A ledger as it is stored: a table of verdicts, and each line's id and tokens."""
-    verdicts: dict[tuple[object, ...], int] = {}
-    kept: list[str] = []
-    before = 0
-    for line in lines:
-        verdict = (line.disposition, line.by, line.reason)
-        place = verdicts.setdefault(verdict, len(verdicts))
-        same = line.tokens_in == line.tokens_out
-        tokens = line.tokens_in if same else f"{line.tokens_in} {line.tokens_out}"
-        kept.append(f"{line.id - before} {place} {tokens}")
-        before = line.id
-    return {
-        "verdicts": [list(verdict) for verdict in verdicts],
-        "lines": "\n".join(kept),
-    }
-
-
-def unpack_ledger(
-    stored: Packed | Sequence[Sequence[Any]], mysis_id: int
-) -> list[dict[str, Any]]:
-    """The lines of a stored ledger, with handles; old ones hold each line in full."""
-    return [_to_line(values, mysis_id) for values in _unpack_verdicts(stored)]
-
-
-def _unpack_verdicts(
-    stored: Packed | Sequence[Sequence[Any]],
-) -> Iterable[Sequence[Any]]:
-    if not isinstance(stored, Mapping):
-        return stored
-    verdicts, rows = stored["verdicts"], stored["lines"]
-    if isinstance(rows, str):
-        rows = [[*map(int, line.split())] for line in rows.splitlines()]
-        ids = accumulate(row[0] for row in rows)
-        rows = [[pk, *row[1:]] for pk, row in zip(ids, rows, strict=True)]
-    return ((row[0], *verdicts[row[1]], row[2], row[-1]) for row in rows)
-
-
-def _to_line(values: Sequence[Any], mysis_id: int) -> dict[str, Any]:
-    known = dict(zip(COLUMNS, values, strict=True))
-    whole = known["disposition"] == "kept"
-    return known | {
-        "handle": None if whole else build_handle(str(mysis_id), known["id"])
-    }
-
-
-def pack_sources(sources: Sequence[Any]) -> Any:
-    """The ids behind a view as steps from one to the next, which take a tenth in JSON.
-
-    Where messages were joined from several rows, the list stays as it is.
-    """
-    if any(isinstance(source, Sequence) for source in sources):
-        return sources
-    steps = (new - old for old, new in pairwise([0, *filter(None, sources)]))
-    return " ".join("-" if source is None else str(next(steps)) for source in sources)
-
-
-def unpack_sources(stored: Sequence[Any]) -> Sequence[Any]:
-    """What is behind each message of a stored view: an id, several, or none."""
-    if not isinstance(stored, str):
-        return stored
-    ids = accumulate(int(step) for step in stored.split() if step != "-")
-    return [None if step == "-" else next(ids) for step in stored.split()]
+_TOOL_TEXTS = ("known", "sent", "catalogue")
 
 
 # --- What makes two payloads the same
 
 
 def to_canonical_json(
-    messages: Sequence[Mapping[str, Any]], system: str | None = None
+    messages: Sequence[Mapping[str, Any]],
+    system: str | None = None,
+    tools: Sequence[Described] | None = None,
 ) -> str:
-    """A view as canonical JSON: keys in order, no blanks, no escapes."""
-    body = {"system": system, "messages": messages}
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """A payload as canonical JSON: keys in order, no blanks, no escapes.
+
+    There is no key ``tools`` where none are known.
+    """
+    body: dict[str, Any] = {"system": system, "messages": messages}
+    return _encode(body | ({} if tools is None else {"tools": tools}))
 
 
-def hash_view(messages: list[dict[str, Any]], system: str | None = None) -> str:
-    """SHA-256 of a view as canonical JSON; equal digests are equal payloads."""
-    return hash_text(to_canonical_json(messages, system))
+def hash_view(
+    messages: list[dict[str, Any]],
+    system: str | None = None,
+    tools: Sequence[Described] | None = None,
+) -> str:
+    """SHA-256 of a payload as canonical JSON; equal digests are equal payloads."""
+    return hash_text(to_canonical_json(messages, system, tools))
 
 
-def hash_encoded(messages: Iterable[bytes], system: str | None) -> str:
+def hash_encoded(
+    messages: Iterable[bytes], system: str | None, offered: OfferedTools | None = None
+) -> str:
     """The same of a view whose messages are canonical JSON already."""
     end = to_canonical_json([], system).removeprefix('{"messages":[')
+    if offered is not None:
+        end = f'{end[:-1]},"tools":{_encode_tools(offered.sent_text)}}}'
     whole = hashlib.sha256(b'{"messages":[' + b",".join(messages))
     whole.update(end.encode("utf-8", "surrogatepass"))
     return whole.hexdigest()
+
+
+_encode = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False
+).encode
+
+
+@lru_cache(maxsize=8)
+def _encode_tools(text: str) -> str:
+    """Tools as canonical JSON; they are tens of kilobytes, and seldom others."""
+    return _encode(json.loads(text))
 
 
 def hash_span(messages: Iterable[Message]) -> str:
@@ -204,6 +183,11 @@ def refer_view(
 def _refer(message: Mapping[str, Any], row: LogRow | None) -> Reference:
     texts: dict[str, str] = {}
     plain = to_wire(row) if row is not None else {}
+    wrapped = _wrap_calls(plain)
+    by_game = wrapped is not plain and wrapped["tool_calls"] == message.get(
+        "tool_calls"
+    )
+    plain = wrapped if by_game else plain
     changed = {
         key: refer_text(value, texts)
         for key, value in message.items()
@@ -212,8 +196,50 @@ def _refer(message: Mapping[str, Any], row: LogRow | None) -> Reference:
     gone = [key for key in plain if key not in message]
     other = row is None or gone or list(plain) != list(message)
     entry: dict[str, Any] = {"order": list(message)} if other else {}
+    entry |= {"by_game": True} if by_game else {}
     entry |= {"set": changed} if changed else {}
     return Reference(message, row, entry or None, texts)
+
+
+def _wrap_calls(wire: dict[str, Any]) -> dict[str, Any]:
+    """The message with the calls of the game's tools made by way of `game`."""
+    calls = wire.get("tool_calls", ())
+    if all(is_own_tool(call["function"]["name"]) for call in calls):
+        return wire
+    return wire | {"tool_calls": [_wrap_call(call) for call in calls]}
+
+
+def _wrap_call(call: dict[str, Any]) -> dict[str, Any]:
+    name, arguments = call["function"]["name"], call["function"]["arguments"]
+    if is_own_tool(name):
+        return call
+    name, arguments = get_sent_form(ToolCall(call["id"], name, arguments, GAME))
+    return call | {"function": {"name": name, "arguments": arguments}}
+
+
+def refer_tools(
+    offered: OfferedTools | None, texts: dict[str, str], before: Packed | None
+) -> Packed:
+    """What is stored of the tools of a call: all that there were, and those sent.
+
+    Their texts are tens of kilobytes: what the call ``before`` had is not stored again.
+    """
+    if offered is None:
+        return {}
+    values = (offered.known_text, offered.sent_text, offered.catalogue)
+    places, own = _refer_texts(values)
+    allow = None if offered.allow is None else [*offered.allow]
+    stored: Packed = {"mode": offered.mode, "allow": allow}
+    stored |= dict(zip(_TOOL_TEXTS, places, strict=True))
+    if (before or {}).get("tools") != stored:
+        texts |= own
+    return {"tools": stored}
+
+
+@lru_cache(maxsize=8)
+def _refer_texts(values: tuple[str, ...]) -> tuple[list[Any], dict[str, str]]:
+    texts: dict[str, str] = {}
+    return [refer_text(value, texts) for value in values], texts
 
 
 def refer_text(value: Any, texts: dict[str, str]) -> Any:
@@ -223,6 +249,34 @@ def refer_text(value: Any, texts: dict[str, str]) -> Any:
     digest = hash_text(value)
     texts[digest] = value
     return {"text": digest}
+
+
+# --- The call before
+
+
+@dataclass(slots=True)
+class LastCall:
+    """The call before: its view, to which model it went, and the tokens it reported."""
+
+    sent: SentContext
+    model: str
+    tokens: int
+    messages: list[dict[str, Any]] | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_last_call(
+    mysis_id: int, before: int, digest: str, messages: list[dict[str, Any]] | None
+) -> LastCall | None:
+    """The newest call whose context has an id below ``before``; None without one.
+
+    ``messages`` is the view of that ``digest``, if it is in memory already.
+    """
+    rows: Any = SentContext.objects.raw(_LAST_SENT, [digest, mysis_id, before])
+    for row in rows:
+        known = messages if row.view is None else None
+        return LastCall(row, row.counted_by, row.reported, known, dict(row.texts))
+    return None
 
 
 # --- Rendering a stored view byte for byte
@@ -237,18 +291,39 @@ class RenderedView:
     sources: list[Any]
     ledger: list[dict[str, Any]]
     intact: bool
+    offered: OfferedTools | None = None
 
 
 def render_sent(sent: SentContext) -> RenderedView:
     """Render a stored view again and check it against its hash."""
     messages, system = render_messages(sent)
+    offered = render_tools(sent)
+    tools = offered.sent if offered else None
     return RenderedView(
         messages=messages,
         system=system,
         sources=[*unpack_sources(sent.view["sources"])],
         ledger=unpack_ledger(sent.ledger, sent.mysis_id),
-        intact=hash_view(messages, system) == sent.digest,
+        intact=hash_view(messages, system, tools) == sent.digest,
+        offered=offered,
     )
+
+
+def render_tools(sent: SentContext) -> OfferedTools | None:
+    """The tools of a past call; None where they are not kept with it."""
+    stored = sent.view.get("tools")
+    if not stored:
+        return None
+    values = [stored[key] for key in _TOOL_TEXTS]
+    texts = dict(fetch_rows(_TEXTS, [_list_digests(values)]))
+    known, shown, catalogue = (_fill_text(value, texts) for value in values)
+    allow = None if stored["allow"] is None else tuple(stored["allow"])
+    both = _read_list(known), _read_list(shown)
+    return OfferedTools(stored["mode"], allow, *both, catalogue)
+
+
+def _read_list(text: str) -> tuple[Any, ...]:
+    return tuple(json.loads(text)) if text.startswith("[") else ()
 
 
 def render_messages(
@@ -285,7 +360,14 @@ def to_wire(row: LogRow | Memory) -> dict[str, Any]:
         return wire | {"tool_call_id": row.tool_call_id, "content": row.content}
     if not row.tool_calls:
         return wire | {"content": row.content}
-    return wire | {"content": row.content or None, "tool_calls": row.tool_calls}
+    calls = [_drop_way(call) for call in row.tool_calls]
+    return wire | {"content": row.content or None, "tool_calls": calls}
+
+
+def _drop_way(call: dict[str, Any]) -> dict[str, Any]:
+    if "via" not in call:
+        return call
+    return {key: value for key, value in call.items() if key != "via"}
 
 
 def read_source_rows(
@@ -303,6 +385,7 @@ def _restore(
     entry: Mapping[str, Any], row: LogRow | None, texts: Mapping[str, str]
 ) -> dict[str, Any]:
     values = to_wire(row) if row is not None else {}
+    values = _wrap_calls(values) if entry.get("by_game") else values
     values |= {
         key: _fill_text(value, texts) for key, value in entry.get("set", {}).items()
     }
@@ -319,4 +402,8 @@ def _find_digests(view: Mapping[str, Any]) -> list[str]:
     values = [view["system"]]
     for entry in filter(None, view["messages"]):
         values += entry.get("set", {}).values()
+    return _list_digests(values)
+
+
+def _list_digests(values: Iterable[Any]) -> list[str]:
     return [v["text"] for v in values if isinstance(v, Mapping) and set(v) == {"text"}]

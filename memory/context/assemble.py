@@ -31,10 +31,18 @@ from memory.context.types import (
     Assembly,
     AssemblyRequest,
 )
-from memory.context.units import Fate, Plan, Unit, build_program_unit
+from memory.context.units import (
+    Fate,
+    Plan,
+    Unit,
+    build_program_unit,
+    find_asked_schemas,
+    find_schema_items,
+)
 
 _ORDER = Fate("kept", None, "The newest order; kept beyond what the strategy keeps.")
 _NEWEST = Fate("kept", None, "The newest unit; kept beyond what the strategy keeps.")
+_ASKED = Fate("kept", None, "A schema asked for in this turn; kept until it ends.")
 
 
 @dataclass(slots=True)
@@ -151,7 +159,10 @@ class _AnchoredPlan:
 
 
 def _anchor(plan: Plan, prepared: RepairedRequest) -> _AnchoredPlan:
-    """Put the newest order and unit back in stored order if they are gone (I17, I18)."""
+    """Put back in stored order what no strategy may lose (I17, I18).
+
+    That is the newest order, the newest unit, and the schemas asked for in this turn.
+    """
     out = _AnchoredPlan(list(plan.units))
     order = None if plan.covers_intent else _newest_order(prepared)
     newest = prepared.units[-1] if prepared.units and not plan.exempt_newest else None
@@ -162,12 +173,33 @@ def _anchor(plan: Plan, prepared: RepairedRequest) -> _AnchoredPlan:
             place = bisect_right(out.units, unit.start, key=lambda other: other.start)
             out.units.insert(place, unit)
             out.fates.update(dict.fromkeys(unit.rows, fate))
+    if not plan.exempt_newest:
+        for unit in find_asked_schemas(prepared.units):
+            _put_back_schemas(unit, out, prepared)
     for index, unit in enumerate(out.units):
         if newest is not None and unit.rows[:1] == newest.rows[:1]:
             out.newest = index
         if order is not None and unit.rows == order.rows:
             out.intent = index
     return out
+
+
+def _put_back_schemas(
+    unit: Unit, out: _AnchoredPlan, prepared: RepairedRequest
+) -> None:
+    """Have the unit in the plan, and its schemas as they were."""
+    place = bisect_right(out.units, unit.start, key=lambda other: other.start)
+    known = out.units[place - 1] if place else None
+    if known is None or known.rows[:1] != unit.rows[:1]:
+        out.units.insert(place, unit)
+    else:
+        sent = {item.source: item.content for item in known.items}
+        wanted = find_schema_items(unit)
+        if all(sent.get(item.source) == item.content for item in wanted):
+            return
+        out.units[place - 1] = unit
+    told = (*prepared.repaired.fates, *prepared.repaired.capped)
+    out.fates.update(dict.fromkeys(set(unit.rows).difference(told), _ASKED))
 
 
 def _newest_order(prepared: RepairedRequest) -> Unit | None:

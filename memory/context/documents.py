@@ -6,8 +6,9 @@ is read strictly: every error names the key and the remedy.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,9 +19,13 @@ from memory.context.json_fields import (
     read_object,
     require_object,
 )
+from memory.context.offered_tools import offer_tools
 from memory.context.sections import NoteNameError, clean_note_name
+from memory.context.strategy import CommonOptions
 from memory.context.text import clean_text
-from memory.context.tool_calls import check_policy
+from memory.context.tokens import choose_counter
+from memory.context.tool_calls import GAME, check_policy, unwrap_call
+from memory.context.turn_digest import format_box
 from memory.context.types import (
     COUNTERS,
     DEFAULT_ORIGINS,
@@ -35,9 +40,11 @@ from memory.context.types import (
     Assembly,
     AssemblyRequest,
     Budget,
+    Described,
     LedgerLine,
     Message,
     Note,
+    OfferedTools,
     Origin,
     Role,
     Summary,
@@ -59,7 +66,8 @@ _REQUEST_KEYS = frozenset(
         "strategy",
     }
     | {"options", "budget", "dialect", "counter", "mysis", "previous", "mission"}
-    | {"turns_left", "max_turns", "data", "tools", "definitions"}
+    | {"turns_left", "max_turns", "data", "tools", "definitions", "signature"}
+    | {"results", "usage"}
 )
 _LEDGER_KEYS = tuple(LedgerLine.__annotations__)
 # Keys of our own in a message.
@@ -71,6 +79,8 @@ _OWN = frozenset(
 _IGNORED = {"name", "refusal", "audio", "annotations", "function_call"}
 _MESSAGE_KEYS = _OWN | _IGNORED | {"role", "content", "tool_calls", "tool_call_id"}
 _CALL_KEYS = {"id", "type", "function", "index"}
+_TOOL_KEYS = ("name", "description", "parameters")
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # Texts of our own, which come back when a view is fed in as a log.
 _RECOGNISED: dict[tuple[Role, str], Origin] = {
     ("user", NUDGE_TEXT): "nudge",
@@ -93,8 +103,9 @@ def parse_request(
         raise DocumentError("messages: missing; it is the list of stored messages")
     strategy = fields.text("strategy", DEFAULT_STRATEGY)
     options = fields.mapping("options")
+    counter = fields.choice("counter", COUNTERS, "estimate")
     try:
-        registry.validate_options(strategy, options)
+        checked = registry.validate_options(strategy, options)
         policy = {
             name: check_policy(name, value)
             for name, value in fields.mapping("tool_policy").items()
@@ -102,8 +113,9 @@ def parse_request(
     except ValueError as error:
         raise DocumentError(str(error)) from None
     render_state, tick_skew = _state(fields, state_renderer)
+    offered = _offer_tools(fields, checked)
     return AssemblyRequest(
-        messages=parse_messages(fields.values["messages"]),
+        messages=_unwrap_calls(parse_messages(fields.values["messages"]), offered),
         system=fields.optional_text("system"),
         pins=tuple(fields.texts("pins")),
         notes=_notes(fields),
@@ -115,22 +127,28 @@ def parse_request(
         options=options,
         budget=_budget(fields),
         dialect=fields.choice("dialect", DIALECTS, "openai"),
-        counter=fields.choice("counter", COUNTERS, "estimate"),
+        counter=counter,
+        tools_tokens=offered.count_tokens(choose_counter(counter)) if offered else 0,
+        offered=offered,
         mysis=clean_text(fields.text("mysis", "self")),
         previous=_previous(fields),
         mission=fields.optional_text("mission"),
         turns_left=fields.optional_whole("turns_left"),
         max_turns=fields.optional_whole("max_turns"),
         data=fields.mapping("data"),
-        tools=fields.mapping("tools"),
+        tools={} if offered else fields.mapping("tools"),
         definitions=fields.mapping("definitions"),
+        signature=fields.optional_text("signature"),
+        show_results=fields.flag("results"),
+        usage=fields.flag("usage"),
     )
 
 
 def build_result_document(assembly: Assembly) -> dict[str, Any]:
     """The assembly as JSON values.
 
-    `system`, `impossible` and `notes` are there only where they apply.
+    `system`, `impossible`, `notes`, `tools`, `catalogue` and `usage` are there only
+    where they apply.
     """
     wanted = assembly.summary_wanted
     document: dict[str, Any] = {
@@ -150,11 +168,26 @@ def build_result_document(assembly: Assembly) -> dict[str, Any]:
     }
     if assembly.dialect == "anthropic":
         document["system"] = assembly.system
+    if assembly.offered is not None:
+        document |= describe_tools(assembly.offered)
+    if assembly.usage:
+        document["usage"] = describe_usage(assembly.stats)
     if assembly.impossible is not None:
         document["impossible"] = asdict(assembly.impossible)
     if assembly.notes:
         document["notes"] = [asdict(line) for line in assembly.notes]
     return document
+
+
+def describe_tools(offered: OfferedTools) -> dict[str, Any]:
+    """The tools as they are sent, and the text for them in the system message."""
+    return {"tools": list(offered.sent), "catalogue": offered.catalogue}
+
+
+def describe_usage(stats: Mapping[str, Any]) -> dict[str, Any]:
+    """The statistics of compression (C6), and the box in which they are printed."""
+    compression = stats["compression"]
+    return {"compression": compression, "box": format_box(compression)}
 
 
 # --- A request
@@ -228,6 +261,51 @@ def _state(
         where = "" if text.startswith("state") else "state: "
         raise DocumentError(f"{where}{text}") from None
     return render, int(getattr(render, "tick_skew", 0))
+
+
+# --- Its tools
+
+
+def _offer_tools(fields: JsonFields, options: CommonOptions) -> OfferedTools | None:
+    """The tools of a list, under the options; None where none or a map is given."""
+    given = fields.values.get("tools")
+    if not isinstance(given, list):
+        return None
+    known = [_tool(entry, f"tools[{index}]") for index, entry in enumerate(given)]
+    names = [tool["name"] for tool in known]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise DocumentError(f'tools[{index}].name: "{name}" is there already')
+    return offer_tools(known, options.tools, options.allow)
+
+
+def _tool(entry: object, where: str) -> Described:
+    fields = read_object(entry, where, _TOOL_KEYS)
+    name = fields.required_text("name")
+    if not _TOOL_NAME.fullmatch(name):
+        raise fields.wrong("name", "1 to 64 letters, digits, _ and -")
+    schema = fields.mapping("parameters") or {"type": "object", "properties": {}}
+    if not isinstance(schema.get("properties", {}), dict):
+        raise DocumentError(f"{where}.parameters.properties: must be an object")
+    if not isinstance(schema.get("required", []), list):
+        raise DocumentError(f"{where}.parameters.required: must be a list of names")
+    about = fields.optional_text("description") or ""
+    return {"name": name, "description": about, "parameters": schema}
+
+
+def _unwrap_calls(
+    messages: tuple[Message, ...], offered: OfferedTools | None
+) -> tuple[Message, ...]:
+    """The messages with what was called by way of `game` as the calls that it made."""
+    names = {tool["name"] for tool in offered.known} if offered else set()
+    if offered is None or GAME in names:
+        return messages
+    return tuple(
+        replace(m, tool_calls=tuple(map(unwrap_call, m.tool_calls)))
+        if m.tool_calls
+        else m
+        for m in messages
+    )
 
 
 # --- Its messages

@@ -13,6 +13,7 @@ from typing import Any
 from memory.context.budget import Frame
 from memory.context.sections import (
     NotesView,
+    add_catalogue,
     add_notes,
     add_pins,
     place_notes_in_user,
@@ -45,7 +46,14 @@ from memory.context.types import (
     Message,
     build_handle,
 )
-from memory.context.units import Fate, History, Item, RepairedLog, Unit
+from memory.context.units import (
+    Fate,
+    History,
+    Item,
+    RepairedLog,
+    Unit,
+    find_schema_items,
+)
 
 _EMPTY = Fate("empty", "repair", "It holds nothing that can be sent.")
 _ORPHAN = Fate("orphan", "repair", "No call before it has this id.")
@@ -155,7 +163,8 @@ def _read_anew(
     policy_of = build_policy_lookup(request.tool_policy)
     sanitize = build_sanitizer(messages, policy_of)
     given = bool(sanitize(request.system or "").strip())
-    rules = RepairRules(count, policy_of, request.dialect, given, sanitize)
+    through = request.offered.through_game if request.offered else None
+    rules = RepairRules(count, policy_of, request.dialect, given, sanitize, through)
     reader = LogReader(rules, request, options)
     reader.read(messages)
     return reader
@@ -188,7 +197,8 @@ def _depends_on(request: AssemblyRequest, options: CommonOptions) -> tuple[objec
     """What a repaired log depends on beside its messages."""
     counted_by = request.counter, request.calibration
     cut_by = options.result_cap, request.mysis
-    return *counted_by, *cut_by, request.dialect, dict(request.tool_policy)
+    sent_by = request.dialect, request.offered and request.offered.through_game
+    return *counted_by, *cut_by, *sent_by, dict(request.tool_policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,14 +213,16 @@ class _SystemTokens:
 def _build_system(
     request: AssemblyRequest, repaired: RepairedLog, rules: RepairRules, notes: str
 ) -> tuple[Item | None, _SystemTokens]:
-    """The one system message: prompt, standing orders, notes; and the tokens of each.
+    """The one system message, and the tokens of each part of it.
 
-    The prompt is the request's, else the newest stored one.
+    That is the prompt, the request's, else the newest stored one, and the catalogue.
     """
     stored = repaired.prompt
     kept = stored.content if stored is not None else ""
     prompt = rules.sanitize((request.system or "") if rules.system_given else kept)
     prompt = "" if rules.is_blank(prompt) else prompt
+    if request.offered is not None:
+        prompt = add_catalogue(prompt, rules.sanitize(request.offered.catalogue))
     pinned = (text for _, text in sorted(repaired.pins.items()))
     ordered = add_pins(prompt, (*map(rules.sanitize, request.pins), *pinned))
     text = add_notes(ordered, notes)
@@ -359,7 +371,10 @@ class LogReader:
         """Cut every result over the cap to its head and tail, with a handle."""
         if unit.tokens <= self.cap:
             return unit
-        return unit.with_items(tuple(map(self._cap_result, unit.items)))
+        # A schema that was asked for is of no use in part.
+        whole = find_schema_items(unit)
+        items = (i if i in whole else self._cap_result(i) for i in unit.items)
+        return unit.with_items(tuple(items))
 
     def _cap_result(self, item: Item) -> Item:
         cap, count = self.cap, self.rules.count

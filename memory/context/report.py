@@ -136,6 +136,10 @@ def report_sent(
         system=wire.system,
         dialect=dialect,
         notes=prepared.notes.lines,
+        offered=prepared.request.offered,
+        told=sent.plan.told,
+        usage=prepared.request.usage,
+        turns=sent.plan.turns,
     )
 
 
@@ -158,7 +162,9 @@ def report_unsent(
         stats=figures,
         warnings=[],
         impossible=error.impossible if error else None,
+        usage=prepared.request.usage,
         dialect=prepared.request.dialect,
+        offered=prepared.request.offered,
     )
 
 

@@ -1,4 +1,4 @@
-"""The sections at the end of the system message: standing orders, then notes.
+"""The sections of the system message after the prompt: tools, standing orders, notes.
 
 Standing orders (pins) stand there verbatim, each once (I16). What an agent noted itself
 is quoted, each of its lines behind a mark: whatever a note says, nothing in it can pass
@@ -25,6 +25,13 @@ NOTES_HEADER = "## Notes"
 LONGEST_NAME = 60
 SHOWN_BYTES = 2_048
 
+_CATALOGUE_START = """\
+## Tools of the game
+
+Call one of them with `game`: its name as `command`, what it takes as `arguments`; what
+stands in [] may be left out. `game_help` gives the full schemas of up to 20 of them.
+
+"""
 # They shape letters and signs in many scripts.
 _JOINERS = "\u200c\u200d"
 _INTRO = (
@@ -58,6 +65,29 @@ def clean_note_name(name: str) -> str:
     if kept in (".", ".."):
         raise NoteNameError("cannot be made of dots alone: an address would lose it.")
     return kept
+
+
+# --- The list of the game's tools
+
+
+def add_catalogue(system: str, catalogue: str) -> str:
+    """The system message with the tools behind its prompt, in the place of any other.
+
+    A text that has other sections already, as in a view that is fed back, keeps them.
+    """
+    if not catalogue:
+        return system
+    text, notes = _split_notes(system)
+    base, section = _split_section(text)
+    prompt = drop_catalogue(base.removesuffix("\n\n") if section else base)
+    listed = _join(prompt, f"{_CATALOGUE_START}{catalogue}")
+    return _join(f"{listed}\n\n{HEADER}{section}" if section else listed, notes)
+
+
+def drop_catalogue(prompt: str) -> str:
+    """A prompt without the tools at its end."""
+    base, start, _ = prompt.rpartition(_CATALOGUE_START)
+    return base.removesuffix("\n\n") if start else prompt
 
 
 # --- Standing orders

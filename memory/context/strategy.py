@@ -6,16 +6,22 @@ To write one, copy a file of `memory.context.strategies` and name it in `registr
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal
 
-from memory.context.types import Budget
+from memory.context.types import TOOL_MODES, Budget
 from memory.context.units import History, Plan
 
 # What a strategy needs of a stored log: the newest rows, a few times its option
 # `window`; the log from a place that seldom moves; or what no summary covers.
 Reads = Literal["newest", "log", "unsummarized"]
+
+
+# A tool's name, or a pattern of names with * and ?.
+_PATTERN = re.compile(r"[A-Za-z0-9_.*?-]{1,100}")
+_MOST_PATTERNS = 500
 
 
 class OptionError(ValueError):
@@ -49,6 +55,15 @@ class CommonOptions:
     state_block: bool = option(True, "Put the game state at the end of the view.")
     result_cap: int = option(
         20_000, "Most tokens of one tool result in a view; 0 for no cap.", minimum=0
+    )
+
+    tools: str = option(
+        "full",
+        "Send the tools in full, in fewer words, or by one line each on demand.",
+        choices=TOOL_MODES,
+    )
+    allow: tuple[str, ...] | None = option(
+        None, "Names or patterns of the game's tools that may be called; none for all."
     )
 
     def trigger(self, budget: Budget) -> int:
@@ -87,6 +102,8 @@ def build_options(
 
 def _check_value(spec: Field[Any], value: object) -> object:
     where = f"options.{spec.name}"
+    if spec.default is None:
+        return _check_patterns(where, value)
     if isinstance(spec.default, bool):
         if not isinstance(value, bool):
             raise OptionError(f"{where}: must be true or false")
@@ -99,6 +116,25 @@ def _check_value(spec: Field[Any], value: object) -> object:
             raise OptionError(f"{where}: must be a text")
         return value
     return _check_number(spec, where, value)
+
+
+def _check_patterns(where: str, value: object) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, (list, tuple)):
+        raise OptionError(
+            f'{where}: must be a list of names or patterns such as "get_*"; '
+            "leave it out to allow all"
+        )
+    if len(value) > _MOST_PATTERNS:
+        raise OptionError(f"{where}: must have at most {_MOST_PATTERNS} entries")
+    for index, pattern in enumerate(value):
+        if not isinstance(pattern, str) or not _PATTERN.fullmatch(pattern):
+            raise OptionError(
+                f"{where}[{index}]: must be the name of a tool, or a pattern with * "
+                "and ? such as get_*"
+            )
+    return tuple(value)
 
 
 def _check_number(spec: Field[Any], where: str, value: object) -> float:

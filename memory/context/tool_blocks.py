@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from memory.context.text import clean_text
 from memory.context.tokens import TokenCounter
 from memory.context.tool_calls import (
+    GAME,
     REDACTED,
     PolicyLookup,
     Sanitizer,
+    is_own_tool,
     normalize_arguments,
     normalize_name,
     redact_arguments,
@@ -28,7 +30,14 @@ from memory.context.types import (
     ToolCall,
     mark_peer_lines,
 )
-from memory.context.units import Fate, Item, RepairedLog, Unit, count_message_tokens
+from memory.context.units import (
+    Fate,
+    Item,
+    RepairedLog,
+    Unit,
+    count_call_tokens,
+    count_message_tokens,
+)
 
 _PINNED = Fate("pinned", "pins", "Shown with the standing orders instead of in place.")
 _PINNED_STUB = "[pinned: see the standing orders]"
@@ -146,13 +155,27 @@ def _rank(result: Message) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RepairRules:
-    """What repair needs to know of the request."""
+    """What repair needs to know of the request.
+
+    `through_game` says whether the game's tools are called by way of `game` now, None
+    where the tools are not known.
+    """
 
     count: TokenCounter
     policy_of: PolicyLookup
     dialect: Dialect
     system_given: bool
     sanitize: Sanitizer
+    through_game: bool | None = None
+
+    def choose_way(self, call: ToolCall, *, signed: bool) -> str:
+        """By way of which tool a call is sent: one that is offered now.
+
+        A signed message stays as the model made it (I12).
+        """
+        if signed or self.through_game is None:
+            return call.via
+        return GAME if self.through_game and not is_own_tool(call.name) else ""
 
     def is_blank(self, text: str) -> bool:
         """Whether the dialect refuses this as the text of a message."""
@@ -210,11 +233,11 @@ def _call_item(message: Message, rules: RepairRules, out: RepairedLog) -> Item:
     text, tokens = rules.measure(message, out)
     calls = []
     for call in message.tool_calls:
-        cost = count(call.name) + count(call.arguments)
+        cost = count_call_tokens(call, count)
         out.tokens_in[message.id] += cost
-        sent = _sendable(call, message.id, rules, out)
+        sent = _sendable(call, message, rules, out)
         if sent is not call:
-            cost = count(sent.name) + count(sent.arguments)
+            cost = count_call_tokens(sent, count)
         tokens += cost
         calls.append(sent)
     reasoning, signature = rules.find_signed_reasoning(message)
@@ -243,19 +266,20 @@ def pin_text(message: Message, text: str, out: RepairedLog) -> bool:
 
 
 def _sendable(
-    call: ToolCall, row: int, rules: RepairRules, out: RepairedLog
+    call: ToolCall, message: Message, rules: RepairRules, out: RepairedLog
 ) -> ToolCall:
     name = normalize_name(call.name)
+    way = rules.choose_way(call, signed=is_signed(message))
     if rules.policy_of(call.name, call.arguments) == "secret":
         out.secret = True
-        return ToolCall(call.id, name, redact_arguments(call.arguments))
+        return ToolCall(call.id, name, redact_arguments(call.arguments), way)
     text = rules.sanitize(call.arguments)
     arguments, same = normalize_arguments(text)
     if not same:
-        out.fates.setdefault(row, _BAD_ARGUMENTS)
-    if arguments == call.arguments and name == call.name:
+        out.fates.setdefault(message.id, _BAD_ARGUMENTS)
+    if arguments == call.arguments and name == call.name and way == call.via:
         return call
-    return ToolCall(call.id, name, arguments)
+    return ToolCall(call.id, name, arguments, way)
 
 
 def _result_item(

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from typing import Any, NoReturn, Protocol
 
 from memory.context.text import clean_text
-from memory.context.types import POLICIES, Message, Policy
+from memory.context.types import POLICIES, Message, Policy, ToolCall
 from memory.game_calls import (
     READS,
     WRAPPER,
@@ -44,7 +44,9 @@ _SNAPSHOT_NAMES = frozenset(
     {"captains_log_list", "zoea_swarm_status", "zoea_list_myses"}
 )
 _SNAPSHOT_PREFIXES = ("get_", "view_", "list_")
-_QUERY_NAMES = frozenset({"captains_log_get", "zoea_recall"})
+# Under the option `tools: on_demand` the game's tools are called by way of these.
+GAME, GAME_HELP = "game", "game_help"
+_QUERY_NAMES = frozenset({"captains_log_get", "zoea_recall", GAME_HELP})
 _QUERY_PREFIXES = ("find_", "search_", "zoea_search_")
 
 
@@ -205,6 +207,11 @@ def parse_json(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
         return _INVALID
 
 
+def is_json(text: str) -> bool:
+    """Whether a text is a JSON value, whole."""
+    return parse_json(text) is not _INVALID
+
+
 def parse_arguments(text: str) -> dict[str, Any]:
     """The object of a text from `normalize_arguments`; `{}` where it is none."""
     value = parse_json(text, _FINITE_DECODER)
@@ -240,6 +247,57 @@ def clean_value(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
+
+
+# --- Calls by way of `game`
+
+
+def is_own_tool(name: str) -> bool:
+    """Whether a tool is the program's own, not the game's."""
+    return name.startswith("zoea_") or name in (GAME, GAME_HELP)
+
+
+def get_sent_form(call: ToolCall) -> tuple[str, str]:
+    """The name and the arguments that a call is sent with: its own, or those of `game`."""
+    if call.via != GAME:
+        return call.name, call.arguments
+    return GAME, f"{_start_wrapped(call.name)}{call.arguments}}}"
+
+
+def unwrap_call(call: ToolCall) -> ToolCall:
+    """The call that `game` was asked to make; any other, or a wrong one, as it is.
+
+    `get_sent_form` gives back what a call was made of.
+    """
+    if call.name != GAME:
+        return call
+    given = parse_json(clean_text(call.arguments))
+    if not isinstance(given, dict) or given.keys() - {"command", "arguments"}:
+        return call
+    name, arguments = given.get("command"), given.get("arguments")
+    if not isinstance(name, str) or not name.strip():
+        return call
+    text = _read_wrapped(call.arguments, name, arguments)
+    inner = ToolCall(call.id, name.strip(), text, GAME)
+    return unwrap_call(inner) if inner.name == GAME else inner
+
+
+def _read_wrapped(wrapped: str, name: str, arguments: object) -> str:
+    """The text of the arguments inside; as it stands there, where that can be told."""
+    if arguments is None:
+        return "{}"
+    if isinstance(arguments, str):  # many models write the object as a text
+        return arguments
+    start = _start_wrapped(name)
+    inside = wrapped[len(start) : -1]
+    if wrapped.startswith(start) and parse_json(inside) == arguments:
+        return inside
+    return json.dumps(arguments, ensure_ascii=False)
+
+
+@lru_cache(maxsize=1024)
+def _start_wrapped(name: str) -> str:
+    return f'{{"command": {json.dumps(name, ensure_ascii=False)}, "arguments": '
 
 
 def _without_odd_escapes(text: str) -> str:

@@ -5,8 +5,10 @@ Token counts are those of the request's counter, ids are those of the stored row
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -56,11 +58,15 @@ Status = Literal[
     "budget_impossible",
 ]
 
+# A tool as models are told of it: name, description and parameters, a JSON schema.
+Described = Mapping[str, Any]
+
 ROLES: tuple[Role, ...] = get_args(Role)
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 COUNTERS: tuple[CounterName, ...] = get_args(CounterName)
+TOOL_MODES = ("full", "compact", "on_demand")
 KINDS: tuple[Kind, ...] = get_args(Kind)
 DISPOSITIONS: tuple[Disposition, ...] = get_args(Disposition)
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -107,11 +113,15 @@ NUDGES = (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call of an assistant message; `id` is the provider's and may repeat."""
+    """A tool call of an assistant message; `id` is the provider's and may repeat.
+
+    `via` names the tool by way of which it was, or is to be sent as, made.
+    """
 
     id: str
     name: str
     arguments: str
+    via: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +225,40 @@ class Compaction:
     summary_calls: int = 0
 
 
+@dataclass(frozen=True)
+class OfferedTools:
+    """The tools of one call: all that there are in full, and those that are sent.
+
+    `mode` is one of `TOOL_MODES`. `catalogue` are the lines that stand in the system
+    message under `on_demand`, else empty. Of `allow` None allows every tool of the game.
+    """
+
+    mode: str
+    allow: tuple[str, ...] | None
+    known: tuple[Described, ...]
+    sent: tuple[Described, ...]
+    catalogue: str = ""
+
+    @cached_property
+    def known_text(self) -> str:
+        """All tools as JSON, as they are stored with a call."""
+        return json.dumps(self.known, ensure_ascii=False)
+
+    @cached_property
+    def sent_text(self) -> str:
+        """What is sent as JSON, as it is stored with a call."""
+        return json.dumps(self.sent, ensure_ascii=False)
+
+    @property
+    def through_game(self) -> bool:
+        """Whether the game's tools are called by way of `game`."""
+        return self.mode == "on_demand"
+
+    def count_tokens(self, count: Callable[[str], int]) -> int:
+        """The tokens of what is sent beside the messages."""
+        return count(json.dumps(self.sent)) if self.sent else 0
+
+
 @dataclass(frozen=True, slots=True)
 class AssemblyRequest:
     """Everything one assembly depends on.
@@ -222,11 +266,16 @@ class AssemblyRequest:
     `render_state(max_bytes)` returns the game-state block within that many bytes, or
     an empty string. `calibration` multiplies the estimate (A30) and `estimate_error`
     is the measured fraction by which it is off, None if not measured; both go into
-    the statistics. `tools_tokens` is what the tool schemas cost beside the messages.
+    the statistics. `tools_tokens` is what the tool schemas cost beside the messages;
+    `offered` are these tools, None where they are not known.
     `nudge` replaces the default text after a view that would end with an assistant
     message; with one, a view may hold no stored message. `previous` is the view of
     the previous call. Rows before `unbroken_from` were read one by one, with gaps
-    between them, so no summary may cover them. `notes` come newest first.
+    between them, so no summary may cover them. `notes` come newest first. The rest is for `coalesced`: the row of
+    the `mission`, where it is one; the ids of orders that are not answered yet, None
+    where that is not known; what the final answer must look like; and whether results
+    are told below their calls. With `usage` the result has its statistics of
+    compression as a box too (C6).
     """
 
     messages: tuple[Message, ...]
@@ -247,6 +296,7 @@ class AssemblyRequest:
     calibration: float = 1.0
     estimate_error: float | None = None
     tools_tokens: int = 0
+    offered: OfferedTools | None = None
     mysis: str = "self"
     previous: Sequence[Mapping[str, Any]] | None = None
     unbroken_from: int = 0
@@ -257,6 +307,11 @@ class AssemblyRequest:
     data: Mapping[str, object] = field(default_factory=dict)
     tools: Mapping[str, object] = field(default_factory=dict)
     definitions: Mapping[str, object] = field(default_factory=dict)
+    signature: str | None = None
+    mission_id: int | None = None
+    open_orders: tuple[int, ...] | None = None
+    show_results: bool = False
+    usage: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +350,15 @@ class NoteLine:
 
 
 @dataclass(frozen=True, slots=True)
+class CoalescedTurn:
+    """A turn of a coalesced log: its stored ids, what is told of it, and what is not."""
+
+    rows: tuple[int, ...]
+    told: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Impossible:
     """The component that does not fit; what it needs and what is left, in tokens."""
 
@@ -312,7 +376,9 @@ class Assembly:
 
     `system` is set only in the anthropic dialect, where the system text is no
     message. `impossible` is set only with status `budget_impossible`. `encoded` are
-    the messages as canonical JSON, one by one, where another view may follow.
+    the messages as canonical JSON, one by one, where another view may follow. Of a
+    coalesced view, `told` are the orders that its message quotes, and `turns` what it
+    tells of each turn.
     """
 
     status: Status
@@ -329,6 +395,10 @@ class Assembly:
     dialect: Dialect = "openai"
     encoded: Sequence[bytes] = ()
     notes: Sequence[NoteLine] = ()
+    offered: OfferedTools | None = None
+    told: tuple[int, ...] = ()
+    usage: bool = False
+    turns: tuple[CoalescedTurn, ...] = ()
 
 
 def build_handle(mysis: str, message_id: int) -> str:

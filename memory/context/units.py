@@ -15,10 +15,11 @@ from typing import Any
 
 from memory.context.text import count_shortest, shorten_text
 from memory.context.tokens import TokenCounter
-from memory.context.tool_calls import PolicyLookup
+from memory.context.tool_calls import GAME_HELP, PolicyLookup, get_sent_form
 from memory.context.types import (
     NO_RESPONSE_TEXT,
     AssemblyRequest,
+    CoalescedTurn,
     Disposition,
     Kind,
     Message,
@@ -190,7 +191,8 @@ class Plan:
     strategy's window. `covers_intent` and `exempt_newest` say that the newest order
     or the newest unit need not be added, as the plan's own units tell of it.
     `attach_state` puts the text of the state block into one of the units; without it
-    the block stands behind them.
+    the block stands behind them. `told` are the stored orders that a unit which is no
+    stored row quotes, and `turns` what it tells of each turn.
     """
 
     units: tuple[Unit, ...]
@@ -204,6 +206,8 @@ class Plan:
     attach_state: Callable[[str], tuple[Unit, ...]] | None = None
     compression: Mapping[str, object] | None = None
     warnings: tuple[str, ...] = ()
+    told: tuple[int, ...] = ()
+    turns: tuple[CoalescedTurn, ...] = ()
 
 
 def build_program_unit(
@@ -217,10 +221,13 @@ def count_message_tokens(
     content: str, calls: tuple[ToolCall, ...], count: TokenCounter
 ) -> int:
     """Tokens of a message: content, call names and arguments, without overhead."""
-    tokens = count(content)
-    for call in calls:
-        tokens += count(call.name) + count(call.arguments)
-    return tokens
+    return count(content) + sum(count_call_tokens(call, count) for call in calls)
+
+
+def count_call_tokens(call: ToolCall, count: TokenCounter) -> int:
+    """Tokens of a call as it is sent."""
+    name, arguments = get_sent_form(call)
+    return count(name) + count(arguments)
 
 
 def shorten_item(
@@ -289,3 +296,30 @@ def find_turn_start(units: Sequence[Unit]) -> int:
     while index and units[index - 1].role == "user":
         index -= 1
     return index
+
+
+def find_asked_schemas(units: Sequence[Unit]) -> list[Unit]:
+    """The units in which the open turn was given schemas by `game_help`."""
+    newest: Unit | None = None
+    found: list[Unit] = []
+    for unit in reversed(units):
+        if unit.role == "user":
+            if newest is not None and newest.turn is None:
+                break
+            continue
+        if not unit.items[0].calls or not may_share_turn(unit, newest or unit):
+            break
+        newest = newest or unit
+        if find_schema_items(unit):
+            found.append(unit)
+    return found[::-1]
+
+
+def find_schema_items(unit: Unit) -> list[Item]:
+    """The good results of `game_help` in a unit."""
+    calls = unit.items[0].calls
+    return [
+        item
+        for item in unit.items[1:]
+        if calls[item.call].name == GAME_HELP and not (item.is_error or item.filled)
+    ]

@@ -14,7 +14,12 @@ from functools import cached_property
 from typing import Any
 
 from memory.context.text import clean_text
-from memory.context.tool_calls import is_object, normalize_name, parse_arguments
+from memory.context.tool_calls import (
+    get_sent_form,
+    is_object,
+    normalize_name,
+    parse_arguments,
+)
 from memory.context.types import Dialect, Source, Synthetic
 from memory.context.units import Item, Unit
 
@@ -157,12 +162,11 @@ def _openai_message(item: Item, call_ids: list[str]) -> dict[str, Any]:
         {
             "id": call_id,
             "type": "function",
-            "function": {
-                "name": normalize_name(call.name),
-                "arguments": call.arguments,
-            },
+            "function": {"name": normalize_name(name), "arguments": arguments},
         }
-        for call_id, call in zip(call_ids, item.calls, strict=True)
+        for call_id, (name, arguments) in zip(
+            call_ids, map(get_sent_form, item.calls), strict=True
+        )
     ]
     return {"role": "assistant", "content": item.content or None, "tool_calls": calls}
 
@@ -211,10 +215,12 @@ def _anthropic_blocks(item: Item, call_ids: list[str]) -> list[dict[str, Any]]:
         {
             "type": "tool_use",
             "id": call_id,
-            "name": normalize_name(call.name),
-            "input": parse_arguments(call.arguments),
+            "name": normalize_name(name),
+            "input": parse_arguments(arguments),
         }
-        for call_id, call in zip(call_ids, item.calls, strict=True)
+        for call_id, (name, arguments) in zip(
+            call_ids, map(get_sent_form, item.calls), strict=True
+        )
     )
     return blocks
 

@@ -46,7 +46,7 @@ MAX_BYTES = 2048
 _MAX_SECTIONS = 40
 _MAX_FACTS = 25
 NOT_LOGGED_IN = "Not logged in. Use register or login."
-_TITLE = "## Current Game State"
+TITLE = "## Current Game State"
 NOTE = "**Note:** Call get_notifications to see events since last update."
 FETCHED = (
     "**Note:** Events are fetched for you at the start of each turn and merged above; "
@@ -154,7 +154,7 @@ def _header(scene: Scene) -> list[Line]:
     never = "never; call get_status"
     updated, rough = (ages[0].long, ages[0].rough) if ages else (never, never)
     return [
-        Line(_TITLE),
+        Line(TITLE),
         Line(""),
         Line(f"**Account:** {name}{suffix}"),
         Line(f"**Last Updated:** {updated}", rough=f"**Last Updated:** {rough}"),

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from memory.gamestate.clock import count_seconds
 from memory.gamestate.confidence import (
@@ -112,6 +112,17 @@ SCHEME = "state://"
 RAW = "#raw"
 _LONGEST = 2_000
 _FORM = "Give a handle such as state://get_ship, or state://get_map?system_id=sol."
+
+
+def name_handles(snapshots: Iterable[Snapshot]) -> dict[str, str]:
+    """The handles of snapshots, by which `recall_content` finds them, by tool and query."""
+    names = sorted(_spell_call(each) for each in snapshots)
+    return {name: f"{SCHEME}{name}" for name in names}
+
+
+def _spell_call(snapshot: Snapshot) -> str:
+    args = {key: _to_text(value) for key, value in snapshot.args.items()}
+    return f"{quote(snapshot.tool)}{f'?{urlencode(args)}' if args else ''}"
 
 
 def recall_content(snapshots: Iterable[Snapshot], handle: str) -> str:

@@ -30,6 +30,8 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
 from memory.context.tokens import estimate_tokens
+from memory.context.tool_calls import GAME, get_sent_form, unwrap_call
+from memory.context.types import ToolCall
 from sandbox.pilot import reading, situation, summary
 from sandbox.pilot.forgetful import reread_state
 from sandbox.pilot.grouped import (
@@ -40,6 +42,7 @@ from sandbox.pilot.grouped import (
     read_text,
     unfold_call,
 )
+from sandbox.pilot.one_message import is_one_message, read_one_message
 from sandbox.pilot.orders import find_current_order, find_unanswered, parse_order
 from sandbox.pilot.reading import (
     Called,
@@ -109,12 +112,16 @@ async def _answer(
     transcript = _read_transcript(messages)
     schemas = {tool.name: tool.parameters_json_schema for tool in info.function_tools}
     routes = find_routes(schemas)
+    offered = dict(list_commands(schemas, routes))
+    way = GAME if GAME in schemas else ""
+    if way:
+        listed = reading.read_catalogue(transcript.system)
+        offered |= {name: frozenset(takes) for name, takes in listed.items()}
     if summary.is_summary_asked(transcript):
         decision = Decision(text=summary.write_summary(transcript))
     else:
-        offered = list_commands(schemas, routes)
         decision = _decide(rules, transcript, offered, bool(routes))
-    parts = list(_parts(decision, len(messages), routes))
+    parts = list(_parts(decision, len(messages), routes, way))
     return ModelResponse(
         parts,
         usage=_estimate_usage(messages, info.function_tools, parts),
@@ -172,9 +179,12 @@ def _with_acknowledgement(s: Situation, decision: Decision) -> Decision:
 
 
 def _parts(
-    decision: Decision, position: int, routes: Routes
+    decision: Decision, position: int, routes: Routes, way: str
 ) -> Iterator[ModelResponsePart]:
-    """The parts of a message; a call's id is its place, so equal views give equal ids."""
+    """The parts of a message; a call's id is its place, so equal views give equal ids.
+
+    ``way`` is the tool by way of which the game's are called, if that is how.
+    """
     if decision.thought:
         yield ThinkingPart(decision.thought)
     if decision.text:
@@ -182,7 +192,8 @@ def _parts(
     for index, call in enumerate(decision.calls):
         tool, given = fold_call(call.name, call.arguments, routes)
         arguments = json.dumps(given, ensure_ascii=False)
-        yield ToolCallPart(tool, arguments, f"pilot_{position}_{index}")
+        made = ToolCall(f"pilot_{position}_{index}", tool, arguments, way)
+        yield ToolCallPart(*get_sent_form(made), made.id)
 
 
 def _read_transcript(messages: Sequence[ModelMessage]) -> Transcript:
@@ -200,14 +211,23 @@ def _read_transcript(messages: Sequence[ModelMessage]) -> Transcript:
                 said, block = split_state(part.content)
                 system.append(said)
             elif isinstance(part, UserPromptPart):
-                said, block = split_state(str(part.content))
-                entries += [Heard(said)] if said else []
+                heard, block = _hear(str(part.content), system)
+                entries += heard
             else:
                 block = ""
                 if isinstance(part, ToolReturnPart):
                     _put_answer(entries, pending, part)
             state = block or state
     return Transcript("\n\n".join(system), entries, state)
+
+
+def _hear(text: str, system: Sequence[str]) -> tuple[Sequence[Entry], str]:
+    """What a text of the user role tells, and its state block."""
+    if is_one_message(text):
+        found = read_one_message(text, reading.read_catalogue("\n\n".join(system)))
+        return found.entries, found.state
+    said, block = split_state(text)
+    return [Heard(said)] if said else [], block
 
 
 def _add_own(
@@ -219,10 +239,11 @@ def _add_own(
         entries.append(Said("\n".join(said)))
     for call in calls:
         pending[call.tool_call_id] = len(entries)
-        given = call.args or {}
-        arguments = reading.find_object(given) if isinstance(given, str) else given
+        sent = ToolCall(call.tool_call_id, call.tool_name, call.args_as_json_str())
+        made = unwrap_call(sent)
+        arguments = reading.find_object(made.arguments)
         unanswered = reading.Answer("", unsure=True)
-        command, own = unfold_call(call.tool_name, arguments)
+        command, own = unfold_call(made.name, arguments)
         entries.append(Called(command, own, unanswered, step))
 
 

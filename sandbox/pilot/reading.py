@@ -110,6 +110,18 @@ def as_whole(value: object) -> int | None:
     return int(value)
 
 
+# --- Tools that are offered on demand: a line each in the system message.
+
+_TOOL_LINE = re.compile(r"^(\w+)\(([^()]*)\)(?:: .*)?$", re.M)
+
+
+def read_catalogue(system: str) -> dict[str, list[str]]:
+    """The tools that a system message lists, with the names of what they take in order."""
+    return {
+        found[1]: re.findall(r"\w+", found[2]) for found in _TOOL_LINE.finditer(system)
+    }
+
+
 # --- The view: what was heard, said, called and answered.
 
 STATE_TITLE = "## Current Game State"

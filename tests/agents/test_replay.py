@@ -237,3 +237,39 @@ def test_a_call_whose_strategy_is_gone_says_that_it_cannot_be_made_again(
         assert "Cannot be made again." in text
         assert "dreams&quot; is unknown" in text
     assert admin.get(address, {"budget": "4000"}).status_code == 422
+
+
+@pytest.mark.parametrize("speech", [None, "I wait."])
+def test_one_message_comes_out_as_it_was_sent(mysis: Mysis, speech: str | None):
+    """Its mission, its orders and its turns are those of then."""
+    ContextPolicy.objects.update(strategy="coalesced", options={})
+    mysis.refresh_from_db()
+    if speech:
+        make_memory(mysis, role="assistant", content=speech)
+    row = call(mysis)
+    assert row.strategy == "coalesced"
+    live_on(mysis)
+    found = then(row)
+    made = context.assemble_again(found)
+    assert made.assembly.messages == found.shown.messages
+    assert context.measure_likeness(found) == context.Likeness(True, 100, ())
+    del row.stats["inputs"]
+    row.save()
+    assert replay.NO_INPUTS in then(row).unknown
+
+
+def test_the_page_lays_each_turn_beside_what_is_told_of_it(mysis: Mysis, admin: Client):
+    """Of the next call and of a past one; another strategy tells none."""
+    next_page = f"/myses/{mysis.pk}/context/?view=steps"
+    assert "Only the strategy" in admin.get(next_page).content.decode()
+    policy = {"tool_call_limit": 2, "println_limit": 0}
+    ContextPolicy.objects.update(strategy="coalesced", options=policy)
+    mysis.refresh_from_db()
+    row = call(mysis)
+    past = f"/turns/{row.call.turn_id}/calls/{row.call.number}/context/?view=steps"
+    for address in (next_page, past):
+        page = admin.get(address).content.decode()
+        assert page.count("told-step") > 2
+        assert "+- Compression ---" in page
+        assert "over the limit" in page
+        assert "Nothing is told of it." in page

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from memory.context import registry
 from memory.context.assemble import assemble
+from memory.context.offered_tools import offer_tools
 from memory.context.text import clean_text
 from memory.context.types import (
+    TOOL_MODES,
     Assembly,
     AssemblyRequest,
     Budget,
@@ -25,6 +27,7 @@ from memory.context.types import (
     Summary,
 )
 from tests.context.histories import Log
+from tests.context.tools import list_described
 
 STRATEGIES = registry.list_names()
 PINS = ("never attack miners", "report to Ada-7")
@@ -93,6 +96,12 @@ def render_state(max_bytes: int) -> str:
     return "".join(lines)
 
 
+#: The tools of a call as they may be offered; None where they are not known.
+OFFERED = (
+    None,
+    *(offer_tools(list_described()[-4:], mode, ("*",)) for mode in TOOL_MODES),
+)
+
 budgets = st.one_of(
     st.just(ROOMY),
     st.builds(Budget, st.integers(0, 900), st.integers(0, 60)),
@@ -112,6 +121,7 @@ requests = st.fixed_dictionaries(
         "counter": st.sampled_from(["estimate", "chars"]),
         "render_state": st.sampled_from([None, render_state]),
         "tools_tokens": st.sampled_from([0, 0, 25]),
+        "offered": st.sampled_from(OFFERED),
         "tool_policy": st.just({"login": "secret"}),
         "summary": st.one_of(st.none(), summaries),
         "compaction": st.sampled_from(

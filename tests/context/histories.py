@@ -41,6 +41,7 @@ NAMES = (
     "travel",
     "login",
     "find_route",
+    "game_help",
     "odd name!",
     "",
 )

@@ -71,8 +71,12 @@ def test_every_key_is_read() -> None:
             "data": {"d": 1},
             "tools": {"t": {}},
             "definitions": None,
+            "signature": "s",
+            "results": True,
+            "usage": True,
         }
     )
+    assert (request.signature, request.show_results, request.usage) == ("s", True, True)
     row = request.messages[0]
     assert (row.id, row.content, row.origin, row.pinned) == (
         17,
@@ -174,6 +178,9 @@ def test_every_key_is_read() -> None:
         ({"messages": [], "previous": "x"}, "previous"),
         ({"messages": [], "previous": ["x"]}, "previous[0]"),
         ({"messages": [], "turns_left": -1}, "turns_left"),
+        ({"messages": [], "signature": 1}, "signature"),
+        ({"messages": [], "results": 1}, "results"),
+        ({"messages": [], "usage": "yes"}, "usage"),
         ({"messages": [], "data": []}, "data"),
         ({"messages": [], "state": []}, "state"),
         ({"messages": [], "odd\ud800\nkey": 1}, "odd"),
@@ -255,3 +262,13 @@ def test_previous_may_be_a_view_or_a_result() -> None:
         result = assemble(parse_request(document))
         expected = len(json.dumps(USER, separators=(",", ":")))
         assert result.stats["prefix_shared_bytes"] == expected
+
+
+def test_the_statistics_come_as_a_box_where_asked_for() -> None:
+    """C6: `usage: true`."""
+    document = {"messages": [USER], "strategy": "coalesced", "usage": True}
+    result = build_result_document(assemble(parse_request(document)))
+    assert result["usage"]["compression"] == result["stats"]["compression"]
+    assert "|   Turns:        0 compressed\n" in result["usage"]["box"]
+    plain = build_result_document(assemble(parse_request({"messages": [USER]})))
+    assert "usage" not in plain

@@ -15,6 +15,7 @@ from memory.context.documents import build_result_document, parse_request
 from memory.context.types import Budget, Message
 from tests.context import checks
 from tests.context.cases import (
+    OFFERED,
     PINS,
     ROOMY,
     build,
@@ -111,14 +112,23 @@ def test_it_is_pure_and_deterministic(
 
 
 @fast
-@given(histories(), st.integers(1, 12), st.sampled_from([(), PINS]))
+@given(
+    histories(),
+    st.integers(1, 12),
+    st.sampled_from([(), PINS]),
+    st.sampled_from(OFFERED),
+)
 @in_every_way
 def test_a_view_fed_back_stays_as_it_is(
-    strategy: str, log: Log, size: int, pins: tuple[str, ...]
+    strategy: str, log: Log, size: int, pins: tuple[str, ...], offered: Any
 ) -> None:
     """I3: assembling a view changes nothing any more."""
     options = window_options(strategy, size)
-    request, once = build(log, strategy, budget=ROOMY, pins=pins, options=options)
+    if offered is not None:
+        options |= {"tools": offered.mode}
+    request, once = build(
+        log, strategy, budget=ROOMY, pins=pins, options=options, offered=offered
+    )
     if not once.messages:
         return
     rows = {row.id: row for row in request.messages}
@@ -131,6 +141,7 @@ def test_a_view_fed_back_stays_as_it_is(
         "options": request.options,
         "pins": list(pins),
         "budget": {"tokens": ROOMY.tokens, "reserve": 0},
+        "tools": list(offered.known) if offered else {},
     }
     again = assemble(parse_request(document))
     added = again.stats["tokens_in"] > once.stats["tokens_in"]

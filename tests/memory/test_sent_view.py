@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import ModelCall
-from memory.assembly.prepare import Subject, prepare_request, record_call
-from memory.assembly.sent_view import (
+from memory.assembly.packing import (
     COLUMNS,
     pack_ledger,
     pack_sources,
-    render_sent,
     unpack_ledger,
     unpack_sources,
 )
+from memory.assembly.prepare import Subject, prepare_request, record_call
+from memory.assembly.sent_view import render_sent
 from memory.context.types import Disposition, LedgerLine
 from memory.models import SentContext
 from tests.factories import make_memory, make_mysis, make_turn

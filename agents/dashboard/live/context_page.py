@@ -82,6 +82,8 @@ def digest_settings(mysis: Mysis) -> str:
         brief.tool_policies,
         (policy.pk, policy.strategy, sorted(policy.options.items())),
         (policy.budget_tokens, policy.budget_reserve),
+        # It tells how many calls of a turn are left.
+        policy.strategy == "coalesced" and mysis.max_iterations,
     )
     return blake2b(repr(known).encode(), digest_size=8).hexdigest()
 

@@ -1,21 +1,32 @@
 """`coalesced`: the whole history in one user message, as seed 004 writes it (C2-C10).
 
-What is fixed comes first, what grows next, what changes last (A28, A29).
+What is fixed comes first, what grows next, what changes last (A28, A29). Where the
+request shows results, each stands below its call: the newest whole, older ones
+shortened with a handle. Schemas that this turn asked for are always there, whole.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from memory.context.sections import write_note_definitions
-from memory.context.strategies.snapshot_window import is_error_result
 from memory.context.strategy import CommonOptions, Strategy, option
-from memory.context.text import clean_text, find_safe_cut
-from memory.context.tool_calls import parse_arguments
-from memory.context.types import NUDGE_TEXT, AssemblyRequest, find_marked_peer
+from memory.context.turn_digest import (
+    ToldCall,
+    TurnDigest,
+    digest_turns,
+    flatten_json,
+    note_losses,
+)
+from memory.context.types import (
+    CRITICAL_REMINDERS,
+    NUDGE_TEXT,
+    AssemblyRequest,
+    CoalescedTurn,
+    find_marked_peer,
+)
 from memory.context.units import (
     Fate,
     History,
@@ -25,45 +36,60 @@ from memory.context.units import (
     build_program_unit,
     shorten_item,
 )
+from memory.context.value_lines import (
+    add_comment,
+    describe_value,
+    format_tool,
+    to_line,
+)
 
-NAME = "single-user-coalesced"
+T = TypeVar("T")
+
 FINAL_TURN = "FINAL WORK TURN: finish now and give your final answer."
+CALLS_HEADER = ";; Tool calls made:"
+OUTPUT_HEADER = ";; Output:"
+ERROR_HEADER = ";; Error:"
+# A line of a call, and one of its result: no text of the game can pass for a call.
+_CALL = ";   "
+_RESULT = ";     "
 _UNKNOWN_PROGRAM = "(unknown program)"
 _FATE = Fate("coalesced", "coalesced", "Told in one message with the whole history.")
-# C10: how much of a value one line shows.
-_MOST_ITEMS = 3
-_MOST_CHARS = 60
-_DEPTH = 6
-_COLUMN = 33
+_WHY_UNTOLD = "Not told: over a limit, or an error before a turn that succeeded."
+_UNTOLD = Fate("coalesced", "coalesced", _WHY_UNTOLD)
+# Orders that are quoted beside the mission; a person seldom has more open at once.
+_MOST_ORDERS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class CoalescedOptions(CommonOptions):
-    """How many of the newest prints and calls are shown (C2)."""
+    """How many of the newest prints and calls are shown (C2), and of results how much."""
 
     println_limit: int = option(15, "Newest prints that are shown.", minimum=0)
     tool_call_limit: int = option(20, "Newest tool calls that are shown.", minimum=0)
-
-
-@dataclass(slots=True)
-class _Digest:
-    """What there is to tell of the turns; calls and prints of failed ones are none."""
-
-    turns: int = 0
-    calls: list[str] = field(default_factory=list)
-    prints: list[Item] = field(default_factory=list)
-    failed: int = 0
-    error: Item | None = None
-    program: str = ""
+    keep_results: int = option(
+        5, "Newest results told whole; those of the newest answer always.", minimum=0
+    )
+    short_result: int = option(
+        150, "Most tokens of an older result; the rest has a handle.", minimum=40
+    )
+    signature: str = option("", "What the final answer must look like; empty for any.")
 
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """How many calls and prints are shown, and the tokens that one text may take."""
+    """How much is told: prints, calls, and the tokens that one text or result may take.
+
+    `keep` of the results are whole, others have at most `short` tokens. With
+    `schemas`, those that this turn asked for are whole, however many calls followed.
+    """
 
     prints: int
     calls: int
     tokens: int | None = None
+    results: int | None = None
+    keep: int = 0
+    short: int = 0
+    schemas: bool = False
 
 
 def plan_coalesced(history: History, options: CoalescedOptions) -> Plan:
@@ -73,85 +99,148 @@ def plan_coalesced(history: History, options: CoalescedOptions) -> Plan:
         return Plan(history.units, status="disabled", reason=why)
     if not history.units and not _has_input(history.request):
         return Plan(())
-    found = _digest_turns(history.units, history)
-    for limits in _narrow_limits(options, history):
-        text = _write_message(found, limits, history)
-        if history.count(text) <= history.room:
+    found = digest_turns(history.units, history)
+    orders = _choose_orders(history)
+    end = _write_reminder(history)
+    room = history.room - _keep_for_state(history, options)
+    for limits in _narrow_limits(found, options, history):
+        text = _write_message(found, orders, limits, history)
+        if history.count(_join(text, end)) <= room:
             break
 
-    def build_unit(content: str) -> tuple[Unit, ...]:
+    def build_unit(state: str = "") -> tuple[Unit, ...]:
+        said = text if text or end else _write_nudge(history)
+        content = _join(said, state, end)
         tokens = history.count(content)
         return (build_program_unit(content, tokens, "coalesced", required=True),)
 
+    turns = _trace_turns(found, limits, history)
+    fates = {row: _FATE for each in history.units for row in each.sources}
+    if history.request.show_results:
+        untold = (row for turn in turns if not turn.told for row in turn.rows)
+        fates.update(dict.fromkeys(untold, _UNTOLD))
     return Plan(
-        build_unit(text),
-        {row: _FATE for each in history.units for row in each.sources},
+        build_unit(),
+        fates,
         covers_intent=True,
         exempt_newest=True,
-        attach_state=lambda state: build_unit(f"{text}\n\n{state}"),
-        compression=_count_shown(found, limits),
+        attach_state=build_unit,
+        compression=found.count_shown(
+            len(_select_calls(found, limits)), len(_newest(found.prints, limits.prints))
+        ),
+        told=tuple(item.source for item in orders if item.source is not None),
+        turns=turns,
     )
 
 
 def _has_input(request: AssemblyRequest) -> bool:
-    beside = (request.tools, request.data, request.definitions, request.notes)
-    return any(beside) or bool((request.mission or "").strip())
+    told = (_list_tools(request), request.data, request.definitions, request.notes)
+    return any(told) or bool((request.mission or "").strip())
 
 
-def _narrow_limits(options: CoalescedOptions, history: History) -> Iterator[_Limits]:
-    prints, calls = options.println_limit, options.tool_call_limit
-    yield _Limits(prints, calls)
-    for share in (8, 16, 32, 64):
-        yield _Limits(prints, calls, max(1, history.room // share))
-    while prints or calls:
-        prints, calls = prints // 2, calls // 2
-        yield _Limits(prints, calls, max(1, history.room // 8))
+def _list_tools(request: AssemblyRequest) -> Mapping[str, object]:
+    """What is told by name: where results are shown, the tools that are offered.
+
+    Under `on_demand` the game's stand in the system message alone. A view without
+    results stays as it is when it is fed back as a log (I3).
+    """
+    if request.offered is None or not request.show_results:
+        return request.tools
+    return {tool["name"]: tool for tool in request.offered.sent}
+
+
+def _keep_for_state(history: History, options: CoalescedOptions) -> int:
+    """Tokens that old results leave to the state block, at most a quarter of the room."""
+    request = history.request
+    if not (request.show_results and request.render_state and options.state_block):
+        return 0
+    # JSON and names take about two bytes a token.
+    return min(request.state_bytes // 2, history.room // 4)
+
+
+def _narrow_limits(
+    found: TurnDigest, options: CoalescedOptions, history: History
+) -> Iterator[_Limits]:
+    """What may be told, less and less of it; schemas whole as long as they fit at all."""
+    if any(call.schemas for call in found.calls):
+        for limits in _shorten_lines(options, history):
+            yield replace(limits, schemas=True)
+    yield from _shorten_lines(options, history)
     for share in (4, 8, 16, 32):
         yield _Limits(0, 0, max(1, history.room // share))
 
 
-def _write_message(found: _Digest, limits: _Limits, history: History) -> str:
+def _shorten_lines(options: CoalescedOptions, history: History) -> Iterator[_Limits]:
+    """Results are shortened first, then texts, then lines go."""
+    prints, calls, room = options.println_limit, options.tool_call_limit, history.room
+
+    def limit(prints: int, calls: int, share: int = 0, results: int = 0) -> _Limits:
+        tokens = max(1, room // share) if share else None
+        most = max(1, room // results) if results else tokens
+        keep, short = options.keep_results, options.short_result
+        return _Limits(prints, calls, tokens, most, keep, short)
+
+    yield limit(prints, calls)
+    if history.request.show_results:
+        for results in (2, 4, 8, 16, 32):
+            yield limit(prints, calls, results=results)
+    for share in (8, 16, 32, 64):
+        yield limit(prints, calls, share)
+    while prints or calls:
+        prints, calls = prints // 2, calls // 2
+        yield limit(prints, calls, 8)
+
+
+# --- The message
+
+
+def _join(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
+
+
+def _write_message(
+    found: TurnDigest, orders: Sequence[Item], limits: _Limits, history: History
+) -> str:
+    """The message up to the turns that are left; state and reminder follow it."""
     request = history.request
-    prints = found.prints[-limits.prints :] if limits.prints else []
-    shown = found.calls[-limits.calls :] if limits.calls else []
-    output = "\n".join(_cut_text(item, limits, history) for item in prints)
-    calls = "\n".join(f";   {line}" for line in shown)
     sections = {
-        ";; === tool/ ===": [_format_tool(*each) for each in request.tools.items()],
+        ";; === tool/ ===": [
+            format_tool(*each) for each in _list_tools(request).items()
+        ],
         ";; === data/ ===": [
-            _add_comment(f"data/{name}", _describe_value(value))
+            add_comment(f"data/{name}", describe_value(value))
             for name, value in request.data.items()
         ],
         ";; === user/ (your prelude) ===": [
-            _add_comment(name, f"= {_describe_value(value)}")
+            add_comment(name, f"= {describe_value(value)}")
             for name, value in request.definitions.items()
         ]
         + write_note_definitions(
             request, history.sanitize, history.count
         ).text.splitlines(),
     }
-    parts = [
-        *_quote_orders(limits, history),
+    output = "\n".join(
+        _cut_text(item, limits.tokens, history)
+        for item in _newest(found.prints, limits.prints)
+    )
+    return _join(
+        *(_quote_order(item, limits, history) for item in orders),
+        *(_cut_text(one, limits.tokens, history) for one in _find_peer_words(history)),
         *(
             history.sanitize("\n".join([header, *lines]))
             for header, lines in sections.items()
             if lines
         ),
-        f";; Tool calls made:\n{calls}" if calls else "",
-        f";; Output:\n{output}" if output else "",
-        _format_error(found, limits, history),
-        _turns_left(request.turns_left),
-    ]
-    text = "\n\n".join(part for part in parts if part)
-    return text or history.sanitize(request.nudge or "").strip() or NUDGE_TEXT
+        _write_signature(history),
+        _write_calls(found, limits, history),
+        f"{OUTPUT_HEADER}\n{output}" if output else "",
+        _write_error(found, limits, history),
+        _write_turns_left(request.turns_left),
+    )
 
 
-def _quote_orders(limits: _Limits, history: History) -> list[str]:
-    """The mission, the newest order where it is another (I17), and another Mysis's word."""
-    return [
-        *_quote_people(limits, history),
-        *(_cut_text(item, limits, history) for item in _find_peer_words(history)),
-    ]
+def _newest(of: Sequence[T], count: int) -> Sequence[T]:
+    return of[-count:] if count else of[:0]
 
 
 def _find_peer_words(history: History) -> list[Item]:
@@ -165,207 +254,161 @@ def _find_peer_words(history: History) -> list[Item]:
     return []
 
 
-def _quote_people(limits: _Limits, history: History) -> list[str]:
-    orders = [unit.items[0] for unit in history.units if unit.intent]
-    given = history.sanitize(history.request.mission or "")
-    if given.strip():
-        newer = [item for item in orders[-1:] if item.content != given]
-        return [given, *(_cut_text(item, limits, history) for item in newer)]
-    people = {m.id for m in history.request.messages if m.origin == "human"}
-    first = next((item for item in orders if item.source in people), None)
-    shown = [first] if first is not None else []
-    shown += [item for item in orders[-1:] if item is not first]
-    return [_cut_text(item, limits, history) for item in shown]
+def _write_signature(history: History) -> str:
+    options = history.request.options.get("signature")
+    given = history.request.signature or (options if isinstance(options, str) else "")
+    said = history.sanitize(given or "").strip()
+    return f";; Expected output:\n;   {said}" if said else ""
 
 
-def _format_error(found: _Digest, limits: _Limits, history: History) -> str:
-    """The error of the newest turn, if that failed; older ones are history (C5)."""
-    if found.error is None:
+def _write_calls(found: TurnDigest, limits: _Limits, history: History) -> str:
+    calls = _select_calls(found, limits)
+    if not calls:
         return ""
-    said = _cut_text(found.error, limits, history)
-    return f";; Error:\n;   {found.program}\n{said}"
+    wholes = _select_whole(calls, limits)
+    lines = [CALLS_HEADER]
+    for call in calls:
+        lines += [*call.marks, *_write_call(call, call in wholes, limits, history)]
+    return "\n".join([*lines, *found.marks])
 
 
-def _turns_left(turns: int | None) -> str:
+def _select_calls(found: TurnDigest, limits: _Limits) -> list[ToldCall]:
+    """The newest calls, and before them those that asked for schemas in this turn."""
+    newest = _newest(found.calls, limits.calls)
+    older = found.calls[: len(found.calls) - len(newest)] if limits.schemas else ()
+    return [*(call for call in older if call.schemas), *newest]
+
+
+def _select_whole(calls: Sequence[ToldCall], limits: _Limits) -> list[ToldCall]:
+    kept = _newest([call for call in calls if call.result is not None], limits.keep)
+    return [*kept, *(call for call in calls if call.newest)]
+
+
+def _write_call(
+    call: ToldCall, whole: bool, limits: _Limits, history: History
+) -> list[str]:
+    """The line of a call and those of its result."""
+    lines = [f"{_CALL}{call.line}"]
+    if call.schemas and limits.schemas and call.result is not None:
+        return [*lines, *_indent(call.result.content)]
+    if call.result is None or not history.request.show_results:
+        return lines
+    bounds = [] if limits.results is None else [limits.results]
+    bounds += [] if whole else [limits.short]
+    result = flatten_json(call.result, history)
+    text = _cut_text(result, min(bounds, default=None), history)
+    return [*lines, *_indent(text)]
+
+
+def _indent(text: str) -> list[str]:
+    return [f"{_RESULT}{line}" for line in text.split("\n")]
+
+
+def _write_error(found: TurnDigest, limits: _Limits, history: History) -> str:
+    """The error of the newest turn, if that failed; older ones are history (C5)."""
+    turn = found.failing
+    if turn is None:
+        return ""
+    if history.request.show_results:
+        told = [_write_call(call, True, limits, history) for call in turn.errors]
+        return "\n".join([ERROR_HEADER, *(line for lines in told for line in lines)])
+    result = turn.errors[-1].result
+    said = _cut_text(result, limits.tokens, history) if result else ""
+    program = to_line(turn.unit.items[0].content) or _UNKNOWN_PROGRAM
+    return f"{ERROR_HEADER}\n;   {program}\n{said}"
+
+
+def _write_turns_left(turns: int | None) -> str:
     if turns is None:
         return ""
     return f"Turns left: {turns}" if turns > 0 else FINAL_TURN
 
 
-# --- Turns: what they did, said and got wrong (C2, C5, C6, A29)
+def _write_nudge(history: History) -> str:
+    return history.sanitize(history.request.nudge or "").strip() or NUDGE_TEXT
 
 
-def _digest_turns(units: Sequence[Unit], history: History) -> _Digest:
-    """What to tell of the turns: an assistant message with its results is one."""
-    found = _Digest()
-    for unit in units:
-        if unit.role != "assistant":
-            continue
-        found.turns += 1
-        errors = [i for i in unit.items[1:] if not i.filled and is_error_result(i)]
-        found.error = errors[-1] if errors else None
-        if errors:
-            found.failed += 1
-            found.program = _to_line(unit.items[0].content) or _UNKNOWN_PROGRAM
-            continue
-        if unit.items[0].content.strip():
-            found.prints.append(unit.items[0])
-        _digest_calls(unit, history, found)
-    return found
+def _write_reminder(history: History) -> str:
+    """What ends the message: the nudge where one is due, else its reminder (W13)."""
+    nudge, units = history.request.nudge, history.units
+    if nudge is None or not history.request.show_results:
+        return ""
+    if units and (units[-1].role == "user" or units[-1].items[0].calls):
+        nudge = CRITICAL_REMINDERS if CRITICAL_REMINDERS in nudge else ""
+    return history.sanitize(nudge).strip()
 
 
-def _digest_calls(unit: Unit, history: History, found: _Digest) -> None:
-    results = {item.call: item for item in unit.items[1:]}
-    for index, call in enumerate(unit.items[0].calls):
-        if history.policy_of(call.name, call.arguments) == "print":
-            said = results.get(index)
-            if said is not None and said.content.strip() and not said.filled:
-                found.prints.append(said)
-        else:
-            found.calls.append(_format_call(call.name, parse_arguments(call.arguments)))
+# --- Orders: the mission first, then those that are open, the newest last (I17)
 
 
-def _count_shown(found: _Digest, limits: _Limits) -> dict[str, object]:
-    """The dictionary of C6, for what is shown under these limits."""
-    calls, prints = len(found.calls), len(found.prints)
-    calls_shown, prints_shown = min(calls, limits.calls), min(prints, limits.prints)
-    return {
-        "enabled": True,
-        "strategy": NAME,
-        "turns_compressed": found.turns,
-        "tool_calls_total": calls,
-        "tool_calls_shown": calls_shown,
-        "tool_calls_dropped": calls - calls_shown,
-        "printlns_total": prints,
-        "printlns_shown": prints_shown,
-        "printlns_dropped": prints - prints_shown,
-        "error_turns_collapsed": found.failed - (found.error is not None),
-    }
+def _choose_orders(history: History) -> list[Item]:
+    request = history.request
+    orders = [unit.items[0] for unit in history.units if unit.intent]
+    given = history.sanitize(request.mission or "")
+    if given.strip():
+        count, row = history.count(given), request.mission_id
+        mission: Item | None = Item("user", given, count, row)
+    else:
+        people = {m.id for m in request.messages if m.origin == "human"}
+        mission = next((item for item in orders if item.source in people), None)
+    waiting = request.open_orders or ()
+    shown = [
+        item
+        for item in orders
+        if (item is orders[-1] or item.source in waiting)
+        and not (mission and _is_same(item, mission))
+    ]
+    return [*([mission] if mission else []), *_newest(shown, _MOST_ORDERS)]
 
 
-def _cut_text(item: Item, limits: _Limits, history: History) -> str:
-    if limits.tokens is None or item.source is None:
+def _is_same(item: Item, mission: Item) -> bool:
+    if mission.source is not None:
+        return item.source == mission.source
+    return item.content == mission.content
+
+
+def _quote_order(item: Item, limits: _Limits, history: History) -> str:
+    text, waiting = _cut_text(item, limits.tokens, history), history.request.open_orders
+    if waiting is None or item.source is None:
+        return text
+    state = "open" if item.source in waiting else "answered"
+    return f"{text}\n; order {history.handle(item.source)}, {state}"
+
+
+# --- Turns, one by one
+
+
+def _trace_turns(
+    found: TurnDigest, limits: _Limits, history: History
+) -> tuple[CoalescedTurn, ...]:
+    """What the message tells of each turn, to be laid beside the turn itself (C7)."""
+    selected = _select_calls(found, limits)
+    calls = {id(call) for call in selected}
+    prints = {id(item) for item in _newest(found.prints, limits.prints)}
+    wholes = _select_whole(selected, limits)
+    traced = []
+    for turn in found.turns:
+        shown = [call for call in turn.calls if id(call) in calls]
+        lines = [
+            line
+            for call in shown
+            for line in _write_call(call, call in wholes, limits, history)
+        ]
+        said = [item for item in turn.prints if id(item) in prints]
+        lines += [_cut_text(item, limits.tokens, history) for item in said]
+        if turn is found.failing:
+            lines.append(_write_error(found, limits, history))
+        notes = note_losses(turn, len(shown), len(said), turn is found.failing)
+        traced.append(CoalescedTurn(turn.rows, "\n".join(lines), notes))
+    return tuple(traced)
+
+
+def _cut_text(item: Item, most: int | None, history: History) -> str:
+    if most is None or item.source is None:
         return item.content
     handle = history.handle(item.source)
-    cut = shorten_item(item, limits.tokens, history.count, handle)
+    cut = shorten_item(item, most, history.count, handle)
     return item.content if cut is None else cut
-
-
-def format_box(compression: dict[str, object]) -> str:
-    """The boxed text form of the statistics (C6, C7)."""
-    rows = (
-        ("Strategy:", compression["strategy"]),
-        ("Turns:", f"{compression['turns_compressed']} compressed"),
-        ("Tool calls:", _format_count(compression, "tool_calls")),
-        ("Printlns:", _format_count(compression, "printlns")),
-        ("Errors:", f"{compression['error_turns_collapsed']} turn(s) collapsed"),
-    )
-    lines = [f"|   {name:<13} {value}" for name, value in rows]
-    return "\n".join(["+- Compression " + "-" * 43 + "+", *lines, "+" + "-" * 57 + "+"])
-
-
-def _format_count(compression: dict[str, object], what: str) -> str:
-    total, shown, dropped = (
-        compression[f"{what}_{part}"] for part in ("total", "shown", "dropped")
-    )
-    return f"{shown}/{total} shown" + (f" ({dropped} dropped)" if dropped else "")
-
-
-# --- Values and signatures, each in one line (C10)
-
-
-def _format_value(value: Any, depth: int = _DEPTH) -> str:
-    """The value clipped to three items and sixty characters; `_` fields are hidden."""
-    if value is None:
-        return "nil"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return _quote_text(value)
-    if isinstance(value, Mapping):
-        if depth <= 0:
-            return "{...}"
-        entries = [
-            f":{k} {_format_value(v, depth - 1)}" for k, v in _visible_entries(value)
-        ]
-        return "{" + ", ".join(_clip_parts(entries)) + "}"
-    if isinstance(value, list):
-        if depth <= 0:
-            return "[...]"
-        items = [_format_value(v, depth - 1) for v in value[:4]]
-        return "[" + " ".join(_clip_parts(items)) + "]"
-    return str(value)[:_MOST_CHARS]
-
-
-def _quote_text(text: str) -> str:
-    cut = text = clean_text(text)
-    if len(text) > _MOST_CHARS:
-        cut = text[: find_safe_cut(text, _MOST_CHARS)] + "..."
-    return json.dumps(cut, ensure_ascii=False)
-
-
-def _clip_parts(parts: list[str]) -> list[str]:
-    return parts if len(parts) <= _MOST_ITEMS else [*parts[:_MOST_ITEMS], "..."]
-
-
-def _visible_entries(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [(str(k), v) for k, v in value.items() if not str(k).startswith("_")]
-
-
-def _format_call(name: str, arguments: Mapping[str, Any]) -> str:
-    values = [_format_value(value) for _, value in _visible_entries(arguments)]
-    return f"{name}({', '.join(_clip_parts(values))})"
-
-
-def _format_tool(name: str, tool: object) -> str:
-    parameters, comment = _find_signature(tool)
-    call = " ".join([f"tool/{name}", *parameters])
-    return _add_comment(f"({call})", comment)
-
-
-def _add_comment(text: str, comment: str) -> str:
-    return f"{text.ljust(_COLUMN - 1)} ; {comment}" if comment else text
-
-
-def _describe_value(value: object) -> str:
-    if isinstance(value, list):
-        sample = f", sample: {_format_value(value[0])}" if value else ""
-        return f"list[{len(value)}]{sample}"
-    if isinstance(value, Mapping):
-        return f"map[{len(value)}], sample: {_format_value(value)}"
-    return _format_value(value)
-
-
-def _find_signature(tool: object) -> tuple[list[str], str]:
-    """The names of the parameters, and what follows the semicolon."""
-    if isinstance(tool, str):
-        return _parse_parameters(tool) if "->" in tool else [], _to_line(tool)
-    if not isinstance(tool, Mapping):
-        return [], ""
-    given = tool.get("signature")
-    if isinstance(given, str):
-        return _parse_parameters(given), _to_line(given)
-    for key in ("parameters", "inputSchema", "input_schema"):
-        schema = tool.get(key)
-        properties = schema.get("properties") if isinstance(schema, Mapping) else None
-        if isinstance(properties, Mapping):
-            typed = (f"{name}:{_find_type(p)}" for name, p in properties.items())
-            return list(properties), _to_line(", ".join(typed))
-    return [], _to_line(str(tool.get("description") or ""))
-
-
-def _find_type(schema: object) -> object:
-    return schema.get("type", "any") if isinstance(schema, Mapping) else "any"
-
-
-def _parse_parameters(signature: str) -> list[str]:
-    """`query:string, n:int -> string` has the parameters query and n."""
-    inputs = signature.partition("->")[0].strip().strip("()")
-    return [part.split(":")[0].strip() for part in inputs.split(",") if part.strip()]
-
-
-def _to_line(text: str) -> str:
-    return " ".join(text.split())[:200]
 
 
 STRATEGY = Strategy("coalesced", plan_coalesced, CoalescedOptions)

@@ -135,6 +135,23 @@ def test_policies_are_checked_when_saved(admin: Client):
     assert ContextPolicy.objects.get().options == {"window": 3}
 
 
+def test_a_policy_has_fields_for_the_tools(admin: Client):
+    url = reverse("admin:memory_contextpolicy_add")
+    assert 'name="tools"' in admin.get(url).content.decode()
+    form = {"name": "p", "strategy": "window", "options": '{"window": 3}'}
+    form |= {"budget_tokens": "1000", "budget_reserve": "10", "tools": "compact"}
+    refused = admin.post(url, form | {"allow": "get_*, m$ne"})
+    assert "options.allow[1]: must be the name of a tool" in (
+        refused.content.decode().replace("&quot;", '"')
+    )
+    admin.post(url, form | {"allow": "get_*, mine\ntravel"})
+    assert ContextPolicy.objects.get().options == {
+        "window": 3,
+        "tools": "compact",
+        "allow": ["get_*", "mine", "travel"],
+    }
+
+
 def test_memory_search_highlights_and_escapes(admin: Client):
     ada, bob = make_mysis(name="Ada"), make_mysis(name="Bob")
     make_memory(ada, content="<img src=x onerror=alert(1)> iron ore")

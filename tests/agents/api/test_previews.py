@@ -39,6 +39,19 @@ def test_the_preview_shows_the_next_call_and_writes_nothing(
     assert not ModelCall.objects.exists()
 
 
+def test_the_statistics_of_compression_come_as_a_box_too(
+    admin_program: Program,
+) -> None:
+    mysis = make_mysis(name="Ada")
+    make_memory(mysis, content="Mine.")
+    asked = "/myses/Ada/context?strategy=coalesced"
+    assert "usage" not in admin_program.get(asked).json()
+    shown = admin_program.get(f"{asked}&usage=true").json()
+    assert shown["usage"]["compression"] == shown["stats"]["compression"]
+    assert "single-user-coalesced" in shown["usage"]["box"]
+    assert admin_program.get(f"{asked}&usage=maybe").status_code == 422
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -183,10 +183,26 @@ class Captain:
                 options=self.policy.options,
                 budget=Budget(1_000_000, 8_000),
                 nudge=choose_nudge(1),
+                **self._tell_turn(),
             )
         )
         assert view.status not in ("fallback_used", "budget_impossible"), view.reason
         return await complete(CompletionRequest(PILOT, view.messages, tools=self.tools))
+
+    def _tell_turn(self) -> dict[str, Any]:
+        """What the runtime tells beside the log, for views that are one message."""
+        ends = [m.id for m in self.log if m.role == "assistant" and not m.tool_calls]
+        heard = [m for m in self.log if m.origin == "human"]
+        last = max(ends, default=0)
+        return {
+            "tools": {
+                tool.name: {"parameters": tool.parameters} for tool in self.tools
+            },
+            "turns_left": MOST_CALLS - self.step,
+            "max_turns": MOST_CALLS,
+            "open_orders": tuple(m.id for m in heard if m.id > last),
+            "show_results": True,
+        }
 
     def _render(self, size: int) -> str:
         return render_block(self.cache.state(self.now), size).text

@@ -22,6 +22,7 @@ POLICIES = {
     "stubs": Policy(options={"prune": "stub"}),
     "everything": Policy("full", state_block=False),
     "four messages": Policy("window", {"window": 4}),
+    "one message": Policy("coalesced"),
     "two messages": Policy("window", {"window": 2}),
     "four messages, no block": Policy("window", {"window": 4}, state_block=False),
 }
