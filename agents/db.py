@@ -20,8 +20,8 @@ from typing import Any, ParamSpec, TypeVar
 from django.conf import settings
 from django.db import connection
 
-from memory.assembly.load import IS_ORDER
 from memory.models import fetch_rows
+from memory.models.log import IS_ORDER
 from memory.notes import SELECT_CURRENT
 
 P = ParamSpec("P")

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 from memory.context import registry
 from memory.context.strategy import Reads
-from memory.context.types import INTENT_ORIGINS, PEER, Budget, Message, ToolCall
+from memory.context.types import INTENT_ORIGINS, Budget, Message, ToolCall
 from memory.models import HistorySummary, Role, SentContext, fetch_rows
+from memory.models.log import IS_ORDER
 
 # Rows for the windowed strategies: enough to show what a default window leaves out.
 TAIL_ROWS = 120
@@ -32,8 +33,6 @@ LEAST_BYTES = 2_000_000
 # No row is newer.
 LAST = 2**63 - 1
 _SIZE = "octet_length(content) + octet_length(reasoning) + pg_column_size(tool_calls)"
-# What a person said, not another Mysis.
-IS_ORDER = f"origin IN ('human', 'broadcast') AND NOT starts_with(sender, '{PEER}')"
 _COLUMNS = """
 SELECT id, role, origin, content, reasoning, signature, tool_calls::text, tool_call_id,
   is_error, pending, tick, turn_id, sender,

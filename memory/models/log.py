@@ -10,7 +10,11 @@ from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import Q
 
+from memory.context.types import PEER
 from memory.models.vectors import CallsText, build_plain_vector, build_scoped_vector
+
+# What a person said, not another Mysis (A14); in SQL.
+IS_ORDER = f"origin IN ('human', 'broadcast') AND NOT starts_with(sender, '{PEER}')"
 
 
 class Role(models.TextChoices):
