@@ -40,6 +40,8 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("queries_per_action", "both kinds per action"),
     ("calls_per_action", "model calls per action"),
     ("iteration_limit_endings", "iteration-limit endings"),
+    ("whole_mean", "request with tools, mean bytes"),
+    ("tools_mean", "tools and their list, mean bytes"),
     ("bytes_mean", "context, mean bytes"),
     ("bytes_p95", "context, p95 bytes"),
     ("tokens_mean", "context, mean tokens"),

@@ -48,6 +48,15 @@ ARMS = (
     Arm("d", "snapshot window with state block", "snapshot-window"),
     Arm("e", "tiered with state block", "tiered"),
     Arm("f", "coalesced with state block", "coalesced"),
+    Arm("g", "tiered with state block, compact tools", "tiered", {"tools": "compact"}),
+    Arm("h", "tiered, tools on demand", "tiered", {"tools": "on_demand"}),
+    Arm(
+        "i",
+        "tiered, tools on demand, small budget",
+        "tiered",
+        {"tools": "on_demand"},
+        10_000,
+    ),
 )
 #: What the others are held against.
 BASELINE = ARMS[0]
@@ -77,8 +86,10 @@ RULES = {
 class SentCall:
     """One model call: bytes and tokens sent, the bytes shared with the call before.
 
-    ``state`` are the bytes of its state block, ``good`` the facts in it that count as
-    good and ``wrong`` those of them that were not true.
+    ``size`` are those of the messages without the ``catalogue``, the lines for tools in
+    them; ``schemas`` those of the tools that are sent beside them. ``state`` are the
+    bytes of its state block, ``good`` the facts in it that count as good and ``wrong``
+    those of them that were not true.
     """
 
     size: int
@@ -88,6 +99,13 @@ class SentCall:
     state: int = 0
     good: int = 0
     wrong: int = 0
+    schemas: int = 0
+    catalogue: int = 0
+
+    @property
+    def whole(self) -> int:
+        """The bytes of messages and tools together."""
+        return self.size + self.schemas + self.catalogue
 
 
 @dataclass(slots=True)
@@ -114,9 +132,10 @@ class ArmResult:
     def figures(self) -> dict[str, Any]:
         """The figures by key; ratios are None where nothing was done."""
         sizes = [call.size for call in self.calls] or [0]
+        wholes = [call.whole for call in self.calls] or [0]
         tokens = [call.tokens for call in self.calls] or [0]
         states = [call.state for call in self.calls if call.state]
-        total = sum(sizes)
+        total = sum(call.size + call.catalogue for call in self.calls)
         return {
             "model_calls": len(self.calls),
             "turns": self.turns,
@@ -126,6 +145,8 @@ class ArmResult:
             "calls_per_action": _per(len(self.calls), self.actions),
             "fetched_by_code": self.fetched,
             "iteration_limit_endings": self.limited,
+            "whole_mean": round(mean(wholes)),
+            "tools_mean": round(mean(wholes) - mean(sizes)),
             "bytes_mean": round(mean(sizes)),
             "bytes_p95": round(p95(sizes)),
             "tokens_mean": round(mean(tokens)),
@@ -166,7 +187,7 @@ def price_calls(calls: Sequence[SentCall]) -> Decimal:
 
 
 def _price(call: SentCall) -> Decimal:
-    cached = call.tokens * call.shared // max(call.size, 1)
+    cached = call.tokens * call.shared // max(call.size + call.catalogue, 1)
     usage = Usage(
         input_tokens=call.tokens,
         cache_read_tokens=cached if cached >= LEAST_CACHED else 0,

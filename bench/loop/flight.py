@@ -27,7 +27,7 @@ from bench.figures import Step
 from bench.loop.arms import ARMS, WIDE, Arm, ArmResult, SentCall
 from bench.processes import migrated_database
 from memory.assembly.prepare import PreparedRequest
-from memory.assembly.sent_view import render_messages
+from memory.assembly.sent_view import render_messages, render_tools
 from memory.gamestate.confidence import Confidence, judge_confidence
 from memory.gamestate.facts import Fact, Names, View
 from memory.gamestate.render import Scene
@@ -207,11 +207,18 @@ class Flight:
         for sent in kept.order_by("pk").iterator(chunk_size=50):
             messages, system = render_messages(sent)
             text = json.dumps(messages, ensure_ascii=False, separators=(",", ":"))
+            offered = render_tools(sent)
+            schemas = (
+                json.dumps(list(offered.sent), separators=(",", ":")) if offered else ""
+            )
+            catalogue = len(offered.catalogue.encode()) if offered else 0
             good, bad = self.beliefs.get(sent.call_id, (0, 0))
             categories = sent.stats["tokens_by_category"]
             self.result.calls.append(
                 SentCall(
-                    size=len(text.encode()) + len((system or "").encode()),
+                    size=len(text.encode()) + len((system or "").encode()) - catalogue,
+                    schemas=len(schemas.encode()),
+                    catalogue=catalogue,
                     tokens=sum(categories.values()),
                     shared=sent.stats["prefix_shared_bytes"],
                     output=sent.call.output_tokens,

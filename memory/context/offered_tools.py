@@ -76,7 +76,7 @@ def offer_tools(
     elif mode == "compact":
         sent = [compact_tool(tool) for tool in allowed]
     else:
-        own = [tool for tool in allowed if is_own_tool(tool["name"])]
+        own = [compact_tool(tool) for tool in allowed if is_own_tool(tool["name"])]
         others = [tool for tool in allowed if not is_own_tool(tool["name"])]
         sent = [*own, GAME_TOOL, GAME_HELP_TOOL] if others else own
         lines = "\n".join(map(write_catalogue_line, others))
