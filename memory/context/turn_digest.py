@@ -24,8 +24,11 @@ from memory.context.value_lines import format_call
 _BREAK = re.compile(r"\s*\n\s*")
 NAME = "single-user-coalesced"
 TURN_END = "; -- turn ended --"
-# Marks between two calls; of a long talk without a call only its end matters.
+# Marks between two calls, beside those of open orders; of a long talk without a call
+# only its end matters.
 _MOST_MARKS = 8
+# Orders that are quoted beside the mission; a person seldom has more open at once.
+MOST_ORDERS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +63,16 @@ class Turn:
 
 @dataclass(slots=True)
 class TurnDigest:
-    """All turns, and what is told of them in order; `marks` follow the last call."""
+    """All turns, and what is told of them in order; `marks` follow the last call.
+
+    `lasting` are the marks of open orders, which stay however many come after them.
+    """
 
     turns: list[Turn] = field(default_factory=list)
     calls: list[ToldCall] = field(default_factory=list)
     prints: list[Item] = field(default_factory=list)
     marks: list[str] = field(default_factory=list)
+    lasting: frozenset[str] = frozenset()
     failed: int = 0
 
     @property
@@ -91,8 +98,12 @@ class TurnDigest:
 
     def add_mark(self, mark: str) -> None:
         """Note what came between two calls, such as an order; the same one only once."""
-        if self.marks[-1:] != [mark]:
-            self.marks[:] = [*self.marks, mark][-_MOST_MARKS:]
+        if self.marks[-1:] == [mark]:
+            return
+        self.marks.append(mark)
+        passing = [each for each in self.marks if each not in self.lasting]
+        if len(passing) > _MOST_MARKS:
+            self.marks.remove(passing[0])
 
     def add_turn(self, turn: Turn) -> None:
         """Add a turn that was read whole; its first call takes the marks before it."""
@@ -107,7 +118,8 @@ class TurnDigest:
 
 def digest_turns(units: Sequence[Unit], history: History) -> TurnDigest:
     """What to tell of the turns; with results and marks where the request shows them."""
-    found = TurnDigest()
+    waiting = (history.request.open_orders or ())[-MOST_ORDERS:]
+    found = TurnDigest(lasting=frozenset(mark_order(row, history) for row in waiting))
     told = history.request.show_results
     newest = _find_newest(units)
     asking = find_asked_schemas(units)
@@ -118,13 +130,13 @@ def digest_turns(units: Sequence[Unit], history: History) -> TurnDigest:
             if told and not unit.items[0].calls:
                 found.add_mark(TURN_END)
         elif told and unit.intent:
-            found.add_mark(mark_order(unit.items[0], history))
+            found.add_mark(mark_order(unit.items[0].source, history))
     return found
 
 
-def mark_order(order: Item, history: History) -> str:
+def mark_order(row: int | None, history: History) -> str:
     """The line among the calls at which an order came."""
-    handle = "" if order.source is None else f" {history.handle(order.source)}"
+    handle = "" if row is None else f" {history.handle(row)}"
     return f"; -- order{handle} --"
 
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 from memory.context.sections import write_note_definitions
 from memory.context.strategy import CommonOptions, Strategy, option
 from memory.context.turn_digest import (
+    MOST_ORDERS,
     ToldCall,
     TurnDigest,
     digest_turns,
@@ -56,8 +57,6 @@ _UNKNOWN_PROGRAM = "(unknown program)"
 _FATE = Fate("coalesced", "coalesced", "Told in one message with the whole history.")
 _WHY_UNTOLD = "Not told: over a limit, or an error before a turn that succeeded."
 _UNTOLD = Fate("coalesced", "coalesced", _WHY_UNTOLD)
-# Orders that are quoted beside the mission; a person seldom has more open at once.
-_MOST_ORDERS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +357,7 @@ def _choose_orders(history: History) -> list[Item]:
         if (item is orders[-1] or item.source in waiting)
         and not (mission and _is_same(item, mission))
     ]
-    return [*([mission] if mission else []), *_newest(shown, _MOST_ORDERS)]
+    return [*([mission] if mission else []), *_newest(shown, MOST_ORDERS)]
 
 
 def _is_same(item: Item, mission: Item) -> bool:

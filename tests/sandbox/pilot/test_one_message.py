@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory.context.assemble import assemble
@@ -119,6 +119,8 @@ def test_standing_orders_are_heard_and_other_texts_are_no_history() -> None:
 
 
 @given(st.lists(st.sampled_from(["call", "end", "order", "error"]), max_size=12))
+@example(["call", *["order", "end"] * 5, "order"])
+@example(["call", "end", *["order"] * 9])
 def test_what_the_log_has_is_read_again(steps: list[str]) -> None:
     """Each good call that is told, in its order, with its own answer."""
     log = Log()
