@@ -329,8 +329,9 @@ def _finish(
     )
 
 
-def _age_of(mark: Stale) -> tuple[int, str]:
-    return (-1 if mark.tick is None else mark.tick, mark.reason)
+def _age_of(mark: Stale) -> tuple[int, datetime, str]:
+    tick = -1 if mark.tick is None else mark.tick
+    return tick, mark.at or _NEVER, mark.reason
 
 
 def _lift_doubt(mark: Stale, since: int | None, draft: Draft) -> Stale | None:

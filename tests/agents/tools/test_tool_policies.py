@@ -51,7 +51,8 @@ async def test_a_secret_tool_is_hidden_in_views_events_and_recall(
     told = await box.call("zoea_recall", json.dumps({"handle": f"ctx://self/{number}"}))
     assert told.text == HIDDEN
     await box.call("get_status", json.dumps({"where": SAID}))
-    data = [row.data async for row in Event.objects.filter(kind="tool.called")]
+    told_of = Event.objects.filter(kind="tool.called").order_by("pk")
+    data = [row.data async for row in told_of]
     assert data[-1]["arguments"] == HIDDEN
     await ToolPolicy.objects.all().adelete()
     assert SAID in await run_in_db(sent, mysis)
