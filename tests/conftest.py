@@ -14,11 +14,13 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.db import connections
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from pytest_django import DjangoDbBlocker
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from agents import db, events
 from agents.dashboard.shared_results import shared
 from bench.processes import Server, run_server
+from memory.models import ContextPolicy
 from tests import flushing, postgres
 from tests.commands import Commands
 from tests.programs import Program
@@ -99,9 +101,14 @@ def django_db_modify_db_settings() -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> Iterator[None]:
+def django_db_setup(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
     """Empty it in our way; let go of it before it is dropped."""
     flushing.replace_flush()
+    with django_db_blocker.unblock():
+        # Tests begin with the built-in policy, whether the database was emptied or not.
+        ContextPolicy.objects.all().delete()
     yield
     events.hinter.close()
     close_step_connections()

@@ -52,10 +52,10 @@ ARMS = (
     Arm("h", "tiered, tools on demand", "tiered", {"tools": "on_demand"}),
     Arm(
         "i",
-        "tiered, tools on demand, small budget",
+        "the default of a new fleet: tiered, tools on demand, 16,000 tokens",
         "tiered",
         {"tools": "on_demand"},
-        10_000,
+        16_000,
     ),
 )
 #: What the others are held against.

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
+from django.apps import apps
 from django.db import IntegrityError, transaction
 from django.test import Client
 from django.urls import reverse
 
 from agents.models import Mysis, Usage
 from agents.runtime import turn_rows
+from bench.loop.arms import ARMS
 from bench.providers.openai import FakeProvider
+from memory.context import registry
 from memory.models import ContextPolicy, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
@@ -31,6 +36,29 @@ def test_a_new_default_takes_the_place_of_the_one_before():
     assert own.effective_policy == first
     with pytest.raises(IntegrityError), transaction.atomic():
         ContextPolicy.objects.filter(name="first").update(is_default=True)
+
+
+@pytest.mark.django_db
+def test_a_new_installation_begins_with_a_lean_one():
+    [arm] = [arm for arm in ARMS if arm.letter == "i"]
+    first = import_module("memory.migrations.0014_lean_default")
+    first.create_default(apps, None)
+    policy = ContextPolicy.read_default()
+    assert (policy.strategy, policy.options) == (arm.strategy, arm.options)
+    assert policy.budget_tokens == arm.budget
+    policy.full_clean()
+    registry.validate_options(policy.strategy, policy.options)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("there", ["a policy", "a Mysis"])
+def test_one_that_was_there_before_goes_on_as_it_was(there: str):
+    if there == "a policy":
+        ContextPolicy.objects.create(name="own")
+    else:
+        make_mysis(name="Ada")
+    import_module("memory.migrations.0014_lean_default").create_default(apps, None)
+    assert ContextPolicy.read_default().name == ""
 
 
 @pytest.mark.django_db
