@@ -188,7 +188,8 @@ def test_a_coalesced_message_keeps_its_prefix(
     assert 'home                             ; = "sol"' in stable_part(one)
     if after.stats["compression"]["tool_calls_total"] <= limit:
         calls = one[len(stable_part(one)) :].partition("\n\n;; Output:")[0]
-        if calls.startswith(CHANGING[0]):
+        # Schemas that were asked for stand there until their turn is over.
+        if calls.startswith(CHANGING[0]) and "game_help(" not in calls:
             assert two.startswith(stable_part(one) + calls.partition(CHANGING[2])[0])
 
 
