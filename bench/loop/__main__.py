@@ -63,6 +63,7 @@ ROWS: tuple[tuple[str, str], ...] = (
 
 #: The figures of each arm by its letter, for each captain.
 Flown = dict[str, dict[str, dict[str, Any]]]
+WIDTH = 150
 #: Its full history comes to a million tokens within some ten turns.
 SHARES = {"pilot": 1.0, "forgetful": 0.2}
 
@@ -142,7 +143,7 @@ def fly_arms(wanted: dict[str, Any], progress: Progress) -> Flown:
 def figure_table(captain: str, found: dict[str, dict[str, Any]]) -> Table:
     """The arms side by side."""
     table = Table(title=f"One fleet, several contexts: {captain}", title_justify="left")
-    table.add_column("what")
+    table.add_column("what", min_width=24)
     for arm in ARMS:
         if arm.letter in found:
             table.add_column(f"({arm.letter})", justify="right", no_wrap=True)
@@ -155,7 +156,7 @@ def figure_table(captain: str, found: dict[str, dict[str, Any]]) -> Table:
 def target_table(captain: str, found: dict[str, dict[str, Any]]) -> Table:
     """The targets, against the arm without cache and without cuts."""
     table = Table(title=f"Targets: {captain}", title_justify="left")
-    table.add_column("what")
+    table.add_column("what", min_width=24)
     table.add_column("seed's target", justify="right")
     table.add_column("ours", justify="right")
     arms = [arm for arm in ARMS if arm.letter in found and arm is not BASELINE]
@@ -241,7 +242,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         },
     }
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    console = Console()
+    # In a file nine arms stand side by side; a terminal has the width that it has.
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
