@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from memory.context import registry
 from memory.context.assemble import assemble
+from memory.context.budget import SHORT_STATE_BYTES
 from memory.context.documents import build_result_document, parse_request
 from memory.context.json_fields import DocumentError
 from memory.context.sections import (
@@ -20,6 +21,8 @@ from memory.context.sections import (
     clean_note_name,
     split_pins,
 )
+from memory.context.types import Budget, Note
+from tests.context.cases import STATE
 
 LOG = [
     {"role": "user", "content": "mine"},
@@ -149,6 +152,46 @@ def test_without_room_for_them_the_view_goes_without_notes() -> None:
     assert found["messages"] == view([], **tight)["messages"]
     assert found["warnings"] == ["The notes were left out to fit the budget."]
     assert found["notes"][0]["disposition"] == "dropped_for_budget"
+
+
+SUMMARY = {"text": "We mined.", "through_id": 1, "generation": 1}
+
+
+@pytest.mark.parametrize("summed_up", [False, True])
+@pytest.mark.parametrize("strategy", registry.list_names())
+def test_notes_never_cut_the_newest_order(strategy: str, summed_up: bool) -> None:
+    order = "Sell all the iron at Alpha, then come home. " * 20
+    log = [{"role": "user", "content": order}, {"role": "assistant", "content": "aye"}]
+    note = [("base", "word " * 380)]
+    more: dict[str, Any] = {"strategy": strategy, "messages": log, "mission": None}
+    if summed_up:
+        more["summary"] = SUMMARY
+    for tokens in range(500, 1_300, 100):
+        more["budget"] = {"tokens": tokens, "reserve": 50}
+        bare, found = view([], **more), view(note, **more)
+        assert (order.strip() in str(found)) == (order.strip() in str(bare)), tokens
+        if found["notes"][0]["disposition"] == "dropped_for_budget":
+            assert "The notes were left out to fit the budget." in found["warnings"]
+
+
+@pytest.mark.parametrize("strategy", registry.list_names())
+def test_notes_never_cut_the_short_form_of_the_state(strategy: str) -> None:
+    state = STATE.encode()
+    note = (Note("base", "word " * 380),)
+    request = parse_request({"messages": LOG, "strategy": strategy})
+    request = replace(
+        request, render_state=lambda size: state[:size].decode(), state_bytes=2_048
+    )
+    short = state[:SHORT_STATE_BYTES].decode().strip()
+    for tokens in range(300, 1_300, 100):
+        tight = replace(request, budget=Budget(tokens, 50))
+        bare, found = assemble(tight), assemble(replace(tight, notes=note))
+        shown = [
+            any(short in str(message["content"]) for message in each.messages)
+            for each in (bare, found)
+        ]
+        assert shown in ([True, True], [False, False]), tokens
+    assert shown == [True, True]
 
 
 @pytest.mark.parametrize(
