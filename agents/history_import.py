@@ -7,7 +7,7 @@ orders. Notes come along with an export, accounts and game states with a databas
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -18,7 +18,6 @@ from agents import events
 from agents.actions.base import ActionError, describe_memory
 from agents.actions.messages import select_orders
 from agents.actions.notes import check_name, save_note
-from agents.encryption import SecretUnreadableError
 from agents.models import Account, Broadcast, Mysis
 from memory.models import GameSnapshot, Memory, Note
 from memory.snapshots import writes
@@ -86,12 +85,8 @@ class Arrival(ImportHooks):
 
 
 def with_passwords(source: HistoryFile) -> HistoryFile:
-    """A source whose messages come without the passwords of our accounts too."""
-    found = set()
-    for account in Account.objects.exclude(sealed_password=""):
-        with suppress(SecretUnreadableError):
-            found.add(account.password)
-    return replace(source, secrets=source.secrets | found)
+    """A source whose messages come without passwords and sessions of ours too."""
+    return replace(source, secrets=source.secrets | Account.load_secrets())
 
 
 def check_source(mysis: Mysis, source: HistoryFile, done: Done) -> int:

@@ -7,6 +7,7 @@ leaves notes alone.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import datetime
 
@@ -20,7 +21,7 @@ from agents.actions.base import (
     check_text,
     lock_mysis,
 )
-from agents.models import Mysis
+from agents.models import Account, Mysis
 from memory.context.sections import NoteNameError, clean_note_name
 from memory.models import Note
 from memory.notes import select_notes
@@ -35,15 +36,23 @@ VERSIONS_OF_MYSIS = 500
 
 @transaction.atomic
 def save_note(
-    *, mysis: Mysis, name: str, text: str, by: str, at: datetime | None = None
+    *,
+    mysis: Mysis,
+    name: str,
+    text: str,
+    by: str,
+    at: datetime | None = None,
+    secrets: Collection[str] = (),
 ) -> Note:
     """Make a note, or replace the one of that name; the same text again changes nothing.
 
-    ``at`` is when it was written, if not now. Raises ActionError: 422 for a name or a
-    text that cannot be kept, 409 where there are too many.
+    ``at`` is when it was written, if not now. ``secrets`` are taken out, with those of
+    all accounts. Raises ActionError: 422 for a name or a text that cannot be kept, 409
+    where there are too many.
     """
-    name = check_name(name)
-    text = hide_secrets(check_text(text, "text:", LONGEST_NOTE))
+    known_secrets = {*secrets, *Account.load_secrets()}
+    name = check_name(name, known_secrets)
+    text = hide_secrets(check_text(text, "text:", LONGEST_NOTE), known_secrets)
     locked = lock_mysis(mysis)
     current = select_notes(locked.pk)
     old = current.filter(name=name).first()
@@ -98,10 +107,10 @@ def find_note(mysis: Mysis, name: str) -> Note:
     return found
 
 
-def check_name(name: str) -> str:
+def check_name(name: str, secrets: Collection[str] = ()) -> str:
     """The name as it is stored; raises ActionError 422."""
     try:
-        return clean_note_name(hide_secrets(name))
+        return clean_note_name(hide_secrets(name, secrets))
     except NoteNameError as error:
         raise ActionError(f"name: {error}", code="invalid", status=422) from error
 

@@ -19,7 +19,7 @@ from agents.dashboard import feed
 from agents.dashboard.live.context_page import digest_settings
 from agents.dashboard.search import search_log
 from agents.forms import SearchForm
-from agents.models import Event, Mysis
+from agents.models import Account, Event, Mysis
 from agents.retention import plan_steps
 from agents.views import context
 from memory.handles import RecallError, parse_note_handle, read_note
@@ -120,6 +120,22 @@ def test_there_are_so_many_notes_and_old_ones_can_still_be_changed(ada: Mysis) -
 def test_secrets_are_never_kept(ada: Mysis) -> None:
     keep(ada, "login", "my session_id: 0123456789abcdef0123, and more")
     assert "0123456789abcdef" not in Note.objects.get().text
+
+
+def test_what_is_known_as_a_secret_is_never_kept(ada: Mysis) -> None:
+    account = Account(username="Rex")
+    account.password, account.game_session = "opensesame", "abcdefghij"
+    account.save()
+    notes.save_note(
+        mysis=ada,
+        name="of token77",
+        text="Rex: opensesame, abcdefghij, token77",
+        by="x",
+        secrets={"token77"},
+    )
+    row = Note.objects.get()
+    assert row.text == "Rex: [hidden], [hidden], [hidden]"
+    assert row.name == "of [hidden]"
 
 
 def test_what_cannot_be_a_name_is_no_note(ada: Mysis) -> None:
