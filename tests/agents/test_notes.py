@@ -173,6 +173,13 @@ def test_a_long_text_is_named_and_recalled(ada: Mysis) -> None:
         read_note(ada.pk, "gone")
 
 
+def test_a_text_is_never_shown_in_part(ada: Mysis) -> None:
+    keep(ada, "base", "Sol" + "\n" * 2_500 + "was sold")
+    shown = system_of(ada)
+    assert f"- note://{ada.pk}/base" in shown
+    assert "> Sol" not in shown
+
+
 def test_the_event_says_what_was_noted(ada: Mysis) -> None:
     keep(ada, "base", "Sol")
     notes.forget_note(mysis=ada, name="base", by="operator:ann")
@@ -199,6 +206,24 @@ def test_a_past_call_is_made_again_with_its_notes(ada: Mysis, strategy: str) -> 
     other = context.assemble_again(found, strategy="window").assembly
     assert "> by Alpha" in other.messages[0]["content"]
     assert "Gamma" not in other.messages[0]["content"]
+
+
+def test_a_past_call_has_the_very_versions_that_it_was_sent(ada: Mysis) -> None:
+    make_memory(ada, content="Mine.")
+    sent_before = keep(ada, "base", "Sol")
+    row = call(ada)
+    # Written while the call was assembled, or by a clock that is behind.
+    keep(ada, "base", "Beta")
+    keep(ada, "new", "Gamma")
+    Note.objects.exclude(pk=sent_before.pk).update(written_at=sent_before.written_at)
+    Note.objects.filter(pk=sent_before.pk).update(ended_at=sent_before.written_at)
+    found = then(row)
+    assert [(note.name, note.text) for note in found.subject.notes] == [("base", "Sol")]
+    assert replay_words(found.unknown) == []
+    Note.objects.filter(pk=sent_before.pk).delete()
+    found = then(row)
+    assert found.subject.notes == ()
+    assert len(replay_words(found.unknown)) == 1
 
 
 def test_notes_that_are_no_longer_kept_are_told(ada: Mysis) -> None:
