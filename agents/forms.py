@@ -131,6 +131,15 @@ class MysisForm(forms.Form):
         return [line.strip() for line in text.splitlines() if line.strip()]
 
 
+class LinesField(forms.CharField):
+    """A text with line ends as they are stored; a browser sends each as two signs."""
+
+    def to_python(self, value: Any) -> str:
+        """Join them before anything counts the text."""
+        text: str = super().to_python(value)
+        return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 class NoteForm(forms.Form):
     """A note of a Mysis; the name of one that there is replaces it."""
 
@@ -141,7 +150,7 @@ class NoteForm(forms.Form):
     name = forms.CharField(
         max_length=LONGEST_NAME, widget=forms.TextInput(attrs={"dir": "auto"})
     )
-    text = forms.CharField(
+    text = LinesField(
         max_length=LONGEST_NOTE,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 4, "dir": "auto"}),

@@ -50,9 +50,7 @@ def save_note(
     all accounts. Raises ActionError: 422 for a name or a text that cannot be kept, 409
     where there are too many.
     """
-    known_secrets = {*secrets, *Account.load_secrets()}
-    name = check_name(name, known_secrets)
-    text = hide_secrets(check_text(text, "text:", LONGEST_NOTE), known_secrets)
+    name, text = clean_note(name, text, secrets)
     locked = lock_mysis(mysis)
     current = select_notes(locked.pk)
     old = current.filter(name=name).first()
@@ -105,6 +103,13 @@ def find_note(mysis: Mysis, name: str) -> Note:
             status=404,
         )
     return found
+
+
+def clean_note(name: str, text: str, secrets: Collection[str] = ()) -> tuple[str, str]:
+    """Name and text as they are stored; raises ActionError 422."""
+    known = {*secrets, *Account.load_secrets()}
+    checked = check_text(text, "text:", LONGEST_NOTE)
+    return check_name(name, known), hide_secrets(checked, known)
 
 
 def check_name(name: str, secrets: Collection[str] = ()) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -339,6 +340,20 @@ def test_refusals_over_rest(ada: Mysis, operator_program: Program) -> None:
         )
 
 
+# --- The page
+
+
+def test_a_note_of_all_its_characters_can_be_saved_again(
+    ada: Mysis, admin: Client
+) -> None:
+    text = "iron ore\r\n" * 400
+    row = keep(ada, "base", text + "x" * 400)
+    assert len(row.text) == 4_000
+    sent = {"name": "base", "text": row.text[:-1].replace("\n", "\r\n") + "y"}
+    assert admin.post("/myses/Ada/notes/save/", sent).status_code == 302
+    assert read_note(ada.pk, "base").endswith("xy")
+
+
 # --- Export and import
 
 
@@ -373,6 +388,42 @@ def test_notes_go_out_and_come_in_once(ada: Mysis, tmp_path: Path) -> None:
     assert "notes imported" not in bring(path, bob)[0]
     assert names(bob) == ["base"]
     assert read_note(bob.pk, "base") == "Beta"
+
+
+def store_lines(path: Path, *found: dict[str, Any]) -> Path:
+    path.write_text("".join(f"{json.dumps({'note': note})}\n" for note in found))
+    return path
+
+
+def test_a_note_that_is_stored_otherwise_than_written_comes_in_once(
+    ada: Mysis, tmp_path: Path
+) -> None:
+    path = store_lines(tmp_path / "x", {"name": "base", "text": "Sol\r\nor not"})
+    ada.state = "stopped"
+    ada.save()
+    assert "1 notes imported." in bring(path, ada)[0]
+    keep(ada, "base", "Beta")
+    assert "notes imported" not in bring(path, ada)[0]
+    assert read_note(ada.pk, "base") == "Beta"
+
+
+def test_a_note_without_a_date_replaces_none(ada: Mysis, tmp_path: Path) -> None:
+    path = store_lines(tmp_path / "x", {"name": "base", "text": "Sol"})
+    ada.state = "stopped"
+    ada.save()
+    keep(ada, "base", "Beta")
+    assert "notes imported" not in bring(path, ada)[0]
+    assert read_note(ada.pk, "base") == "Beta"
+
+
+def test_a_note_of_the_future_is_one_of_now(ada: Mysis, tmp_path: Path) -> None:
+    note = {"name": "base", "text": "Sol", "updated_at": "2999-01-01T00:00:00Z"}
+    path = store_lines(tmp_path / "x", note)
+    ada.state = "stopped"
+    ada.save()
+    assert "1 notes imported." in bring(path, ada)[0]
+    assert Note.objects.get().written_at <= timezone.now()
+    assert "notes imported" not in bring(path, ada)[0]
 
 
 def test_an_export_of_notes_alone_comes_in(ada: Mysis, tmp_path: Path) -> None:
