@@ -141,7 +141,7 @@ class LinesField(forms.CharField):
 
 
 class NoteForm(forms.Form):
-    """A note of a Mysis; the name of one that there is replaces it."""
+    """A note of a Mysis; ``version`` is the one that it replaces, 0 for none."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # The composer on the same page has a text too.
@@ -154,6 +154,13 @@ class NoteForm(forms.Form):
         max_length=LONGEST_NOTE,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 4, "dir": "auto"}),
+    )
+    version = forms.IntegerField(
+        required=False,
+        initial=0,
+        min_value=0,
+        max_value=2**31 - 1,
+        widget=forms.HiddenInput,
     )
 
 

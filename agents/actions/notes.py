@@ -29,13 +29,15 @@ from memory.redaction import hide_secrets
 
 LONGEST_NOTE = 4_000
 MOST_NOTES = 50
+# The code of the error where somebody else wrote in between.
+CHANGED = "changed"
 # Old versions that are kept: of one note, and of all notes of a Mysis.
 VERSIONS_OF_NOTE = 20
 VERSIONS_OF_MYSIS = 500
 
 
 @transaction.atomic
-def save_note(
+def save_note(  # noqa: PLR0913 (one keyword for each part of a note)
     *,
     mysis: Mysis,
     name: str,
@@ -43,12 +45,14 @@ def save_note(
     by: str,
     at: datetime | None = None,
     secrets: Collection[str] = (),
+    version: int | None = None,
 ) -> Note:
     """Make a note, or replace the one of that name; the same text again changes nothing.
 
     ``at`` is when it was written, if not now. ``secrets`` are taken out, with those of
-    all accounts. Raises ActionError: 422 for a name or a text that cannot be kept, 409
-    where there are too many.
+    all accounts. ``version`` is the one that is to be replaced, 0 for none. Raises
+    ActionError: 422 for a name or a text that cannot be kept, 409 where there are too
+    many, or where another version stands.
     """
     name, text = clean_note(name, text, secrets)
     locked = lock_mysis(mysis)
@@ -56,6 +60,7 @@ def save_note(
     old = current.filter(name=name).first()
     if old is not None and old.text == text:
         return old
+    _check_version(old, version)
     if old is None and current.count() >= MOST_NOTES:
         raise ActionError(
             f"There are {MOST_NOTES} notes, which is the most: forget one, or put this "
@@ -103,6 +108,18 @@ def find_note(mysis: Mysis, name: str) -> Note:
             status=404,
         )
     return found
+
+
+def _check_version(old: Note | None, wanted: int | None) -> None:
+    """Raise ActionError 409 where not the wanted version is in use."""
+    now = old.version if old else 0
+    if wanted not in (None, now):
+        stands = f"version {now} stands" if now else "there is no such note"
+        raise ActionError(
+            f"version: the note was changed, {stands} now: read it, then write again "
+            f"with version {now}.",
+            code=CHANGED,
+        )
 
 
 def clean_note(name: str, text: str, secrets: Collection[str] = ()) -> tuple[str, str]:

@@ -340,7 +340,45 @@ def test_refusals_over_rest(ada: Mysis, operator_program: Program) -> None:
         )
 
 
+def test_a_version_that_was_replaced_is_not_written_over(
+    ada: Mysis, operator_program: Program
+) -> None:
+    path = "/myses/Ada/notes/base"
+    gone = operator_program.call("PUT", path, {"text": "Sol", "version": 1})
+    assert (gone.status_code, gone.json()["code"]) == (409, "changed")
+    first = operator_program.call("PUT", path, {"text": "Sol", "version": 0})
+    assert (first.status_code, first.json()["version"]) == (200, 1)
+    keep(ada, "base", "Alpha")
+    late = operator_program.call("PUT", path, {"text": "Beta", "version": 1})
+    assert (late.status_code, late.json()["code"]) == (409, "changed")
+    assert "version 2 stands now" in late.json()["detail"]
+    assert read_note(ada.pk, "base") == "Alpha"
+    for version in (2, None):
+        body = {"text": f"for {version}", "version": version}
+        assert operator_program.call("PUT", path, body).status_code == 200
+
+
 # --- The page
+
+
+def test_the_page_shows_what_was_written_in_between(ada: Mysis, admin: Client) -> None:
+    keep(ada, "base", "Sol")
+    page = admin.get("/myses/Ada/notes/?name=base").content.decode()
+    assert '<input type="hidden" name="version" value="1"' in page
+    keep(ada, "base", "now at Alpha")
+    sent = {"name": "base", "text": "typed by me", "version": "1"}
+    answer = admin.post("/myses/Ada/notes/save/", sent)
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert page.count("now at Alpha") > 1
+    assert "typed by me" in page
+    assert '<input type="hidden" name="version" value="2"' in page
+    assert read_note(ada.pk, "base") == "now at Alpha"
+    answer = admin.post("/myses/Ada/notes/save/", {**sent, "version": "2"})
+    assert answer.status_code == 302
+    assert read_note(ada.pk, "base") == "typed by me"
+    renamed = {"name": "other", "text": "x", "version": "3"}
+    assert admin.post("/myses/Ada/notes/save/", renamed).status_code == 302
 
 
 def test_a_note_of_all_its_characters_can_be_saved_again(
