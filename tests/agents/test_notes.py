@@ -15,6 +15,7 @@ from django.utils.http import urlencode
 
 from agents import context_inputs
 from agents.actions import ActionError, notes
+from agents.actions.settings import take_back_summary
 from agents.api.notes import NoteOut
 from agents.dashboard import feed
 from agents.dashboard.live.context_page import digest_settings
@@ -24,7 +25,7 @@ from agents.models import Account, Event, Mysis
 from agents.retention import plan_steps
 from agents.views import context
 from memory.handles import RecallError, parse_note_handle, read_note
-from memory.models import Note, SentContext
+from memory.models import HistorySummary, Note, SentContext
 from memory.notes import search_notes, select_notes
 from tests.agents.test_replay import call, then
 from tests.factories import make_memory, make_mysis
@@ -242,9 +243,32 @@ def replay_words(unknown: tuple[str, ...]) -> list[str]:
 def test_pruning_takes_old_versions_alone(ada: Mysis) -> None:
     keep(ada, "base", "Sol")
     keep(ada, "base", "Alpha")
-    for step in plan_steps(timezone.now()):
-        assert list(step.removal) or True
+    steps = [(step, sum(step.removal)) for step in plan_steps(timezone.now())]
+    assert [
+        (step.count, done)
+        for step, done in steps
+        if step.what == "old versions of notes"
+    ] == [(1, 1)]
     assert [row.text for row in Note.objects.all()] == ["Alpha"]
+
+
+def test_a_summary_taken_back_leaves_the_notes(ada: Mysis) -> None:
+    rows = [make_memory(ada, content=f"Mine {number}.") for number in range(4)]
+    summary = HistorySummary.objects.create(
+        mysis=ada,
+        first_id=rows[0].pk,
+        through_id=rows[1].pk,
+        generation=1,
+        text="We mined.",
+        status="active",
+        history_hash="x",
+    )
+    keep(ada, "base", "Sol")
+    before = system_of(ada)
+    assert before.endswith('Note "base":\n> Sol')
+    take_back_summary(summary=summary, by="operator:ann")
+    assert system_of(ada) == before
+    assert names(ada) == ["base"]
 
 
 # --- Search
@@ -359,6 +383,19 @@ def test_a_version_that_was_replaced_is_not_written_over(
 
 
 # --- The page
+
+
+def test_the_live_page_draws_the_newest_notes_alone(ada: Mysis, admin: Client) -> None:
+    for number in range(notes.MOST_NOTES):
+        keep(ada, f"n{number}", f"text {number}! " + "x" * 3_000)
+    page = admin.get("/myses/Ada/").content.decode()
+    assert page.count('class="section note"') == 5
+    assert "text 49!" in page
+    assert "text 44!" not in page
+    assert "These are the newest." in page
+    whole = admin.get("/myses/Ada/notes/").content.decode()
+    assert "text 0!" in whole
+    assert "These are the newest." not in whole
 
 
 def test_the_page_shows_what_was_written_in_between(ada: Mysis, admin: Client) -> None:
