@@ -136,7 +136,7 @@ class LinesField(forms.CharField):
 
     def to_python(self, value: Any) -> str:
         """Join them before anything counts the text."""
-        text: str = super().to_python(value)
+        text = super().to_python(value) or ""
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
