@@ -131,8 +131,17 @@ class MysisForm(forms.Form):
         return [line.strip() for line in text.splitlines() if line.strip()]
 
 
+class LinesField(forms.CharField):
+    """A text with line ends as they are stored; a browser sends each as two signs."""
+
+    def to_python(self, value: Any) -> str:
+        """Join them before anything counts the text."""
+        text = super().to_python(value) or ""
+        return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 class NoteForm(forms.Form):
-    """A note of a Mysis; the name of one that there is replaces it."""
+    """A note of a Mysis; ``version`` is the one that it replaces, 0 for none."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # The composer on the same page has a text too.
@@ -141,10 +150,17 @@ class NoteForm(forms.Form):
     name = forms.CharField(
         max_length=LONGEST_NAME, widget=forms.TextInput(attrs={"dir": "auto"})
     )
-    text = forms.CharField(
+    text = LinesField(
         max_length=LONGEST_NOTE,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 4, "dir": "auto"}),
+    )
+    version = forms.IntegerField(
+        required=False,
+        initial=0,
+        min_value=0,
+        max_value=2**31 - 1,
+        widget=forms.HiddenInput,
     )
 
 

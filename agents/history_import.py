@@ -6,8 +6,8 @@ orders. Notes come along with an export, accounts and game states with a databas
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -17,8 +17,7 @@ from django.utils import timezone
 from agents import events
 from agents.actions.base import ActionError, describe_memory
 from agents.actions.messages import select_orders
-from agents.actions.notes import check_name, save_note
-from agents.encryption import SecretUnreadableError
+from agents.actions.notes import clean_note, save_note
 from agents.models import Account, Broadcast, Mysis
 from memory.models import GameSnapshot, Memory, Note
 from memory.snapshots import writes
@@ -86,26 +85,27 @@ class Arrival(ImportHooks):
 
 
 def with_passwords(source: HistoryFile) -> HistoryFile:
-    """A source whose messages come without the passwords of our accounts too."""
-    found = set()
-    for account in Account.objects.exclude(sealed_password=""):
-        with suppress(SecretUnreadableError):
-            found.add(account.password)
-    return replace(source, secrets=source.secrets | found)
+    """A source whose messages come without passwords and sessions of ours too."""
+    return replace(source, secrets=source.secrets | Account.load_secrets())
 
 
-def check_source(mysis: Mysis, source: HistoryFile, done: Done) -> int:
-    """Read all of a source; returns how many messages it has. Raises TransferError."""
-    total, late = survey_source(mysis.pk, source.read_lines(), done)
-    # Read to its end, so that a bad note is told before anything is stored.
-    if not total + sum(1 for _ in source.read_notes()):
+def check_source(
+    mysis: Mysis, source: HistoryFile, done: Done
+) -> tuple[int, list[TransferNote]]:
+    """Read all of a source; returns how many messages it has, and its notes.
+
+    Raises TransferError, for a bad note too: nothing is stored then.
+    """
+    notes: list[TransferNote] = []
+    total, late = survey_source(mysis.pk, source.read_lines(notes), done)
+    if not total and not notes:
         raise TransferError("holds no message")
     if late:
         raise TransferError(
             f"holds orders from before the newest that {mysis.name} was given: they "
             "would pass for newer ones. Import it into a new Mysis."
         )
-    return total
+    return total, notes
 
 
 def import_messages(mysis: Mysis, source: HistoryFile, done: Done) -> int:
@@ -113,13 +113,13 @@ def import_messages(mysis: Mysis, source: HistoryFile, done: Done) -> int:
     return store_lines(mysis.pk, source.read_lines(), done, Arrival(mysis))
 
 
-def import_notes(mysis: Mysis, source: HistoryFile) -> tuple[int, list[str]]:
+def import_notes(mysis: Mysis, notes: Iterable[TransferNote]) -> tuple[int, list[str]]:
     """Store the notes that are new; a newer one of ours stays.
 
     Returns how many were stored, and why others could not be.
     """
     stored, refused = 0, []
-    for note in source.read_notes():
+    for note in notes:
         try:
             stored += _store_note(mysis, note)
         except ActionError as error:
@@ -128,14 +128,20 @@ def import_notes(mysis: Mysis, source: HistoryFile) -> tuple[int, list[str]]:
 
 
 def _store_note(mysis: Mysis, note: TransferNote) -> bool:
-    ours = Note.objects.filter(mysis=mysis, name=check_name(note.name))
-    at = note.written_at
-    if ours.filter(text=note.text, **({"written_at": at} if at else {})).exists():
+    """Store a note that is new; one of ours stays unless it is known to be older."""
+    name, text = clean_note(note.name, note.text)
+    ours = Note.objects.filter(mysis=mysis, name=name)
+    now = timezone.now()
+    at = min(note.written_at or now, now)
+    is_past = note.written_at == at
+    if ours.filter(text=text, **({"written_at": at} if is_past else {})).exists():
         return False
-    if at and ours.filter(ended_at=None, written_at__gte=at).exists():
+    newer = ours.filter(ended_at=None)
+    if note.written_at is not None:
+        newer = newer.filter(written_at__gte=at)
+    if newer.exists():
         return False
-    by = note.author or "import"
-    save_note(mysis=mysis, name=note.name, text=note.text, by=by, at=at)
+    save_note(mysis=mysis, name=name, text=text, by=note.author or "import", at=at)
     return True
 
 

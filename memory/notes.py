@@ -5,14 +5,14 @@ They are written by `agents.actions.notes`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Q, QuerySet
 from django.utils.safestring import SafeString
 
-from memory.context.sections import SHOWN_BYTES
+from memory.context.sections import SHOWN_BYTES, is_too_long
 from memory.context.types import Note as ViewNote
 from memory.context.types import build_note_handle
 from memory.models import Note
@@ -20,9 +20,10 @@ from memory.redaction import hide_secrets
 from memory.search.query import Mode, TextQuery, limit_time
 from memory.search.results import build_pattern, filter_matching, make_snippet
 
-# As JSON, newest first; of a text no more than tells that it is too long to be shown.
+# As JSON, newest first; a text that is too long to be shown is null.
 SELECT_CURRENT = f"""
-  (SELECT coalesce(jsonb_agg(jsonb_build_array(name, left(text, {SHOWN_BYTES + 1}))
+  (SELECT coalesce(jsonb_agg(jsonb_build_array(name, version,
+       CASE WHEN octet_length(text) <= {SHOWN_BYTES} THEN text END)
      ORDER BY written_at DESC, id DESC), '[]')
    FROM memory_note WHERE mysis_id = mysis.id AND ended_at IS NULL)
 """  # noqa: S608 (no input in the text)
@@ -59,13 +60,32 @@ def select_notes(mysis_id: int, moment: datetime | None = None) -> QuerySet[Note
 
 def read_notes_at(mysis_id: int, moment: datetime) -> tuple[ViewNote, ...]:
     """The notes of a moment, as far as their versions are still kept."""
-    found = select_notes(mysis_id, moment).values_list("name", "text")
-    return tuple(ViewNote(*each) for each in found)
+    found = select_notes(mysis_id, moment).values_list("name", "version", "text")
+    return parse_notes(found)
 
 
-def parse_notes(found: Sequence[Sequence[str]]) -> tuple[ViewNote, ...]:
+def read_note_versions(
+    mysis_id: int, wanted: Sequence[tuple[str, int]], before: datetime
+) -> tuple[ViewNote, ...]:
+    """These versions in their order, as far as they are kept and of before a moment."""
+    rows = Note.objects.filter(
+        mysis_id=mysis_id, name__in={name for name, _ in wanted}, written_at__lte=before
+    )
+    found = rows.values_list("name", "version", "text")
+    kept = {(name, version): (name, version, text) for name, version, text in found}
+    return parse_notes(kept[each] for each in wanted if each in kept)
+
+
+def parse_notes(
+    found: Iterable[tuple[str, int, str | None]],
+) -> tuple[ViewNote, ...]:
     """The notes that `SELECT_CURRENT` gives, without secrets (A11)."""
-    return tuple(ViewNote(name, hide_secrets(text)) for name, text in found)
+    return tuple(
+        ViewNote(name, "", too_long=True, version=version)
+        if text is None or is_too_long(text)
+        else ViewNote(name, hide_secrets(text), version=version)
+        for name, version, text in found
+    )
 
 
 def search_notes(  # noqa: PLR0913 (one keyword for each part of a question)
@@ -78,9 +98,9 @@ def search_notes(  # noqa: PLR0913 (one keyword for each part of a question)
     ignore_case: bool = False,
     stem: bool = False,
 ) -> list[NoteHit]:
-    """The notes in use whose name or text matches, the last written first.
+    """The notes in use whose name or text matches, the last stored first.
 
-    ``before`` is the id of a note. Raises SlowSearchError.
+    An imported note counts from its import on. ``before`` is the id of a note. Raises SlowSearchError.
     """
     wanted = TextQuery(
         query.replace("\x00", ""), mode, ignore_case=ignore_case, stem=stem

@@ -7,6 +7,7 @@ leaves notes alone.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import datetime
 
@@ -20,7 +21,7 @@ from agents.actions.base import (
     check_text,
     lock_mysis,
 )
-from agents.models import Mysis
+from agents.models import Account, Mysis
 from memory.context.sections import NoteNameError, clean_note_name
 from memory.models import Note
 from memory.notes import select_notes
@@ -28,27 +29,38 @@ from memory.redaction import hide_secrets
 
 LONGEST_NOTE = 4_000
 MOST_NOTES = 50
+# The code of the error where somebody else wrote in between.
+CHANGED = "changed"
 # Old versions that are kept: of one note, and of all notes of a Mysis.
 VERSIONS_OF_NOTE = 20
 VERSIONS_OF_MYSIS = 500
 
 
 @transaction.atomic
-def save_note(
-    *, mysis: Mysis, name: str, text: str, by: str, at: datetime | None = None
+def save_note(  # noqa: PLR0913 (one keyword for each part of a note)
+    *,
+    mysis: Mysis,
+    name: str,
+    text: str,
+    by: str,
+    at: datetime | None = None,
+    secrets: Collection[str] = (),
+    version: int | None = None,
 ) -> Note:
     """Make a note, or replace the one of that name; the same text again changes nothing.
 
-    ``at`` is when it was written, if not now. Raises ActionError: 422 for a name or a
-    text that cannot be kept, 409 where there are too many.
+    ``at`` is when it was written, if not now. ``secrets`` are taken out, with those of
+    all accounts. ``version`` is the one that is to be replaced, 0 for none. Raises
+    ActionError: 422 for a name or a text that cannot be kept, 409 where there are too
+    many, or where another version stands.
     """
-    name = check_name(name)
-    text = hide_secrets(check_text(text, "text:", LONGEST_NOTE))
+    name, text = clean_note(name, text, secrets)
     locked = lock_mysis(mysis)
     current = select_notes(locked.pk)
     old = current.filter(name=name).first()
     if old is not None and old.text == text:
         return old
+    _check_version(old, version)
     if old is None and current.count() >= MOST_NOTES:
         raise ActionError(
             f"There are {MOST_NOTES} notes, which is the most: forget one, or put this "
@@ -98,10 +110,29 @@ def find_note(mysis: Mysis, name: str) -> Note:
     return found
 
 
-def check_name(name: str) -> str:
+def _check_version(old: Note | None, wanted: int | None) -> None:
+    """Raise ActionError 409 where not the wanted version is in use."""
+    now = old.version if old else 0
+    if wanted not in (None, now):
+        stands = f"version {now} stands" if now else "there is no such note"
+        raise ActionError(
+            f"version: the note was changed, {stands} now: read it, then write again "
+            f"with version {now}.",
+            code=CHANGED,
+        )
+
+
+def clean_note(name: str, text: str, secrets: Collection[str] = ()) -> tuple[str, str]:
+    """Name and text as they are stored; raises ActionError 422."""
+    known = {*secrets, *Account.load_secrets()}
+    checked = check_text(text, "text:", LONGEST_NOTE)
+    return check_name(name, known), hide_secrets(checked, known)
+
+
+def check_name(name: str, secrets: Collection[str] = ()) -> str:
     """The name as it is stored; raises ActionError 422."""
     try:
-        return clean_note_name(hide_secrets(name))
+        return clean_note_name(hide_secrets(name, secrets))
     except NoteNameError as error:
         raise ActionError(f"name: {error}", code="invalid", status=422) from error
 

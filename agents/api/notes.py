@@ -55,11 +55,12 @@ class NoteVersionOut(NoteOut):
 
 
 class NoteIn(Body):
-    """What the note is to say."""
+    """What the note is to say, instead of which ``version`` (0: of none) if given."""
 
-    model_config = build_example(text=TEXT)
+    model_config = build_example(text=TEXT, version=2)
 
     text: Annotated[str, Field(min_length=1, max_length=notes.LONGEST_NOTE)]
+    version: Annotated[int | None, Field(ge=0, le=2**31 - 1)] = None
 
 
 class VersionFilter(Window):
@@ -99,11 +100,15 @@ def save_note(
 ) -> Note:
     """Make a note, or replace it; the Mysis sees it from the next call on.
 
-    409 where a Mysis has 50 notes already. The same text again makes no new version.
+    409 where a Mysis has 50 notes already (`too_many`), or where another ``version``
+    than the given one stands (`changed`). The same text again makes no new version.
     """
-    mysis = get_mysis(reference)
     return notes.save_note(
-        mysis=mysis, name=name, text=body.text, by=caller_name(request)
+        mysis=get_mysis(reference),
+        name=name,
+        text=body.text,
+        by=caller_name(request),
+        version=body.version,
     )
 
 

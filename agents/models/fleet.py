@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from decimal import Decimal
 from typing import ClassVar
 
@@ -16,7 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from agents.encryption import sealed_property
+from agents.encryption import SecretUnreadableError, sealed_property
 from agents.models.llm import Prompt
 from agents.validators import NAME, check_model_settings, check_tag, check_visible
 from memory.assembly.sent_view import hash_text
@@ -77,6 +78,16 @@ class Account(models.Model):
 
     def __str__(self) -> str:
         return self.username
+
+    @classmethod
+    def load_secrets(cls) -> frozenset[str]:
+        """Passwords and sessions of all accounts, as far as they can be read."""
+        found = set()
+        for account in cls.objects.only("sealed_password", "sealed_session"):
+            for name in ("password", "game_session"):
+                with suppress(SecretUnreadableError):
+                    found.add(getattr(account, name))
+        return frozenset(filter(None, found))
 
 
 class Mysis(models.Model):

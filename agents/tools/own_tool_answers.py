@@ -59,12 +59,14 @@ class LocalRefusedError(Exception):
 class Scope:
     """Who calls. A Mysis reaches itself alone; ``mysis_id`` None reaches all.
 
-    ``by`` is the caller in the log; ``secret`` are tools whose calls nobody may read.
+    ``by`` is the caller in the log; ``secret`` are tools whose calls nobody may read,
+    ``hidden`` texts that are never stored.
     """
 
     by: str
     mysis_id: int | None = None
     secret: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
 
     def find_target(
         self,
@@ -329,8 +331,13 @@ def _list_matches(
 def answer_note(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """Make or replace a note of the caller."""
     mysis = scope.find_target(None)
-    name, text = arguments["name"], arguments["text"]
-    note = save_note(mysis=mysis, name=name, text=text, by=scope.by)
+    note = save_note(
+        mysis=mysis,
+        name=arguments["name"],
+        text=arguments["text"],
+        by=scope.by,
+        secrets=scope.hidden,
+    )
     handle = build_note_handle(str(mysis.pk), note.name)
     return make_answer({"noted": note.name, "version": note.version, "handle": handle})
 

@@ -266,6 +266,6 @@ def _answer(request: Request) -> Answer:
     caller = request.caller
     names = {*caller.tools, *caller.policies}
     secret = frozenset(each for each in names if caller.find_policy(each) == "secret")
-    scope = Scope(f"mysis:{name}", mysis_id, secret)
+    scope = Scope(f"mysis:{name}", mysis_id, secret, frozenset(caller.secrets))
     with refuse_failures():
         return ANSWERS[request.name](request.arguments, scope)

@@ -33,29 +33,53 @@ def notes_page(request: PageRequest, key: str) -> HttpResponse:
     wanted = request.GET.get("name", "")
     current = {note.name: note for note in select_notes(mysis.pk)}
     note = current.get(wanted)
-    form = NoteForm(initial={"name": wanted, "text": note.text if note else ""})
+    text, version = (note.text, note.version) if note else ("", 0)
+    form = NoteForm(initial={"name": wanted, "text": text, "version": version})
     return _render(request, mysis, form, wanted)
 
 
 @require_POST
 @operator_required
 def save_note(request: PageRequest, key: str) -> HttpResponse:
-    """Make or replace a note; errors stand at their fields."""
+    """Make or replace a note; errors stand at their fields.
+
+    Where somebody else wrote it in between, that text stands beside what was typed.
+    """
     mysis = find_mysis(key)
-    form = NoteForm(request.POST)
+    form, stands = NoteForm(request.POST), None
     if form.is_valid():
+        given = form.cleaned_data
+        current = select_notes(mysis.pk).filter(name=given["name"].strip()).first()
+        if current is None:
+            # Of another name, or forgotten: nothing is written over.
+            given["version"] = None
         try:
-            note = notes.save_note(
-                mysis=mysis, **form.cleaned_data, by=name_operator(request)
-            )
+            note = notes.save_note(mysis=mysis, **given, by=name_operator(request))
         except ActionError as error:
-            add_action_error(form, error)
+            if error.code == notes.CHANGED:
+                stands = current
+                form = _ask_again(request, stands)
+            else:
+                add_action_error(form, error)
         else:
             said = f"Note {note.name} is kept, version {note.version}."
             if not request.htmx:
                 return notify_success(request, said)
             return _render(request, mysis, NoteForm(), "", said)
-    return _render(request, mysis, form, "")
+    return _render(request, mysis, form, "", stands=stands)
+
+
+def _ask_again(request: PageRequest, stands: Note | None) -> NoteForm:
+    """The form with what was typed, which replaces what stands now when sent again."""
+    typed = request.POST.copy()
+    typed["version"] = str(stands.version if stands else 0)
+    form = NoteForm(typed)
+    form.add_error(
+        "text",
+        "Somebody else wrote this note: below is what it says now. Keep note puts yours "
+        "in its place.",
+    )
+    return form
 
 
 @require_POST
@@ -71,11 +95,17 @@ def forget_note(request: PageRequest, key: str) -> HttpResponse:
 
 
 def _render(
-    request: PageRequest, mysis: Mysis, form: NoteForm, wanted: str, said: str = ""
+    request: PageRequest,
+    mysis: Mysis,
+    form: NoteForm,
+    wanted: str,
+    said: str = "",
+    stands: Note | None = None,
 ) -> HttpResponse:
     # With an answer of 422 htmx would leave the form as it is.
     status = 422 if form.errors and not request.htmx else 200
     values = {"mysis": mysis, "form": form, "said": said, "tab": "notes"}
+    values["stands"] = stands
     if request.htmx:
         return render(request, "agents/notes/form.html", values, status=status)
     old = Note.objects.filter(mysis=mysis, ended_at__isnull=False).defer("vector")

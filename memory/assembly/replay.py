@@ -30,12 +30,13 @@ from memory.context.types import (
     Compaction,
     LedgerLine,
     Message,
+    Note,
     Role,
     Synthetic,
 )
 from memory.gamestate.render import NOT_LOGGED_IN, TITLE
 from memory.models import HistorySummary, Memory, SentContext
-from memory.notes import read_notes_at
+from memory.notes import read_note_versions, read_notes_at
 
 Wire = Mapping[str, Any]
 Status = HistorySummary.Status
@@ -151,7 +152,7 @@ def _past_subject(sent: SentContext, shown: RenderedView, now: Subject) -> Subje
         now,
         system=system,
         pins=pins,
-        notes=read_notes_at(sent.mysis_id, sent.created_at),
+        notes=_read_notes(sent),
         pin_hashes=(),
         username=sent.username or None,
         strategy=sent.strategy,
@@ -172,8 +173,25 @@ def _past_subject(sent: SentContext, shown: RenderedView, now: Subject) -> Subje
 
 def _are_same_notes(sent: SentContext, subject: Subject) -> bool:
     """Whether the notes that are kept are those that the call had."""
-    then = {line["name"] for line in sent.stats.get("notes", [])}
-    return then == {note.name for note in subject.notes}
+    then = [(each["name"], each.get("version")) for each in _list_notes(sent)]
+    kept = [(note.name, note.version) for note in subject.notes]
+    if None in (version for _, version in then):
+        return {name for name, _ in then} == {name for name, _ in kept}
+    return then == kept
+
+
+def _read_notes(sent: SentContext) -> tuple[Note, ...]:
+    """The very versions that the call had; those of its moment where it tells none."""
+    then = [(each["name"], each.get("version")) for each in _list_notes(sent)]
+    if any(version is None for _, version in then):
+        return read_notes_at(sent.mysis_id, sent.created_at)
+    known = [(name, version) for name, version in then if version is not None]
+    return read_note_versions(sent.mysis_id, known, sent.created_at)
+
+
+def _list_notes(sent: SentContext) -> Sequence[Mapping[str, Any]]:
+    found: Sequence[Mapping[str, Any]] = sent.stats.get("notes", [])
+    return found
 
 
 def _read_inputs(stats: Mapping[str, Any]) -> dict[str, Any]:

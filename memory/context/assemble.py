@@ -81,6 +81,7 @@ def assemble(request: AssemblyRequest, earlier: EarlierWork | None = None) -> As
     try:
         return _build_or_fall_back(prepared, options, failure, earlier.report)
     except BudgetImpossible as error:
+        # Also where the view itself would do, but for what its notes cut.
         if request.notes:
             return _leave_out_notes(request, earlier)
         return report_unsent(prepared, error)
@@ -143,6 +144,8 @@ def _build_view(
     warnings = [*plan.warnings]
     if options.state_block:
         units = _add_state(units, plan, fitted, prepared, warnings)
+    if prepared.request.notes:
+        _check_order_whole(units, prepared)
     fates = (prepared.repaired.capped, plan.fates, kept.fates, fitted.fates)
     draft = ViewDraft(plan, units, fates, fitted.over_budget, warnings, failure)
     return report_sent(prepared, draft, last)
@@ -210,6 +213,19 @@ def _newest_order(prepared: RepairedRequest) -> Unit | None:
     return next(unit for unit in reversed(prepared.units) if unit.rows == (intent,))
 
 
+def _check_order_whole(units: Sequence[Unit], prepared: RepairedRequest) -> None:
+    """Raise BudgetImpossible where notes stand in a view and an order was cut."""
+    order = _newest_order(prepared)
+    if order is None:
+        return
+    texts = {order.items[0].content}
+    if prepared.request.mission_id in order.rows:
+        texts.add(prepared.sanitize(prepared.request.mission or "").strip())
+    sent = (item.content for unit in reversed(units) for item in unit.items)
+    if not any(text in content for content in sent for text in texts):
+        raise BudgetImpossible("notes", prepared.frame.notes, 0)
+
+
 def _add_filler_and_nudge(
     units: Sequence[Unit], prepared: RepairedRequest
 ) -> list[Unit]:
@@ -257,6 +273,10 @@ def _add_state(
     text, cut = fit_state(
         lambda limit: prepared.sanitize(render(limit)), size, room, cost
     )
+    if cut and prepared.request.notes:
+        short = prepared.sanitize(render(min(size, SHORT_STATE_BYTES))).strip()
+        if short and cost(short) > room:
+            raise BudgetImpossible("notes", prepared.frame.notes, 0)
     if cut:
         warnings.append(STATE_SHORTENED if text else STATE_LEFT_OUT)
     if not text:

@@ -3,7 +3,8 @@
 Tools, system, pins, notes, required units, the newest unit and the newest order come
 first, the last two shortened where they must be, and the short form of the state block.
 Older units follow as one unbroken run, so that a larger budget never keeps fewer of
-them (I15). The state block grows into what is left.
+them (I15). The state block grows into what is left. Where notes cut the newest order or
+the state block's short form, `assemble` makes the view again without them.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ from memory.context.types import (
     LedgerLine,
     Message,
     Note,
+    NoteLine,
     OfferedTools,
     Origin,
     Role,
@@ -175,8 +176,13 @@ def build_result_document(assembly: Assembly) -> dict[str, Any]:
     if assembly.impossible is not None:
         document["impossible"] = asdict(assembly.impossible)
     if assembly.notes:
-        document["notes"] = [asdict(line) for line in assembly.notes]
+        document["notes"] = [describe_note_line(line) for line in assembly.notes]
     return document
+
+
+def describe_note_line(line: NoteLine) -> dict[str, Any]:
+    """What became of a note; its version only where it has one."""
+    return {key: value for key, value in asdict(line).items() if value is not None}
 
 
 def describe_tools(offered: OfferedTools) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from memory.context.sections import (
     add_catalogue,
     add_notes,
     add_pins,
-    place_notes_in_user,
+    has_notes_in_user,
     write_note_definitions,
     write_notes,
 )
@@ -116,7 +116,7 @@ def repair_request(
     reader = reader or _read_anew(request, options, messages)
     repaired, rules = reader.out, reader.rules
     count, sanitize = rules.count, rules.sanitize
-    in_user = place_notes_in_user(request, strategy or request.strategy)
+    in_user = has_notes_in_user(request, strategy or request.strategy)
     write = write_note_definitions if in_user else write_notes
     notes = write(request, sanitize, count)
     section = "" if in_user else notes.text

@@ -8,12 +8,14 @@ for an order, for a heading or for the end of its section.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from memory.context.types import (
     NOTE_SCHEME,
     AssemblyRequest,
+    Disposition,
     Note,
     NoteLine,
     build_note_handle,
@@ -21,7 +23,8 @@ from memory.context.types import (
 
 HEADER = "## Standing orders"
 NOTES_HEADER = "## Notes"
-# The name of a note, in characters; and what of the notes a view shows, in bytes.
+# The name of a note, in characters; and what notes may have of a view, in bytes,
+# with heading, names and handles.
 LONGEST_NAME = 60
 SHOWN_BYTES = 2_048
 
@@ -40,11 +43,18 @@ _INTRO = (
 )
 _NOTES_START = f"{NOTES_HEADER}\n{_INTRO}\n"
 _MORE = "Notes without their text; zoea_recall brings it:"
-_NOTE_LINES = ('Note "', ">", _MORE, f"- {NOTE_SCHEME}")
+_FIND = "zoea_search_messages finds them"
+_NOTE_LINE = re.compile(
+    rf'Note "|>|{re.escape(_MORE)}$|- {NOTE_SCHEME}|and \d+ more: {_FIND}$'
+)
+# What names may have of the bytes where not all notes are whole.
+_NAMES_BYTES = 512
+_DROPPED: Disposition = "dropped_for_budget"
 _SHOWN = f"One of the newest notes, which have {SHOWN_BYTES:,} bytes of a view."
 _NAMED = (
     f"Only named: it does not fit into the {SHOWN_BYTES:,} bytes beside newer ones."
 )
+_COUNTED = "Only counted: not even its name fits beside newer ones."
 _LEFT_OUT = "There was no room for notes in the budget."
 
 
@@ -145,7 +155,7 @@ def add_notes(system: str, notes: str) -> str:
     return _join(_split_notes(system)[0], notes)
 
 
-def place_notes_in_user(request: AssemblyRequest, strategy: str) -> bool:
+def has_notes_in_user(request: AssemblyRequest, strategy: str) -> bool:
     """Whether a view has its notes as definitions, not in the system message."""
     return strategy == "coalesced" and request.max_turns != 1
 
@@ -156,18 +166,8 @@ def write_notes(
     count: Callable[[str], int],
 ) -> NotesView:
     """The section of a request's notes."""
-    shown, named = [], []
-    chosen = list(_choose_entries(request, _quote_note, sanitize))
-    for note, entry in chosen:
-        if entry:
-            shown.append(entry)
-        else:
-            named.append(f"- {build_note_handle(request.mysis, note.name)}")
-    if not chosen:
-        return NotesView()
-    more = [_MORE, *named] if named else []
-    text = "\n".join([NOTES_HEADER, _INTRO, *shown, *more])
-    return NotesView(text, _write_lines(request, chosen, count))
+    form = _Form((NOTES_HEADER, _INTRO), _quote_note, _name_note, (_MORE,))
+    return _write_view(request, form, sanitize, count)
 
 
 def write_note_definitions(
@@ -176,14 +176,8 @@ def write_note_definitions(
     count: Callable[[str], int],
 ) -> NotesView:
     """The notes as definitions of seed 004's prelude, one line each."""
-    chosen = list(_choose_entries(request, _define_note, sanitize))
-    lines = [
-        entry
-        or f"note/{note.name} ; only named, zoea_recall "
-        f"{build_note_handle(request.mysis, note.name)}"
-        for note, entry in chosen
-    ]
-    return NotesView("\n".join(lines), _write_lines(request, chosen, count))
+    form = _Form((f";; {_INTRO}",), _define_note, _define_name, (), ";; ")
+    return _write_view(request, form, sanitize, count)
 
 
 def leave_out_notes(request: AssemblyRequest) -> tuple[NoteLine, ...]:
@@ -195,48 +189,113 @@ def leave_out_notes(request: AssemblyRequest) -> tuple[NoteLine, ...]:
             _LEFT_OUT,
             0,
             build_note_handle(request.mysis, note.name),
+            note.version,
         )
         for note in request.notes
     )
 
 
-def _choose_entries(
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a view writes notes: what stands first, a note whole, a note by its name.
+
+    `between` stands before the names, `mark` before the line that counts the others.
+    """
+
+    start: tuple[str, ...]
+    write: Callable[[Note], str]
+    name: Callable[[Note, str], str]
+    between: tuple[str, ...]
+    mark: str = ""
+
+
+def _write_view(
     request: AssemblyRequest,
-    write: Callable[[Note], str],
+    form: _Form,
     sanitize: Callable[[str], str],
-) -> Iterator[tuple[Note, str]]:
-    """Each note with its text in the view, which is empty for one that is only named.
+    count: Callable[[str], int],
+) -> NotesView:
+    """The newest notes whole, then names of others, then how many more there are.
+
+    Everything together has at most `SHOWN_BYTES`.
+    """
+    notes = [
+        replace(note, name=sanitize(note.name), text=sanitize(note.text))
+        for note in request.notes
+    ]
+    if not notes:
+        return NotesView()
+    handles = [build_note_handle(request.mysis, note.name) for note in notes]
+    room = SHOWN_BYTES - _count_bytes(*form.start)
+    shown = _choose_shown(notes, form, room)
+    room -= _count_bytes(*shown.values())
+    names = {
+        index: form.name(note, handles[index])
+        for index, note in enumerate(notes)
+        if index not in shown
+    }
+    named = _choose_named(names, form, room)
+    parts = [*form.start, *shown.values()]
+    if names:
+        parts += [*form.between, *named.values()]
+    if more := len(names) - len(named):
+        parts.append(f"{form.mark}and {more} more: {_FIND}")
+    entries = {**named, **shown}
+    lines = tuple(
+        NoteLine(
+            note.name,
+            "kept" if at in shown else "masked" if at in named else _DROPPED,
+            _SHOWN if at in shown else _NAMED if at in named else _COUNTED,
+            count(entries[at]) if at in entries else 0,
+            handles[at],
+            note.version,
+        )
+        for at, note in enumerate(notes)
+    )
+    return NotesView("\n".join(parts), lines)
+
+
+def _choose_shown(notes: Sequence[Note], form: _Form, room: int) -> dict[int, str]:
+    """The notes that are shown whole, by index: all, else the newest beside some names.
 
     A note is shown whole or not at all; a smaller one may follow one that is too long.
     """
-    left = SHOWN_BYTES
-    for given in request.notes:
-        note = Note(sanitize(given.name), sanitize(given.text))
-        entry = write(note)
-        size = len(entry.encode()) + 1
-        if size > left:
-            yield note, ""
-            continue
-        left -= size
-        yield note, entry
+    written = {
+        index: form.write(note)
+        for index, note in enumerate(notes)
+        if not note.too_long and not is_too_long(note.text)
+    }
+    if len(written) == len(notes) and _count_bytes(*written.values()) <= room:
+        return written
+    return _take_fitting(written, room - _NAMES_BYTES)
 
 
-def _write_lines(
-    request: AssemblyRequest,
-    chosen: Sequence[tuple[Note, str]],
-    count: Callable[[str], int],
-) -> tuple[NoteLine, ...]:
-    return tuple(
-        NoteLine(
-            note.name,
-            "kept" if entry else "masked",
-            _SHOWN if entry else _NAMED,
-            count(entry or handle),
-            handle,
-        )
-        for note, entry in chosen
-        for handle in [build_note_handle(request.mysis, note.name)]
-    )
+def _choose_named(names: dict[int, str], form: _Form, room: int) -> dict[int, str]:
+    """The names that fit, by index; beside some of them stands how many more follow."""
+    room -= _count_bytes(*form.between)
+    if _count_bytes(*names.values()) <= room:
+        return names
+    return _take_fitting(names, room - len(f"{form.mark}and 1000000 more: {_FIND}\n"))
+
+
+def _take_fitting(entries: dict[int, str], room: int) -> dict[int, str]:
+    """The entries that fit, the first ones first."""
+    taken = {}
+    for index, entry in entries.items():
+        size = _count_bytes(entry)
+        if size <= room:
+            taken[index] = entry
+            room -= size
+    return taken
+
+
+def _count_bytes(*lines: str) -> int:
+    return sum(len(line.encode()) + 1 for line in lines)
+
+
+def is_too_long(text: str) -> bool:
+    """Whether no view has room for a note with this text."""
+    return len(text.encode()) > SHOWN_BYTES
 
 
 def _quote_note(note: Note) -> str:
@@ -245,8 +304,17 @@ def _quote_note(note: Note) -> str:
     return "\n".join([f"Note {_to_json(note.name)}:", *lines])
 
 
+def _name_note(note: Note, handle: str) -> str:
+    return f"- {handle}"
+
+
 def _define_note(note: Note) -> str:
-    return f"note/{note.name} ; = {_to_json(chr(10).join(note.text.splitlines()))}"
+    text = _to_json("\n".join(note.text.splitlines()))
+    return f"note/{_to_json(note.name)} ; = {text}"
+
+
+def _define_name(note: Note, handle: str) -> str:
+    return f"note/{_to_json(note.name)} ; only named, zoea_recall {_to_json(handle)}"
 
 
 def _to_json(text: str) -> str:
@@ -259,7 +327,7 @@ def _split_notes(system: str) -> tuple[str, str]:
     if not start or (base and not base.endswith("\n\n")):
         return system, ""
     # A prompt may hold these words too: then more follows than a section has.
-    if not all(line.startswith(_NOTE_LINES) for line in section.split("\n")):
+    if not all(map(_NOTE_LINE.match, section.split("\n"))):
         return system, ""
     return base.removesuffix("\n\n"), start + section
 

@@ -168,10 +168,15 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note that the agent keeps itself; its name is what recalls it."""
+    """A note that the agent keeps itself; its name is what recalls it.
+
+    With `too_long` its text was not read, since no view has room for it.
+    """
 
     name: str
     text: str
+    too_long: bool = False
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +344,8 @@ class LedgerLine:
 class NoteLine:
     """What became of one note: kept, masked (only named) or dropped_for_budget, and why.
 
-    `tokens` are those that its entry takes in the view.
+    `tokens` are those that its entry takes in the view. `version` is there where the
+    note has one.
     """
 
     name: str
@@ -347,6 +353,7 @@ class NoteLine:
     reason: str
     tokens: int
     handle: str
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,13 @@ class HistoryFile:
     owner: str = ""
     secrets: frozenset[str] = frozenset()
 
-    def read_lines(self) -> Iterator[TransferMessage]:
-        """The messages without secrets; raises TransferError that says where."""
+    def read_lines(
+        self, notes: list[TransferNote] | None = None
+    ) -> Iterator[TransferMessage]:
+        """The messages without secrets; raises TransferError that says where.
+
+        What else it holds goes to the ``notes``, where there are any to fill.
+        """
         if self.is_nova:
             with closing(NovaDatabase(self.path)) as base:
                 secrets = base.read_passwords() | self.secrets
@@ -54,20 +59,14 @@ class HistoryFile:
         reader = MessageReader()
         for place, value in _read_values(self.path, self.format):
             if _is_note(value):
+                if notes is not None:
+                    notes.append(_read_note(value["note"], place, self.secrets))
                 continue
             try:
                 line = reader.read_message(value)
             except TransferError as error:
                 raise TransferError(f"{place}: {error}") from None
             yield mask_message(line, self.secrets)
-
-    def read_notes(self) -> Iterator[TransferNote]:
-        """The notes without secrets; raises TransferError that says where."""
-        if self.is_nova:
-            return
-        for place, value in _read_values(self.path, self.format):
-            if _is_note(value):
-                yield _read_note(value["note"], place, self.secrets)
 
     @property
     def is_nova(self) -> bool:

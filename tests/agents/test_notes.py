@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,17 @@ from django.utils.http import urlencode
 
 from agents import context_inputs
 from agents.actions import ActionError, notes
+from agents.actions.settings import take_back_summary
 from agents.api.notes import NoteOut
 from agents.dashboard import feed
 from agents.dashboard.live.context_page import digest_settings
 from agents.dashboard.search import search_log
 from agents.forms import SearchForm
-from agents.models import Event, Mysis
+from agents.models import Account, Event, Mysis
 from agents.retention import plan_steps
 from agents.views import context
 from memory.handles import RecallError, parse_note_handle, read_note
-from memory.models import Note, SentContext
+from memory.models import HistorySummary, Note, SentContext
 from memory.notes import search_notes, select_notes
 from tests.agents.test_replay import call, then
 from tests.factories import make_memory, make_mysis
@@ -122,6 +124,22 @@ def test_secrets_are_never_kept(ada: Mysis) -> None:
     assert "0123456789abcdef" not in Note.objects.get().text
 
 
+def test_what_is_known_as_a_secret_is_never_kept(ada: Mysis) -> None:
+    account = Account(username="Rex")
+    account.password, account.game_session = "opensesame", "abcdefghij"
+    account.save()
+    notes.save_note(
+        mysis=ada,
+        name="of token77",
+        text="Rex: opensesame, abcdefghij, token77",
+        by="x",
+        secrets={"token77"},
+    )
+    row = Note.objects.get()
+    assert row.text == "Rex: [hidden], [hidden], [hidden]"
+    assert row.name == "of [hidden]"
+
+
 def test_what_cannot_be_a_name_is_no_note(ada: Mysis) -> None:
     for name in ("", "\x9e", "x" * 61, ".."):
         with pytest.raises(ActionError) as caught:
@@ -157,6 +175,13 @@ def test_a_long_text_is_named_and_recalled(ada: Mysis) -> None:
         read_note(ada.pk, "gone")
 
 
+def test_a_text_is_never_shown_in_part(ada: Mysis) -> None:
+    keep(ada, "base", "Sol" + "\n" * 2_500 + "was sold")
+    shown = system_of(ada)
+    assert f"- note://{ada.pk}/base" in shown
+    assert "> Sol" not in shown
+
+
 def test_the_event_says_what_was_noted(ada: Mysis) -> None:
     keep(ada, "base", "Sol")
     notes.forget_note(mysis=ada, name="base", by="operator:ann")
@@ -185,6 +210,24 @@ def test_a_past_call_is_made_again_with_its_notes(ada: Mysis, strategy: str) -> 
     assert "Gamma" not in other.messages[0]["content"]
 
 
+def test_a_past_call_has_the_very_versions_that_it_was_sent(ada: Mysis) -> None:
+    make_memory(ada, content="Mine.")
+    sent_before = keep(ada, "base", "Sol")
+    row = call(ada)
+    # Written while the call was assembled, or by a clock that is behind.
+    keep(ada, "base", "Beta")
+    keep(ada, "new", "Gamma")
+    Note.objects.exclude(pk=sent_before.pk).update(written_at=sent_before.written_at)
+    Note.objects.filter(pk=sent_before.pk).update(ended_at=sent_before.written_at)
+    found = then(row)
+    assert [(note.name, note.text) for note in found.subject.notes] == [("base", "Sol")]
+    assert replay_words(found.unknown) == []
+    Note.objects.filter(pk=sent_before.pk).delete()
+    found = then(row)
+    assert found.subject.notes == ()
+    assert len(replay_words(found.unknown)) == 1
+
+
 def test_notes_that_are_no_longer_kept_are_told(ada: Mysis) -> None:
     make_memory(ada, content="Mine.")
     keep(ada, "base", "Sol")
@@ -200,9 +243,32 @@ def replay_words(unknown: tuple[str, ...]) -> list[str]:
 def test_pruning_takes_old_versions_alone(ada: Mysis) -> None:
     keep(ada, "base", "Sol")
     keep(ada, "base", "Alpha")
-    for step in plan_steps(timezone.now()):
-        assert list(step.removal) or True
+    steps = [(step, sum(step.removal)) for step in plan_steps(timezone.now())]
+    assert [
+        (step.count, done)
+        for step, done in steps
+        if step.what == "old versions of notes"
+    ] == [(1, 1)]
     assert [row.text for row in Note.objects.all()] == ["Alpha"]
+
+
+def test_a_summary_taken_back_leaves_the_notes(ada: Mysis) -> None:
+    rows = [make_memory(ada, content=f"Mine {number}.") for number in range(4)]
+    summary = HistorySummary.objects.create(
+        mysis=ada,
+        first_id=rows[0].pk,
+        through_id=rows[1].pk,
+        generation=1,
+        text="We mined.",
+        status="active",
+        history_hash="x",
+    )
+    keep(ada, "base", "Sol")
+    before = system_of(ada)
+    assert before.endswith('Note "base":\n> Sol')
+    take_back_summary(summary=summary, by="operator:ann")
+    assert system_of(ada) == before
+    assert names(ada) == ["base"]
 
 
 # --- Search
@@ -298,6 +364,71 @@ def test_refusals_over_rest(ada: Mysis, operator_program: Program) -> None:
         )
 
 
+def test_a_version_that_was_replaced_is_not_written_over(
+    ada: Mysis, operator_program: Program
+) -> None:
+    path = "/myses/Ada/notes/base"
+    gone = operator_program.call("PUT", path, {"text": "Sol", "version": 1})
+    assert (gone.status_code, gone.json()["code"]) == (409, "changed")
+    first = operator_program.call("PUT", path, {"text": "Sol", "version": 0})
+    assert (first.status_code, first.json()["version"]) == (200, 1)
+    keep(ada, "base", "Alpha")
+    late = operator_program.call("PUT", path, {"text": "Beta", "version": 1})
+    assert (late.status_code, late.json()["code"]) == (409, "changed")
+    assert "version 2 stands now" in late.json()["detail"]
+    assert read_note(ada.pk, "base") == "Alpha"
+    for version in (2, None):
+        body = {"text": f"for {version}", "version": version}
+        assert operator_program.call("PUT", path, body).status_code == 200
+
+
+# --- The page
+
+
+def test_the_live_page_draws_the_newest_notes_alone(ada: Mysis, admin: Client) -> None:
+    for number in range(notes.MOST_NOTES):
+        keep(ada, f"n{number}", f"text {number}! " + "x" * 3_000)
+    page = admin.get("/myses/Ada/").content.decode()
+    assert page.count('class="section note"') == 5
+    assert "text 49!" in page
+    assert "text 44!" not in page
+    assert "These are the newest." in page
+    whole = admin.get("/myses/Ada/notes/").content.decode()
+    assert "text 0!" in whole
+    assert "These are the newest." not in whole
+
+
+def test_the_page_shows_what_was_written_in_between(ada: Mysis, admin: Client) -> None:
+    keep(ada, "base", "Sol")
+    page = admin.get("/myses/Ada/notes/?name=base").content.decode()
+    assert '<input type="hidden" name="version" value="1"' in page
+    keep(ada, "base", "now at Alpha")
+    sent = {"name": "base", "text": "typed by me", "version": "1"}
+    answer = admin.post("/myses/Ada/notes/save/", sent)
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert page.count("now at Alpha") > 1
+    assert "typed by me" in page
+    assert '<input type="hidden" name="version" value="2"' in page
+    assert read_note(ada.pk, "base") == "now at Alpha"
+    answer = admin.post("/myses/Ada/notes/save/", {**sent, "version": "2"})
+    assert answer.status_code == 302
+    assert read_note(ada.pk, "base") == "typed by me"
+    renamed = {"name": "other", "text": "x", "version": "3"}
+    assert admin.post("/myses/Ada/notes/save/", renamed).status_code == 302
+
+
+def test_a_note_of_all_its_characters_can_be_saved_again(
+    ada: Mysis, admin: Client
+) -> None:
+    text = "iron ore\r\n" * 400
+    row = keep(ada, "base", text + "x" * 400)
+    assert len(row.text) == 4_000
+    sent = {"name": "base", "text": row.text[:-1].replace("\n", "\r\n") + "y"}
+    assert admin.post("/myses/Ada/notes/save/", sent).status_code == 302
+    assert read_note(ada.pk, "base").endswith("xy")
+
+
 # --- Export and import
 
 
@@ -332,6 +463,42 @@ def test_notes_go_out_and_come_in_once(ada: Mysis, tmp_path: Path) -> None:
     assert "notes imported" not in bring(path, bob)[0]
     assert names(bob) == ["base"]
     assert read_note(bob.pk, "base") == "Beta"
+
+
+def store_lines(path: Path, *found: dict[str, Any]) -> Path:
+    path.write_text("".join(f"{json.dumps({'note': note})}\n" for note in found))
+    return path
+
+
+def test_a_note_that_is_stored_otherwise_than_written_comes_in_once(
+    ada: Mysis, tmp_path: Path
+) -> None:
+    path = store_lines(tmp_path / "x", {"name": "base", "text": "Sol\r\nor not"})
+    ada.state = "stopped"
+    ada.save()
+    assert "1 notes imported." in bring(path, ada)[0]
+    keep(ada, "base", "Beta")
+    assert "notes imported" not in bring(path, ada)[0]
+    assert read_note(ada.pk, "base") == "Beta"
+
+
+def test_a_note_without_a_date_replaces_none(ada: Mysis, tmp_path: Path) -> None:
+    path = store_lines(tmp_path / "x", {"name": "base", "text": "Sol"})
+    ada.state = "stopped"
+    ada.save()
+    keep(ada, "base", "Beta")
+    assert "notes imported" not in bring(path, ada)[0]
+    assert read_note(ada.pk, "base") == "Beta"
+
+
+def test_a_note_of_the_future_is_one_of_now(ada: Mysis, tmp_path: Path) -> None:
+    note = {"name": "base", "text": "Sol", "updated_at": "2999-01-01T00:00:00Z"}
+    path = store_lines(tmp_path / "x", note)
+    ada.state = "stopped"
+    ada.save()
+    assert "1 notes imported." in bring(path, ada)[0]
+    assert Note.objects.get().written_at <= timezone.now()
+    assert "notes imported" not in bring(path, ada)[0]
 
 
 def test_an_export_of_notes_alone_comes_in(ada: Mysis, tmp_path: Path) -> None:

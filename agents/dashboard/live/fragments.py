@@ -30,8 +30,10 @@ from agents.models import Mysis
 from memory.notes import select_notes
 
 CACHED_ROWS = 1024
-# Turns that the page of a Mysis lists.
+# Turns that the page of a Mysis lists, and notes with their texts; the others of both
+# have pages of their own.
 TURNS = 12
+NOTES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ def draw_mysis(found: dashboard_mysis.Head, now: datetime) -> list[Fragment]:
     panel = dashboard_mysis.load_panel(found.mysis, now)
     fix = find_fix(found.mysis, load_provider_ids())
     trend = dashboard_mysis.load_credits_trend(found.mysis.pk)
-    notes = select_notes(found.mysis.pk)
+    notes = list(select_notes(found.mysis.pk)[: NOTES + 1])
     turns = found.mysis.turns.order_by("-id")[:TURNS]
     return [
         draw_fragment("mysis/head", head=found, row=found.row),
@@ -155,7 +157,12 @@ def draw_mysis(found: dashboard_mysis.Head, now: datetime) -> list[Fragment]:
         draw_fragment("mysis/context", row=found.row),
         draw_fragment("mysis/state", panel=panel),
         draw_fragment("mysis/purse", trend=trend),
-        draw_fragment("mysis/notes", notes=notes, mysis=found.mysis),
+        draw_fragment(
+            "mysis/notes",
+            notes=notes[:NOTES],
+            more=len(notes) > NOTES,
+            mysis=found.mysis,
+        ),
         draw_fragment("mysis/turns", turns=turns, mysis=found.mysis),
     ]
 

@@ -56,10 +56,10 @@ class Command(BaseCommand):
         found = open_history(path, name=mysis.name, wanted=wanted)
         source = history_import.with_passwords(found)
         with show_bar("Checking", None) as done:
-            total = history_import.check_source(mysis, source, done)
+            total, found_notes = history_import.check_source(mysis, source, done)
         with show_bar(f"Importing into {mysis.name}", total) as done:
             stored = history_import.import_messages(mysis, source, done)
-        notes, refused = history_import.import_notes(mysis, source)
+        notes, refused = history_import.import_notes(mysis, found_notes)
         accounts, states = history_import.import_accounts_and_states(mysis, source)
         self.stdout.write(
             f"{stored} messages imported into {mysis.name}, "

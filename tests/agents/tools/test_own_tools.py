@@ -295,3 +295,13 @@ async def test_a_broadcast_reaches_the_others_and_is_nobodys_command(
         other.pk,
         "[From Mysis Ada] Pirates at Sol.",
     )
+
+
+async def test_a_note_has_none_of_the_secrets_of_its_caller(mysis: Mysis) -> None:
+    box = await open_toolbox(mysis.pk)
+    box.secrets.add("opensesame")
+    answer = await box.call(
+        "zoea_note", '{"name": "key", "text": "say opensesame to enter"}'
+    )
+    assert not answer.is_error, answer.text
+    assert (await Note.objects.aget()).text == "say [hidden] to enter"
