@@ -14,7 +14,7 @@ from pytest_django import DjangoDbBlocker
 from agents import events
 from agents.db import FIND_AT_END, FIND_BEFORE_TURN, fetch_row
 from agents.models import Event, Turn
-from memory.assembly import load
+from memory.assembly import load, log_rows
 from memory.context.types import Budget
 from memory.models import GameSnapshot, HistorySummary, Memory
 from memory.search.results import search_messages
@@ -83,7 +83,7 @@ QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
         "memory_tail",
     ),
     "the newest order": (
-        lambda pk: load.read_newest_order(pk),
+        lambda pk: log_rows.read_newest_order(pk),
         "memory_intent",
     ),
     "the calls left open": (
@@ -102,7 +102,7 @@ QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
         "memory_intent",
     ),
     "what is new since a call": (
-        lambda pk: load._read(load._SINCE, [pk, 19_000, [1, 2]]),
+        lambda pk: log_rows.read_rows(load._SINCE, [pk, 19_000, [1, 2]]),
         "memory_tail",
     ),
     "a view's rows": (

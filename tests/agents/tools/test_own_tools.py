@@ -13,7 +13,7 @@ from agents.db import run_in_db
 from agents.models import Broadcast, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.own_tool_answers import LONGEST_CONTENT, make_excerpt
-from memory.assembly.load import read_newest_order
+from memory.assembly.log_rows import read_newest_order
 from memory.models import Memory, Note
 from tests.agents.game.faulty import FaultyServer
 from tests.factories import make_memory, make_mysis
