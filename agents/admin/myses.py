@@ -155,7 +155,7 @@ class PinForm(forms.ModelForm[Pin]):
         return self.cleaned_data["state"] or Pin.State.ACTIVE
 
 
-class PinFormSet(BaseInlineFormSet[Pin, Mysis, PinForm]):
+class PinFormSet(BaseInlineFormSet[Pin, Mysis, forms.ModelForm[Pin]]):
     """The standing orders of one Mysis, of which none stands twice."""
 
     def clean(self) -> None:

@@ -103,7 +103,7 @@ class Memory(models.Model):
             models.Index(
                 fields=["mysis", "-id"],
                 name="memory_orders",
-                condition=Q(origin__in=["human", "broadcast"]) & ~_IS_PEERS,
+                condition=Q(("origin__in", ["human", "broadcast"]), ~_IS_PEERS),
             ),
             # Asked at the start and the end of each turn, of a log of any length.
             models.Index(
