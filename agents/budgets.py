@@ -74,10 +74,12 @@ NOTHING = Amount()
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What one budget lent a call that is under way."""
+    """What one budget lent a call that is under way, from which row of a count.
 
-    budget_id: int
-    subject: int
+    A count that is begun anew has new rows, so that no old loan is paid back to it.
+    """
+
+    spend_id: int
     day: date
     amount: Amount
 
@@ -122,21 +124,21 @@ def take_budgets(
 
 
 def _take(budget: Budget, mysis: Mysis, amount: Amount) -> Taken:
-    taken = Taken(budget.pk, _subject(budget, mysis.pk), _day(budget), amount)
+    subject, day = _subject(budget, mysis.pk), _day(budget)
     values = {
         "budget": budget.pk,
-        "subject": taken.subject,
-        "day": taken.day,
+        "subject": subject,
+        "day": day,
         "tokens": amount.tokens,
         "cost": amount.cost,
         "most_tokens": budget.tokens,
         "most_cost": budget.cost,
     }
-    if _fits(budget, NOTHING, amount) and db.fetch_row(
-        TAKE_BUDGET, values, prepare=True
+    if _fits(budget, NOTHING, amount) and (
+        found := db.fetch_row(TAKE_BUDGET, values, prepare=True)
     ):
-        return taken
-    row = BudgetSpend.objects.filter(budget=budget, subject=taken.subject).first()
+        return Taken(found[0], day, amount)
+    row = BudgetSpend.objects.filter(budget=budget, subject=subject).first()
     raise BudgetSpentError(_refusal_text(budget, _current(budget, row), amount))
 
 
@@ -193,14 +195,12 @@ def _select_models(budget: Budget, models: Sequence[str]) -> list[str]:
 
 
 def restart_count(budget: Budget) -> None:
-    """Count anew what is spent of a stored budget; a day's from 00:00 UTC on.
+    """Count anew what is spent of a stored budget, by what was used on whole days.
 
-    Calls that are under way were lent nothing by it, so these do not count. One that
-    counts altogether begins at nothing.
+    One of a day counts today, another all since the day it was made, both in UTC.
+    Calls that are under way were lent nothing by it, so these do not count.
     """
     BudgetSpend.objects.filter(budget=budget).delete()
-    if budget.period != Budget.Period.DAY:
-        return
     per_mysis = budget.scope == Budget.Scope.EACH
     rows = _select_usage(budget)
     found = add_up_by(rows, "mysis_id") if per_mysis else [add_up(rows)]
@@ -208,7 +208,7 @@ def restart_count(budget: Budget) -> None:
         BudgetSpend(
             budget=budget,
             subject=one["mysis_id"] if per_mysis else 0,
-            day=today(),
+            day=_day(budget),
             tokens=one["input_tokens"] + one["output_tokens"],
             cost=one["cost"],
         )
@@ -217,8 +217,10 @@ def restart_count(budget: Budget) -> None:
 
 
 def _select_usage(budget: Budget) -> QuerySet[Usage]:
-    """Today's calls that a budget counts; for a group, those of who is in it now."""
-    rows = Usage.objects.filter(day=today())
+    """The calls that a budget counts; for a group, those of who is in it now."""
+    whole = budget.period == Budget.Period.TOTAL
+    first = budget.created_at.astimezone(UTC).date() if whole else today()
+    rows = Usage.objects.filter(day__gte=first)
     scope = Budget.Scope
     if budget.scope == scope.MYSIS:
         return rows.filter(mysis_id=budget.mysis_id or 0)
@@ -242,9 +244,7 @@ def _select_usage(budget: Budget) -> QuerySet[Usage]:
 def settle_budgets(taken: Sequence[Taken], used: Amount) -> None:
     """Replace the estimate of a call by what it used."""
     for one in taken:
-        BudgetSpend.objects.filter(
-            budget=one.budget_id, subject=one.subject, day=one.day
-        ).update(
+        BudgetSpend.objects.filter(pk=one.spend_id, day=one.day).update(
             tokens=F("tokens") + used.tokens - one.amount.tokens,
             cost=F("cost") + used.cost - one.amount.cost,
         )

@@ -24,14 +24,35 @@ def add_pin(*, mysis: Mysis, text: str, by: str, supersedes: Pin | None = None) 
     """Pin an order; it stands in every view from the next call on.
 
     With ``supersedes`` that one stands no longer. Raises ActionError 422 for an empty
-    text, and 409 for one that stands already.
+    text, and 409 for one that stands already or takes the place of none that stands.
     """
     locked = lock_mysis(mysis)
     if supersedes is not None:
+        _refuse_gone(supersedes)
         _mark(supersedes, State.SUPERSEDED, by)
     pin = _store(locked, text, by)
-    append_state_event(locked, by)
+    _tell(locked, by)
     return pin
+
+
+@transaction.atomic
+def save_pin(*, pin: Pin, by: str) -> Pin:
+    """Store a pin whose text or state was edited; raises ActionError as the others."""
+    locked = lock_mysis(pin.mysis)
+    _seal(pin, by)
+    if pin.state in Pin.STANDING:
+        _refuse_double(locked, pin)
+    pin.save()
+    _tell(locked, by)
+    return pin
+
+
+@transaction.atomic
+def delete_pin(*, pin: Pin, by: str) -> None:
+    """Delete a pin; views lack it from the next call on."""
+    locked = lock_mysis(pin.mysis)
+    pin.delete()
+    _tell(locked, by)
 
 
 @transaction.atomic
@@ -46,24 +67,41 @@ def set_pin_state(*, pin: Pin, state: str, by: str) -> Pin:
         )
     locked = lock_mysis(pin.mysis)
     if state in Pin.STANDING and pin.state not in Pin.STANDING:
-        _refuse_double(locked, pin.text)
+        _refuse_double(locked, pin)
     _mark(pin, State(state), by)
-    append_state_event(locked, by)
+    _tell(locked, by)
     return pin
 
 
 def replace_pins(mysis: Mysis, texts: Sequence[str], by: str) -> None:
-    """Let these orders stand, and no others; one that stands already keeps its state."""
+    """Let these orders stand, the others are superseded; the caller tells of it.
+
+    One that stands already keeps its state.
+    """
     wanted = list(dict.fromkeys(check_text(text, "A pin") for text in texts))
     standing = mysis.pins.filter(state__in=Pin.STANDING)
-    standing.exclude(text__in=wanted).delete()
+    for gone in standing.exclude(text__in=wanted):
+        _mark(gone, State.SUPERSEDED, by)
     known = set(standing.values_list("text", flat=True))
     for text in wanted:
         if text not in known:
             _store(mysis, text, by)
+    _forget_lost(mysis)
 
 
-def seal_pin(pin: Pin, by: str) -> None:
+def _tell(mysis: Mysis, by: str) -> None:
+    _forget_lost(mysis)
+    append_state_event(mysis, by)
+
+
+def _forget_lost(mysis: Mysis) -> None:
+    # It was found of other pins. The next call says what it lacks of these.
+    if mysis.lost_pins:
+        mysis.lost_pins = ""
+        mysis.save(update_fields=["lost_pins"])
+
+
+def _seal(pin: Pin, by: str) -> None:
     """Note who wrote the text of a pin, and its hash, before it is saved."""
     pin.text = check_text(pin.text, "A pin")
     pin.digest = hash_text(pin.text)
@@ -73,14 +111,24 @@ def seal_pin(pin: Pin, by: str) -> None:
 
 def _store(mysis: Mysis, text: str, by: str) -> Pin:
     pin = Pin(mysis=mysis, text=text)
-    seal_pin(pin, by)
-    _refuse_double(mysis, pin.text)
+    _seal(pin, by)
+    _refuse_double(mysis, pin)
     pin.save()
     return pin
 
 
-def _refuse_double(mysis: Mysis, text: str) -> None:
-    double = mysis.pins.filter(state__in=Pin.STANDING, text=text).first()
+def _refuse_gone(pin: Pin) -> None:
+    pin.refresh_from_db(fields=["state"])
+    if pin.state not in Pin.STANDING:
+        raise ActionError(
+            f"supersedes: pin {pin.pk} is {pin.state} and stands no longer: leave it out.",
+            code="not_standing",
+        )
+
+
+def _refuse_double(mysis: Mysis, pin: Pin) -> None:
+    standing = mysis.pins.filter(state__in=Pin.STANDING, text=pin.text)
+    double = standing.exclude(pk=pin.pk).first()
     if double is not None:
         raise ActionError(
             f"text: this order stands already, as pin {double.pk}.", code="double"

@@ -29,8 +29,10 @@ DEFAULT_PROMPT_NAME = "captain"
 def save_budget(*, budget: Budget) -> Budget:
     """Store a new or changed budget; it counts from the next call on.
 
-    One of a day counts the whole day, also what was spent before it was made. Another
-    limit leaves the count as it is; another scope, target or period begins it anew.
+    One of a day counts the whole day, also what was spent before it was made; another
+    counts from its making on. Another limit leaves the count as it is. With another
+    scope, target or period it is taken from what was used: today, or on all days since
+    the one of its making.
     Raises ActionError 422 without a limit or target.
     """
     validate_row(budget)
@@ -38,7 +40,8 @@ def save_budget(*, budget: Budget) -> Budget:
     held = _lock_held()
     before = Budget.objects.filter(pk=budget.pk).values_list(*_COUNTED).first()
     budget.save()
-    if before != tuple(getattr(budget, name) for name in _COUNTED):
+    counted = tuple(getattr(budget, name) for name in _COUNTED)
+    if before != counted and (before or budget.period == Budget.Period.DAY):
         restart_count(budget)
     scheduling.schedule_all(held, trigger="budget")
     return budget

@@ -15,14 +15,15 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
+from django.forms import BaseInlineFormSet
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
 from agents import actions, context_inputs
-from agents.actions.base import ActionError, act_on_each, name_operator
-from agents.actions.pins import seal_pin
+from agents.actions.base import ActionError, act_on_each, check_text, name_operator
+from agents.actions.pins import delete_pin, save_pin
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.dashboard import context
 from agents.forms import list_strategies
@@ -143,8 +144,31 @@ class PinForm(forms.ModelForm[Pin]):
         super().__init__(*args, **kwargs)
         self.fields["state"].required = False
 
+    def clean_text(self) -> str:
+        """Refuse a text that the actions refuse, at its field."""
+        try:
+            return check_text(self.cleaned_data["text"], "A pin")
+        except ActionError as error:
+            raise forms.ValidationError(error.detail) from error
+
     def clean_state(self) -> str:
         return self.cleaned_data["state"] or Pin.State.ACTIVE
+
+
+class PinFormSet(BaseInlineFormSet[Pin, Mysis, forms.ModelForm[Pin]]):
+    """The standing orders of one Mysis, of which none stands twice."""
+
+    def clean(self) -> None:
+        """Refuse the second of two orders that say the same, at its text."""
+        super().clean()
+        seen = set()
+        for form in self.forms:
+            wanted = getattr(form, "cleaned_data", {})
+            text = wanted.get("text")
+            stands = wanted.get("state") in Pin.STANDING and not wanted.get("DELETE")
+            if text and stands and text in seen:
+                form.add_error("text", "This order stands already.")
+            seen |= {text} if stands else set()
 
 
 class PinInline(admin.TabularInline[Pin, Mysis]):
@@ -152,6 +176,7 @@ class PinInline(admin.TabularInline[Pin, Mysis]):
 
     model = Pin
     form = PinForm
+    formset = PinFormSet
     extra = 0
     fields = ("text", "state", "hash")
     readonly_fields = ("hash",)
@@ -271,12 +296,16 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
     def save_formset(
         self, request: HttpRequest, form: Any, formset: Any, change: bool
     ) -> None:
-        """Save pins with their hash and who changed them."""
-        for pin in formset.save(commit=False):
-            seal_pin(pin, name_operator(request))
-            pin.save()
+        """Save pins through the actions; say which were refused meanwhile."""
+        by = name_operator(request)
+        changed = formset.save(commit=False)
         for gone in formset.deleted_objects:
-            gone.delete()
+            delete_pin(pin=gone, by=by)
+        for pin in changed:
+            try:
+                save_pin(pin=pin, by=by)
+            except ActionError as error:
+                self.message_user(request, error.detail, messages.ERROR)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Deletion:
         """What is deleted with it; a long history is not listed row by row."""

@@ -121,6 +121,8 @@ for model, shown in COLUMNS.items():
     admin.site.register(model, ReadOnlyAdmin, **shown)
 admin.site.register(
     Pin,
+    # Written on the page of its Mysis, with its hash, its checks and an event.
+    ReadOnlyAdmin,
     list_display=("text", "mysis", "state", "author", "created_at", "changed_at"),
     list_filter=("state",),
     list_select_related=("mysis",),

@@ -25,8 +25,8 @@ from memory.models.contexts import ContextPolicy
 from memory.models.vectors import build_plain_vector
 
 NAME_TAKEN = "This name is taken: choose another."
-# Names that stand for other pages, or vanish when a browser tidies up a path.
 MOST_TAGS = 20
+# Names that stand for other pages, or vanish when a browser tidies up a path.
 RESERVED = frozenset({"new", ".", ".."})
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from agents.actions.base import ActionError
+from agents.actions.base import MAX_TEXT, ActionError, check_text
 from agents.actions.messages import count_recipients, send_broadcast, send_message
 from agents.actions.notes import forget_note, save_note
 from agents.broadcast_search import SCHEME as BROADCAST_SCHEME
@@ -133,7 +133,7 @@ def answer_send_message(arguments: Mapping[str, Any], scope: Scope) -> Answer:
         raise LocalRefusedError(
             "Argument 'mysis_id' names yourself: use the captain's log for notes."
         )
-    text = _signed(arguments["message"], _sender(scope))
+    text = _mark_lines("The message", arguments["message"], _sender(scope))
     row = send_message(mysis=to, text=text, by=scope.by)
     return make_answer({"sent": True, "to": to.name, "memory_id": row.pk})
 
@@ -141,7 +141,7 @@ def answer_send_message(arguments: Mapping[str, Any], scope: Scope) -> Answer:
 def answer_broadcast(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """Send a message to every idle and running Mysis but the sender."""
     sender = _sender(scope)
-    text = _signed(arguments["message"], sender)
+    text = _mark_lines("The broadcast", arguments["message"], sender)
     row = send_broadcast(text=text, by=scope.by, sender=sender, **_members(arguments))
     count = count_recipients(row)
     return make_answer({"sent": True, "broadcast_id": row.pk, "recipients": count})
@@ -160,10 +160,21 @@ def _sender(scope: Scope) -> Mysis | None:
     return None if own is None else Mysis.objects.get(pk=own)
 
 
-def _signed(message: str, sender: Mysis | None) -> str:
-    if sender is None or not message.strip():
-        return message
-    return mark_peer_lines(message, sender.name)
+def _mark_lines(what: str, message: str, sender: Mysis | None) -> str:
+    """A checked text with the name of its sender at each line; raises ActionError."""
+    kept = check_text(message, what)
+    if sender is None:
+        return kept
+    marked = mark_peer_lines(kept, sender.name)
+    if len(marked) > MAX_TEXT:
+        lines = len(kept.splitlines())
+        raise ActionError(
+            f"{what} has {lines:,} lines, and each is marked as yours: with that it is "
+            f"longer than {MAX_TEXT:,} characters. Say it in fewer lines.",
+            code="too_long",
+            status=422,
+        )
+    return marked
 
 
 # --- Handles

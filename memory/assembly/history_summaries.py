@@ -14,8 +14,8 @@ from typing import Any
 
 from django.db import models, transaction
 
-from memory.assembly import load
-from memory.assembly.load import LogRow
+from memory.assembly import log_rows
+from memory.assembly.log_rows import LogRow
 from memory.assembly.sent_view import hash_span
 from memory.context.types import Compaction
 from memory.models import HistorySummary, Role, fetch_rows
@@ -131,8 +131,8 @@ def commit_summary(
     before = read_newest_summary(span.mysis_id, lock=True)
     if (before.generation if before else 0) != span.generation:
         raise Outdated("Another summary was made meanwhile.")
-    rows = load.read_span(span.mysis_id, span.first_id, span.through_id)
-    if hash_span(load.to_messages(rows)) != span.digest:
+    rows = log_rows.read_span(span.mysis_id, span.first_id, span.through_id)
+    if hash_span(log_rows.to_messages(rows)) != span.digest:
         raise Outdated("The messages to summarise have changed meanwhile.")
     if before is not None:
         before.status = Status.REPLACED
@@ -155,7 +155,7 @@ def _find_order(
 ) -> tuple[int | None, int | None]:
     """The newest order up to the end of a span, and the answer that ended it (A15)."""
     order, answer = (before.order_id, before.answer_id) if before else (None, None)
-    newest = load.read_newest_order(span.mysis_id, span.through_id)
+    newest = log_rows.read_newest_order(span.mysis_id, span.through_id)
     if newest is not None and newest.pk != order:
         order, answer = newest.pk, None
     if order is None or answer is not None:

@@ -8,15 +8,22 @@ tuples: a model instance costs several times the rest of the work.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, NamedTuple
 
+from memory.assembly.log_rows import (
+    COLUMNS,
+    LAST,
+    SIZE,
+    LogRow,
+    read_rows,
+    to_message,
+    to_rows,
+)
 from memory.context import registry
 from memory.context.strategy import Reads
-from memory.context.types import INTENT_ORIGINS, Budget, Message, ToolCall
+from memory.context.types import Budget, Message
 from memory.models import HistorySummary, Role, SentContext, fetch_rows
 from memory.models.log import IS_ORDER
 
@@ -30,22 +37,14 @@ MOST_ROWS = 4_000
 # And at most so many bytes: a view shows a sixteenth of it, and a row may have a megabyte.
 BYTES_PER_TOKEN = 64
 LEAST_BYTES = 2_000_000
-# No row is newer.
-LAST = 2**63 - 1
-_SIZE = "octet_length(content) + octet_length(reasoning) + pg_column_size(tool_calls)"
-_COLUMNS = """
-SELECT id, role, origin, content, reasoning, signature, tool_calls::text, tool_call_id,
-  is_error, pending, tick, turn_id, sender,
-  to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"')"""
-_READ = f"{_COLUMNS}, {_SIZE} FROM memory_memory "
 # With the first row that is too much, which says that there are more. Apart from them,
 # without a size, the newest order and what a summary stands for; and with a size of -1
 # a row that says that there are older ones.
 _NEWEST = f"""
-SELECT * FROM ({_COLUMNS}, size FROM (
+SELECT * FROM ({COLUMNS}, size FROM (
   SELECT *, row_number() OVER newest AS place, sum(size) OVER newest AS bytes FROM (
     SELECT id, role, origin, content, reasoning, signature, tool_calls, tool_call_id,
-      is_error, pending, tick, turn_id, sender, created_at, {_SIZE} AS size
+      is_error, pending, tick, turn_id, sender, created_at, {SIZE} AS size
     FROM memory_memory
     -- As a span: else the planner may walk back through the rows of every Mysis.
     WHERE mysis_id BETWEEN %(mysis)s AND %(mysis)s
@@ -55,10 +54,10 @@ SELECT * FROM ({_COLUMNS}, size FROM (
   WINDOW newest AS (ORDER BY id DESC ROWS UNBOUNDED PRECEDING)
 ) AS sizes
 WHERE place <= 2 OR bytes - size <= %(most)s ORDER BY id DESC) AS newest
-UNION ALL ({_COLUMNS}, NULL FROM memory_memory
+UNION ALL ({COLUMNS}, NULL FROM memory_memory
   WHERE mysis_id = %(mysis)s AND id <= %(through)s AND {IS_ORDER}
   ORDER BY id DESC LIMIT 1)
-UNION ALL ({_COLUMNS}, NULL FROM memory_memory
+UNION ALL ({COLUMNS}, NULL FROM memory_memory
   WHERE mysis_id = %(mysis)s AND id = ANY(%(covered)s))
 UNION ALL (SELECT id, role, origin, '', '', '', '[]', '', false, false, NULL, NULL, '', '', -1
   FROM memory_memory WHERE mysis_id = %(mysis)s AND id > %(floor)s AND id <= %(after)s
@@ -131,9 +130,9 @@ def load_tail(
         read, cut = _read_from_steady_start(wish)
     rows = read.rows
     found = {row.pk: row for row in rows}
-    shown = rows and not any(row.origin in INTENT_ORIGINS for row in rows)
+    shown = rows and not any(row.is_order for row in rows)
     for row in read.beside:
-        if row.pk in _list_covered(wish) or (shown and row.origin in INTENT_ORIGINS):
+        if row.pk in _list_covered(wish) or (shown and row.is_order):
             found.setdefault(row.pk, row)
     old = known.rows if known else {}
     found = dict(sorted(found.items()))
@@ -154,17 +153,17 @@ def _extend_tail(wish: TailRequest, earlier: LoadedTail) -> LoadedTail | None:
     if before is None:
         return None
     unsure = [row.pk for row in known.values() if row.pending or row.is_error]
-    since = _read(_SINCE, [wish.mysis_id, max(known), unsure])
+    since = read_rows(_SINCE, [wish.mysis_id, max(known), unsure])
     new = {row.pk: row for row in since if known.get(row.pk) != row}
     found = {**known, **new}
     run = _cut_run(wish, [row for pk, row in found.items() if pk >= before])
     # A new order takes the place of an older one that was read by itself.
-    ordered = any(row.origin in INTENT_ORIGINS for row in new.values())
+    ordered = any(row.is_order for row in new.values())
     if run is None or (ordered and before > min(known)):
         return None
     start = run[0].pk
     if start > before:
-        orders = [row for row in found.values() if row.origin in INTENT_ORIGINS]
+        orders = [row for row in found.values() if row.is_order]
         beside = [row for row in orders[-1:] if row.pk < start]
         found = {row.pk: row for row in (*beside, *run)}
     return LoadedTail(_make_messages(found, earlier), found, start, earlier.cut, wish)
@@ -279,7 +278,7 @@ def _read_newest(wish: TailRequest, after: int, limit: int, most: int) -> _Newes
         "limit": limit,
         "most": most,
     }
-    found = _to_rows(fetch_rows(_NEWEST, values))
+    found = to_rows(fetch_rows(_NEWEST, values))
     rows = [row for row in found if row.size is not None and row.size >= 0]
     rows.sort(key=lambda row: row.pk, reverse=True)
     fit = _count_fitting(rows, most)
@@ -296,7 +295,7 @@ def _with_call(mysis_id: int, rows: list[LogRow]) -> list[LogRow]:
     if not rows or rows[0].role != Role.TOOL:
         return rows
     values = {"mysis": mysis_id, "before": rows[0].pk, "limit": TAIL_ROWS}
-    return [*_read(_BEFORE, values), *rows]
+    return [*read_rows(_BEFORE, values), *rows]
 
 
 def _list_covered(wish: TailRequest) -> list[int]:
@@ -307,96 +306,9 @@ def _list_covered(wish: TailRequest) -> list[int]:
     return [pk for pk in both if pk is not None]
 
 
-# --- Rows
-
-
-class LogRow(NamedTuple):
-    """One stored message; the fields are those of a Memory."""
-
-    pk: int
-    role: str
-    origin: str
-    content: str
-    reasoning: str
-    signature: str
-    tool_calls: list[dict[str, Any]]
-    tool_call_id: str
-    is_error: bool
-    pending: bool
-    tick: int | None
-    turn_id: int | None
-    sender: str
-    created: str
-    size: int | None
-
-
-def read_rows_by_id(ids: Iterable[int]) -> dict[int, LogRow]:
-    """The rows of those ids, of any Mysis."""
-    return {entry.pk: entry for entry in _read("WHERE id = ANY(%s)", [list(ids)])}
-
-
-def read_newest_order(mysis_id: int, through: int = LAST) -> LogRow | None:
-    """The newest message that a human or a broadcast brought, up to an id (A14)."""
-    which = f"WHERE mysis_id = %s AND id <= %s AND {IS_ORDER} ORDER BY id DESC LIMIT 1"
-    return next(iter(_read(which, [mysis_id, through])), None)
-
-
-def read_span(mysis_id: int, first_id: int, through_id: int) -> list[LogRow]:
-    """All rows from one id to another, oldest first."""
-    between = "WHERE mysis_id = %s AND id BETWEEN %s AND %s ORDER BY id"
-    return _read(between, [mysis_id, first_id, through_id])
-
-
-def _read(which: str, values: Any) -> list[LogRow]:
-    return _to_rows(fetch_rows(_READ + which, values))
-
-
-def _to_rows(found: Iterable[Sequence[Any]]) -> list[LogRow]:
-    # Most rows have no calls.
-    return [
-        LogRow._make((*row[:6], json.loads(row[6]) if row[6] != "[]" else [], *row[7:]))
-        for row in found
-    ]
-
-
-# --- Messages of the core
-
-
-def to_messages(rows: Iterable[LogRow]) -> tuple[Message, ...]:
-    """Stored rows as the core sees them, in their order."""
-    return tuple(_to_message(row) for row in rows)
-
-
 def _make_messages(
     rows: Mapping[int, LogRow], known: LoadedTail | None
 ) -> tuple[Message, ...]:
     old = known or LoadedTail((), {}, None)
     same = {m.id: m for m in old.messages if old.rows[m.id] is rows.get(m.id)}
-    return tuple(same.get(pk) or _to_message(row) for pk, row in rows.items())
-
-
-def _to_message(row: LogRow) -> Message:
-    return Message(
-        id=row.pk,
-        role=row.role,  # type: ignore[arg-type]
-        origin=row.origin,  # type: ignore[arg-type]
-        content=row.content,
-        reasoning=row.reasoning or None,
-        signature=row.signature or None,
-        signed=bool(row.signature),
-        tool_calls=tuple(_to_calls(row)),
-        tool_call_id=row.tool_call_id or None,
-        is_error=row.is_error,
-        pending=row.pending,
-        created_at=row.created,
-        tick=row.tick,
-        turn=row.turn_id,
-        sender=row.sender or None,
-    )
-
-
-def _to_calls(row: LogRow) -> Iterable[ToolCall]:
-    for call in row.tool_calls:
-        arguments = call["function"]["arguments"]
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        yield ToolCall(call["id"], call["function"]["name"], text, call.get("via", ""))
+    return tuple(same.get(pk) or to_message(row) for pk, row in rows.items())

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from memory.assembly import load
 from memory.assembly.history_summaries import read_newest_summary
-from memory.assembly.load import LAST
+from memory.assembly.log_rows import LAST
 from memory.assembly.packing import pack_ledger, pack_sources
 from memory.assembly.sent_view import (
     LastCall,

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from memory.assembly import load
-from memory.assembly.load import LogRow
+from memory.assembly import log_rows
+from memory.assembly.log_rows import LogRow
 from memory.assembly.packing import Packed, unpack_ledger, unpack_sources
 from memory.context.tool_calls import GAME, get_sent_form, is_own_tool
 from memory.context.types import (
@@ -378,7 +378,7 @@ def read_source_rows(
     missing = ids.difference(known)
     if not missing:
         return known
-    return {**known, **load.read_rows_by_id(missing)}
+    return {**known, **log_rows.read_rows_by_id(missing)}
 
 
 def _restore(

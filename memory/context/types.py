@@ -79,8 +79,9 @@ DEFAULT_ORIGINS: Mapping[Role, Origin] = {
 }
 # Orders: only these rows state what somebody wants (A14).
 INTENT_ORIGINS = frozenset({"human", "broadcast"})
-# What the sender begins with where another Mysis wrote a message, and its lines in views.
+# What the sender begins with where another Mysis wrote a message.
 PEER = "mysis:"
+# What the lines of such a message begin with in views.
 _PEER_MARK = "[From Mysis "
 # Rows that the program wrote itself; they never count toward a window.
 MADE_UP_ORIGINS = frozenset({"nudge", "filler", "state", "summary"})
@@ -150,7 +151,7 @@ class Message:
 
     def is_order(self) -> bool:
         """Whether it states what somebody wants (A14); another Mysis orders nobody."""
-        return self.origin in INTENT_ORIGINS and not self.find_peer()
+        return is_order(self.origin, self.sender)
 
     def find_peer(self) -> str:
         """The name of the Mysis that wrote it, empty where no other one did."""
@@ -416,6 +417,11 @@ def build_handle(mysis: str, message_id: int) -> str:
 def build_note_handle(mysis: str, name: str) -> str:
     """The handle by which a note can be read in full."""
     return f"{NOTE_SCHEME}{mysis}/{name}"
+
+
+def is_order(origin: str, sender: str | None) -> bool:
+    """Whether a row of them states what somebody wants (A14); a Mysis orders nobody."""
+    return origin in INTENT_ORIGINS and not (sender or "").startswith(PEER)
 
 
 def is_nudge(text: str) -> bool:

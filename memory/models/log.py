@@ -8,13 +8,17 @@ from __future__ import annotations
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
-from django.db.models import Q
+from django.db.models import BooleanField, F, Func, Q, Value
 
 from memory.context.types import PEER
 from memory.models.vectors import CallsText, build_plain_vector, build_scoped_vector
 
-# What a person said, not another Mysis (A14); in SQL.
+# What a person said, not another Mysis (A14); in SQL, and word for word what the index
+# of orders has as its condition.
 IS_ORDER = f"origin IN ('human', 'broadcast') AND NOT starts_with(sender, '{PEER}')"
+_IS_PEERS = Func(
+    F("sender"), Value(PEER), function="starts_with", output_field=BooleanField()
+)
 
 
 class Role(models.TextChoices):
@@ -95,6 +99,11 @@ class Memory(models.Model):
                 fields=["mysis", "-id"],
                 name="memory_intent",
                 condition=Q(origin__in=["human", "broadcast"]),
+            ),
+            models.Index(
+                fields=["mysis", "-id"],
+                name="memory_orders",
+                condition=Q(("origin__in", ["human", "broadcast"]), ~_IS_PEERS),
             ),
             # Asked at the start and the end of each turn, of a log of any length.
             models.Index(

@@ -17,9 +17,10 @@ from typing import Any
 
 from django.db import connection
 
-from memory.context.types import DEFAULT_ORIGINS, INTENT_ORIGINS, ROLES
+from memory.context.types import DEFAULT_ORIGINS, ROLES, is_order
 from memory.gamestate.values import make_storable
 from memory.models import fetch_rows
+from memory.models.log import IS_ORDER
 from memory.redaction import HIDDEN
 
 
@@ -187,7 +188,7 @@ coalesce(tool_calls->0->>'id', ''), created_at
 _KNOWN = f"SELECT {_KEY_COLUMNS} FROM memory_memory WHERE mysis_id = %s"  # noqa: S608
 _NEWEST_ORDER = f"""
 SELECT {_KEY_COLUMNS} FROM memory_memory
-WHERE mysis_id = %s AND origin = ANY(%s) ORDER BY id DESC LIMIT 1
+WHERE mysis_id = %s AND {IS_ORDER} ORDER BY id DESC LIMIT 1
 """  # noqa: S608 (no input in the text)
 
 
@@ -229,12 +230,13 @@ def survey_source(
     they would pass for newer ones.
     """
     known = KnownMessages(mysis_id)
-    orders = fetch_rows(_NEWEST_ORDER, [mysis_id, sorted(INTENT_ORIGINS)])
+    orders = fetch_rows(_NEWEST_ORDER, [mysis_id])
     newest = next(iter(orders), None)
     total, late = 0, False
     for line in lines:
         total += 1
-        if not known.take_match(line) and newest and line.origin in INTENT_ORIGINS:
+        new = not known.take_match(line)
+        if new and newest and is_order(line.origin, line.sender):
             late |= line.created_at is None or line.created_at < newest[5]
         done(1)
     return total, late and newest is not None and known.has_match(newest[0:6])

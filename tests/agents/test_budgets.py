@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.db import connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from agents import actions, budgets
 from agents.actions import ActionError
@@ -145,6 +146,34 @@ def test_another_limit_keeps_the_count_and_another_target_begins_it_anew():
     budget.label = "blue"
     actions.save_budget(budget=budget)
     assert BudgetSpend.objects.get().tokens == 7
+
+
+def test_calls_under_way_pay_nothing_back_to_a_count_that_began_anew():
+    red = make_mysis(group="red")
+    budget = limit()
+    taken = take(red, 600)
+    budget.scope, budget.label = "group", "red"
+    actions.save_budget(budget=budget)
+    take(red, 10)
+    budgets.settle_budgets(taken, Amount(50))
+    assert BudgetSpend.objects.get().tokens == 10
+
+
+def test_what_was_spent_altogether_outlives_a_change_of_the_period():
+    mysis = make_mysis()
+    use(mysis, day=today() - timedelta(days=3))
+    budget = limit(period="total", tokens=2000)
+    Budget.objects.update(created_at=timezone.now() - timedelta(days=2))
+    budget.refresh_from_db()
+    use(mysis, day=today() - timedelta(days=1))
+    use(mysis)
+    for period, tokens in (("day", 600), ("total", 1200)):
+        budget.period = period
+        actions.save_budget(budget=budget)
+        assert BudgetSpend.objects.get().tokens == tokens
+    take(mysis, 800)
+    with pytest.raises(BudgetSpentError, match="2,000 of 2,000 tokens"):
+        take(mysis, 1)
 
 
 def test_money_is_limited_like_tokens():

@@ -22,7 +22,7 @@ from agents.runtime import turn_rows
 from agents.runtime.finish import Ending, finish_turn
 from agents.tools.chain import Toolbox
 from agents.tools.request import INTERRUPTED, Outcome
-from memory.assembly import load
+from memory.assembly import log_rows
 from memory.models import GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
 from tests.factories import make_memory, make_mysis, make_turn
@@ -94,7 +94,7 @@ def test_the_mysis_sees_what_was_done(
     text = json.dumps(shown)
     assert "(Run by hand by token:test operator.)" in text
     # An order is somebody's words, never a call that was made by hand.
-    intent = load.read_newest_order(ada.pk)
+    intent = log_rows.read_newest_order(ada.pk)
     assert intent is not None
     assert intent.content == "go"
 

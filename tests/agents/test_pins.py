@@ -91,8 +91,31 @@ def test_pins_that_are_given_again_keep_their_state(ada: Mysis) -> None:
     found = list(ada.pins.order_by("pk").values_list("pk", "text", "state"))
     assert found == [
         (kept.pk, "One.", "acknowledged"),
-        (found[1][0], "Three.", "active"),
+        (found[1][0], "Two.", "superseded"),
+        (found[2][0], "Three.", "active"),
     ]
+    assert ada.pins.get(text="Two.").changed_by == "bob"
+
+
+def test_only_a_pin_that_stands_is_superseded(ada: Mysis) -> None:
+    pin = actions.add_pin(mysis=ada, text="Never attack.", by="ann")
+    actions.set_pin_state(pin=Pin.objects.get(), state="done", by="ann")
+    with pytest.raises(ActionError, match="is done and stands no longer"):
+        actions.add_pin(mysis=ada, text="New.", by="ann", supersedes=pin)
+    assert list(Pin.objects.values_list("text", "state")) == [("Never attack.", "done")]
+
+
+def test_a_trouble_of_a_pin_ends_when_the_pins_change(ada: Mysis) -> None:
+    pin = actions.add_pin(mysis=ada, text="Never attack.", by="ann")
+    for change in (
+        lambda: actions.set_pin_state(pin=pin, state="done", by="ann"),
+        lambda: actions.add_pin(mysis=ada, text="Mine.", by="ann"),
+        lambda: actions.update_mysis(mysis=ada, by="ann", pins=["Trade."]),
+    ):
+        Mysis.objects.update(state="stopped", lost_pins="A pin is lost.")
+        assert find_troubles(timezone.now())
+        change()
+        assert find_troubles(timezone.now()) == []
 
 
 def test_a_pin_that_is_not_sent_as_it_was_pinned_is_a_trouble(ada: Mysis) -> None:
@@ -117,6 +140,55 @@ def test_a_pin_that_is_not_sent_as_it_was_pinned_is_a_trouble(ada: Mysis) -> Non
     assert find_troubles(timezone.now()) == []
 
 
+def edit_pins(client: Client, mysis: Mysis, *rows: tuple[Any, str, str, str]) -> str:
+    """Save the page of a Mysis in the admin with pins: number, text, state, delete."""
+    form: dict[str, Any] = {
+        "name": mysis.name,
+        "model": "pilot",
+        "model_settings": "{}",
+        "max_iterations": 5,
+        "prompt": mysis.prompt_id,
+        "pins-TOTAL_FORMS": len(rows),
+        "pins-INITIAL_FORMS": sum(bool(row[0]) for row in rows),
+    }
+    for place, row in enumerate(rows):
+        for name, value in zip(("id", "text", "state", "DELETE"), row, strict=True):
+            form[f"pins-{place}-{name}"] = value
+    url = reverse("admin:agents_mysis_change", args=[mysis.pk])
+    return client.post(url, form, follow=True).content.decode()
+
+
+@pytest.mark.django_db
+def test_the_admin_edits_pins_through_the_actions(client: Client) -> None:
+    client.force_login(User.objects.create_superuser("root"))
+    ada = actions.create_mysis(name="Ada", by="x")
+    pin = actions.add_pin(mysis=ada, text="Never attack.", by="ann")
+    own = reverse("admin:agents_pin_change", args=[pin.pk])
+    assert client.post(own, {"text": "Attack."}).status_code == 403
+    assert 'name="text"' not in client.get(own).content.decode()
+    Mysis.objects.update(lost_pins="A pin is lost.")
+    before = Event.objects.filter(kind="mysis.state").count()
+    edit_pins(client, ada, (pin.pk, "Never attack traders.", "active", ""))
+    pin.refresh_from_db()
+    assert (pin.text, pin.digest) == (
+        *("Never attack traders.",),
+        hash_text("Never attack traders."),
+    )
+    assert [each.sent for each in preview_context(ada).pins] == [True]
+    assert Event.objects.filter(kind="mysis.state").count() == before + 2
+    ada.refresh_from_db()
+    assert ada.lost_pins == ""
+    double = edit_pins(
+        *(client, ada, (pin.pk, pin.text, "active", "")),
+        ("", "Never attack traders.", "active", ""),
+    )
+    assert "This order stands already." in double
+    empty = edit_pins(client, ada, (pin.pk, "x" * 100_001, "active", ""))
+    assert "A pin has 100,001 characters" in empty
+    edit_pins(client, ada, (pin.pk, pin.text, "active", "on"))
+    assert not Pin.objects.exists()
+
+
 def test_rest_lists_and_changes_pins(ada: Mysis, admin_program: Program) -> None:
     made = admin_program.post("/myses/Ada/pins", {"text": "Never attack."})
     assert made.status_code == 201
@@ -139,6 +211,12 @@ def test_rest_lists_and_changes_pins(ada: Mysis, admin_program: Program) -> None
         (admin_program.patch("/myses/Ada/pins/x", {"state": "done"}), 404),
         (admin_program.post("/myses/Ada/pins", {"text": " "}), 422),
         (admin_program.post("/myses/Ada/pins", {"text": "a", "supersedes": 999}), 422),
+        (
+            admin_program.post(
+                "/myses/Ada/pins", {"text": "a", "supersedes": newer["id"]}
+            ),
+            409,
+        ),
         (admin_program.get("/myses/Eve/pins"), 404),
     ):
         assert answer.status_code == status, answer.content

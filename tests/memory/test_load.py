@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import ModelCall, Mysis
 from memory.assembly import history_summaries, prepare
 from memory.assembly import load as assembly_load
-from memory.assembly.load import to_messages
+from memory.assembly.log_rows import read_span, to_messages
 from memory.assembly.prepare import Subject, prepare_request
 from memory.assembly.sent_view import hash_span
 from memory.context.registry import list_names
@@ -55,7 +55,7 @@ def summarised(mysis: Mysis, first: int, through: int) -> HistorySummary:
     before = history_summaries.read_newest_summary(mysis.pk)
     generation = before.generation if before else 0
     span = history_summaries.Span(mysis.pk, first, through, generation, "")
-    rows = assembly_load.read_span(mysis.pk, first, through)
+    rows = read_span(mysis.pk, first, through)
     digest = hash_span(to_messages(rows))
     return history_summaries.commit_summary(
         replace(span, digest=digest),
@@ -104,6 +104,37 @@ def test_the_calls_of_a_turn_read_on_what_reading_anew_would_give(strategy: str)
         anew = assembly_load.load_tail(wish)
         assert (reads.messages, reads.start) == (anew.messages, anew.start)
         assert list(reads.rows) == list(anew.rows)
+
+
+def hear_peer(mysis: Mysis) -> Memory:
+    return make_memory(mysis, content="[From Mysis Bob] Hello.", sender="mysis:Bob")
+
+
+@pytest.mark.parametrize("strategy", list_names())
+def test_a_message_of_another_mysis_does_not_displace_the_newest_order(strategy: str):
+    mysis = make_mysis()
+    order = make_memory(mysis, content="Never sell titanium.", sender="operator:ann")
+    fill(mysis, MOST + 5)
+    hear_peer(mysis)
+    loaded = load(mysis, strategy)
+    assert loaded.messages[0].id == order.pk
+    assert [row.pk for row in loaded.rows.values() if row.is_order] == [order.pk]
+
+
+@pytest.mark.parametrize("strategy", ["window", "tiered"])
+def test_a_message_of_another_mysis_in_mid_turn_does_not_either(strategy: str):
+    mysis = make_mysis()
+    order = make_memory(mysis, content="Never sell titanium.", sender="operator:ann")
+    fill(mysis, assembly_load.TAIL_ROWS - 5)
+    wish = assembly_load.TailRequest(mysis.pk, strategy, None, SMALL)
+    reads = assembly_load.load_tail(wish)
+    for _ in range(12):
+        hear_peer(mysis)
+        fill(mysis, 1)
+        reads = assembly_load.load_tail(wish, reads)
+        anew = assembly_load.load_tail(wish)
+        assert (reads.messages, reads.start) == (anew.messages, anew.start)
+        assert reads.messages[0].id == order.pk
 
 
 def test_a_full_window_is_not_read_again_within_a_turn():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any
 
 import pytest
@@ -14,9 +16,10 @@ from pytest_django import DjangoDbBlocker
 from agents import events
 from agents.db import FIND_AT_END, FIND_BEFORE_TURN, fetch_row
 from agents.models import Event, Turn
-from memory.assembly import load
+from memory.assembly import load, log_rows
 from memory.context.types import Budget
 from memory.models import GameSnapshot, HistorySummary, Memory
+from memory.models.log import IS_ORDER
 from memory.search.results import search_messages
 from tests.factories import make_mysis
 
@@ -83,8 +86,8 @@ QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
         "memory_tail",
     ),
     "the newest order": (
-        lambda pk: load.read_newest_order(pk),
-        "memory_intent",
+        lambda pk: log_rows.read_newest_order(pk),
+        "memory_orders",
     ),
     "the calls left open": (
         lambda pk: list(Memory.objects.filter(mysis_id=pk, pending=True)),
@@ -102,7 +105,7 @@ QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
         "memory_intent",
     ),
     "what is new since a call": (
-        lambda pk: load._read(load._SINCE, [pk, 19_000, [1, 2]]),
+        lambda pk: log_rows.read_rows(load._SINCE, [pk, 19_000, [1, 2]]),
         "memory_tail",
     ),
     "a view's rows": (
@@ -190,3 +193,16 @@ def test_an_account_s_snapshots_are_found_by_name() -> None:
         cursor.execute("EXPLAIN SELECT * FROM memory_gamesnapshot WHERE username='p7'")
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "snapshot_once_per_call" in plan, plan
+
+
+def test_the_newest_order_is_not_sought_among_what_other_myses_say(first: int) -> None:
+    asked = "SELECT id FROM memory_memory WHERE mysis_id = %s AND "
+    newest = f"{asked}{IS_ORDER} ORDER BY id DESC LIMIT 1"
+    with transaction.atomic(), connection.cursor() as cursor:
+        told = Memory(mysis_id=first, role="user", origin="human", sender="mysis:Bob")
+        Memory.objects.bulk_create([copy(told) for _ in range(3000)])
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {newest}", [first])
+        plan = cursor.fetchone()[0][0]["Plan"]
+        transaction.set_rollback(True)
+    assert "memory_orders" in json.dumps(plan)
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 20

@@ -13,7 +13,7 @@ from agents.db import run_in_db
 from agents.models import Broadcast, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.own_tool_answers import LONGEST_CONTENT, make_excerpt
-from memory.assembly.load import read_newest_order
+from memory.assembly.log_rows import read_newest_order
 from memory.models import Memory, Note
 from tests.agents.game.faulty import FaultyServer
 from tests.factories import make_memory, make_mysis
@@ -280,6 +280,26 @@ async def test_what_cannot_be_sent_is_an_error_result(
     assert "stopped" in await refused(mysis, tool, mysis_id="Bob", message="x")
     assert "empty" in await refused(mysis, "zoea_broadcast", message="")
     assert not await Memory.objects.aexists()
+
+
+async def test_a_long_message_is_measured_as_its_sender_wrote_it(
+    mysis: Mysis, other: Mysis
+) -> None:
+    await _outgoing(mysis)
+    ways: dict[str, dict[str, str]] = {
+        "zoea_send_message": {"mysis_id": "Bob"},
+        "zoea_broadcast": {},
+    }
+    for tool, more in ways.items():
+        said = await refused(mysis, tool, message="x" * 100_001, **more)
+        assert "has 100,001 characters, at most 100,000" in said
+        said = await refused(mysis, tool, message="x\n" * 10_000, **more)
+        assert "has 10,000 lines" in said
+        assert "fewer lines" in said
+    assert not await Memory.objects.aexists()
+    text = "x" * 90_000
+    await call(mysis, "zoea_send_message", mysis_id="Bob", message=text)
+    assert (await Memory.objects.aget()).content == f"[From Mysis Ada] {text}"
 
 
 async def test_a_broadcast_reaches_the_others_and_is_nobodys_command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -81,6 +82,26 @@ def test_old_orders_never_come_above_newer_ones(tmp_path: Path) -> None:
     said = tmp_path / "said.jsonl"
     said.write_text('{"role": "assistant", "content": "Aye."}')
     assert "1 messages imported" in run(said, ada)
+
+
+def test_what_another_mysis_said_is_no_order_that_comes_too_late(
+    tmp_path: Path,
+) -> None:
+    ada = make_mysis(name="Ada")
+    given = make_memory(ada, content="the order of today")
+    Mysis.objects.update(heard=given.pk)
+    said = tmp_path / "said.jsonl"
+    told = {"role": "user", "sender": "mysis:Bob", "content": "[From Mysis Bob] Hi."}
+    said.write_text(json.dumps(told))
+    assert "1 messages imported" in run(said, ada)
+    # Nor does it make a newer order than its own time too old.
+    untimed = tmp_path / "chat.jsonl"
+    asked = {"role": "user", "content": "Sell.", "created_at": "2050-01-01T00:00:00Z"}
+    untimed.write_text(json.dumps(asked))
+    later = make_memory(ada, sender="mysis:Bob", content="[From Mysis Bob] Bye.")
+    Memory.objects.filter(pk=later.pk).update(created_at="2060-01-01T00:00:00Z")
+    Mysis.objects.update(heard=later.pk)
+    assert "1 messages imported" in run(untimed, ada)
 
 
 def test_what_waits_to_be_read_is_not_counted_as_heard(tmp_path: Path) -> None:

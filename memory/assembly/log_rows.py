@@ -1,0 +1,109 @@
+"""Stored messages as tuples, which are quicker to read than instances of a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from memory.context.types import Message, ToolCall, is_order
+from memory.models import fetch_rows
+from memory.models.log import IS_ORDER
+
+# No row is newer.
+LAST = 2**63 - 1
+SIZE = "octet_length(content) + octet_length(reasoning) + pg_column_size(tool_calls)"
+COLUMNS = """
+SELECT id, role, origin, content, reasoning, signature, tool_calls::text, tool_call_id,
+  is_error, pending, tick, turn_id, sender,
+  to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"')"""
+_READ = f"{COLUMNS}, {SIZE} FROM memory_memory "
+
+
+class LogRow(NamedTuple):
+    """One stored message; the fields are those of a Memory."""
+
+    pk: int
+    role: str
+    origin: str
+    content: str
+    reasoning: str
+    signature: str
+    tool_calls: list[dict[str, Any]]
+    tool_call_id: str
+    is_error: bool
+    pending: bool
+    tick: int | None
+    turn_id: int | None
+    sender: str
+    created: str
+    size: int | None
+
+    @property
+    def is_order(self) -> bool:
+        """Whether a person or a broadcast of one said it, as IS_ORDER in SQL."""
+        return is_order(self.origin, self.sender)
+
+
+def read_rows_by_id(ids: Iterable[int]) -> dict[int, LogRow]:
+    """The rows of those ids, of any Mysis."""
+    return {entry.pk: entry for entry in read_rows("WHERE id = ANY(%s)", [list(ids)])}
+
+
+def read_newest_order(mysis_id: int, through: int = LAST) -> LogRow | None:
+    """The newest message that a human or a broadcast brought, up to an id (A14)."""
+    which = f"WHERE mysis_id = %s AND id <= %s AND {IS_ORDER} ORDER BY id DESC LIMIT 1"
+    return next(iter(read_rows(which, [mysis_id, through])), None)
+
+
+def read_span(mysis_id: int, first_id: int, through_id: int) -> list[LogRow]:
+    """All rows from one id to another, oldest first."""
+    between = "WHERE mysis_id = %s AND id BETWEEN %s AND %s ORDER BY id"
+    return read_rows(between, [mysis_id, first_id, through_id])
+
+
+def read_rows(which: str, values: Any) -> list[LogRow]:
+    """The rows that the rest of a statement, after FROM, selects."""
+    return to_rows(fetch_rows(_READ + which, values))
+
+
+def to_rows(found: Iterable[Sequence[Any]]) -> list[LogRow]:
+    """Rows out of COLUMNS and a size, which may be None."""
+    # Most rows have no calls.
+    return [
+        LogRow._make((*row[:6], json.loads(row[6]) if row[6] != "[]" else [], *row[7:]))
+        for row in found
+    ]
+
+
+def to_messages(rows: Iterable[LogRow]) -> tuple[Message, ...]:
+    """Stored rows as the core sees them, in their order."""
+    return tuple(to_message(row) for row in rows)
+
+
+def to_message(row: LogRow) -> Message:
+    """One stored row as the core sees it."""
+    return Message(
+        id=row.pk,
+        role=row.role,  # type: ignore[arg-type]
+        origin=row.origin,  # type: ignore[arg-type]
+        content=row.content,
+        reasoning=row.reasoning or None,
+        signature=row.signature or None,
+        signed=bool(row.signature),
+        tool_calls=tuple(_to_calls(row)),
+        tool_call_id=row.tool_call_id or None,
+        is_error=row.is_error,
+        pending=row.pending,
+        created_at=row.created,
+        tick=row.tick,
+        turn=row.turn_id,
+        sender=row.sender or None,
+    )
+
+
+def _to_calls(row: LogRow) -> Iterable[ToolCall]:
+    for call in row.tool_calls:
+        arguments = call["function"]["arguments"]
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        yield ToolCall(call["id"], call["function"]["name"], text, call.get("via", ""))
