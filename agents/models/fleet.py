@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
@@ -247,12 +248,26 @@ class Mysis(models.Model):
     @property
     def effective_policy(self) -> ContextPolicy:
         """Its own policy, else the fleet's default, else the built-in one."""
-        return self.policy or self.fallback_policy
+        return self.policy or self.fleet_policy
 
     @cached_property
-    def fallback_policy(self) -> ContextPolicy:
+    def fleet_policy(self) -> ContextPolicy:
         """What it has where it has no policy of its own; a turn has read it already."""
         return ContextPolicy.read_default()
+
+    @staticmethod
+    def share_fleet_policy(rows: Iterable[Mysis]) -> None:
+        """Give the fleet's default to those without a policy, read once for all."""
+        without = [row for row in rows if row.policy_id is None]
+        if without:
+            shared = ContextPolicy.read_default()
+            for row in without:
+                row.fleet_policy = shared
+
+    def refresh_from_db(self, *args: Any, **kwargs: Any) -> None:
+        """Read it again, and the fleet's default where that is asked for."""
+        vars(self).pop("fleet_policy", None)
+        super().refresh_from_db(*args, **kwargs)
 
     def narrowed_view(self) -> int:
         """The tokens that its views are limited to for a while; 0: no such limit."""

@@ -12,6 +12,11 @@ from django.db.models import Q
 
 from memory.context.types import DEFAULT_STRATEGY
 
+# The id of the policy that a row ``mysis`` has: its own, else the fleet's default.
+EFFECTIVE_POLICY = """
+coalesce(mysis.policy_id, (SELECT id FROM memory_contextpolicy WHERE is_default))
+"""
+
 
 class HistorySummary(models.Model):
     """A summary that stands for one span of a Mysis's log."""
