@@ -12,7 +12,7 @@ from django.contrib.postgres.search import SearchVectorField
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Lower
+from django.db.models.functions import Coalesce, Lower
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import cached_property
@@ -250,10 +250,33 @@ class Mysis(models.Model):
         """Its own policy, else the fleet's default, else the built-in one."""
         return self.policy or self.fleet_policy
 
+    @property
+    def policy_label(self) -> str:
+        """The name of its own policy, else what stands in for it."""
+        return self.policy.name if self.policy else self.fleet_policy.default_label
+
     @cached_property
     def fleet_policy(self) -> ContextPolicy:
         """What it has where it has no policy of its own; a turn has read it already."""
         return ContextPolicy.read_default()
+
+    @classmethod
+    def _with_policies(cls) -> models.QuerySet[Mysis]:
+        """All, with ``effective_policy_id``; null where it is the built-in one."""
+        default = ContextPolicy.objects.filter(is_default=True).values("pk")
+        found = Coalesce("policy_id", models.Subquery(default))
+        return cls.objects.annotate(effective_policy_id=found)
+
+    @classmethod
+    def select_users(cls, policy_id: int | None) -> models.QuerySet[Mysis]:
+        """Those whose calls are made under a stored policy; none for None."""
+        return cls._with_policies().filter(effective_policy_id=policy_id or 0)
+
+    @classmethod
+    def count_by_policy(cls) -> dict[int | None, int]:
+        """The number of Myses under each policy that has any."""
+        found = cls._with_policies().values_list("effective_policy_id")
+        return dict(found.annotate(n=models.Count("pk")).order_by())
 
     @staticmethod
     def share_fleet_policy(rows: Iterable[Mysis]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated, Any
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
@@ -64,6 +65,13 @@ class PolicyOut(Schema):
         examples=[{"window": 12, "tools": "on_demand", "allow": ["get_*", "mine"]}]
     )
     budget: PolicyBudgetOut
+    is_default: Annotated[
+        bool,
+        Field(
+            description="The fleet's default; left out of every other policy.",
+            exclude_if=operator.not_,
+        ),
+    ] = False
 
     @staticmethod
     def resolve_budget(row: ContextPolicy) -> dict[str, int]:

@@ -17,6 +17,7 @@ EFFECTIVE_POLICY = """
 coalesce(mysis.policy_id, (SELECT id FROM memory_contextpolicy WHERE is_default))
 """
 
+BUILT_IN = "the built-in policy"
 # Until the transaction ends: two who mark a default at once come one after the other.
 _LOCK_DEFAULT = "SELECT pg_advisory_xact_lock(hashtext('default policy'))"
 
@@ -147,6 +148,11 @@ class ContextPolicy(models.Model):
     def read_default(cls) -> ContextPolicy:
         """What a Mysis without a policy has: the fleet's default, else the built-in one."""
         return cls.objects.filter(is_default=True).first() or cls()
+
+    @property
+    def default_label(self) -> str:
+        """What it is called where a Mysis has none of its own."""
+        return f"the fleet's default ({self.name})" if self.name else BUILT_IN
 
     def validate_constraints(self, exclude: Collection[str] | None = None) -> None:
         """A second default is no error: it takes the place of the first (`save`)."""
