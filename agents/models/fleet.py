@@ -260,23 +260,24 @@ class Mysis(models.Model):
         """What it has where it has no policy of its own; a turn has read it already."""
         return ContextPolicy.read_default()
 
-    @classmethod
-    def _with_policies(cls) -> models.QuerySet[Mysis]:
-        """All, with ``effective_policy_id``; null where it is the built-in one."""
+    @staticmethod
+    def _find_policy_id() -> Coalesce:
+        """The id of its effective policy; null where it is the built-in one."""
         default = ContextPolicy.objects.filter(is_default=True).values("pk")
-        found = Coalesce("policy_id", models.Subquery(default))
-        return cls.objects.annotate(effective_policy_id=found)
+        return Coalesce("policy_id", models.Subquery(default))
 
     @classmethod
     def select_users(cls, policy_id: int | None) -> models.QuerySet[Mysis]:
         """Those whose calls are made under a stored policy; none for None."""
-        return cls._with_policies().filter(effective_policy_id=policy_id or 0)
+        rows = cls.objects.alias(in_effect=cls._find_policy_id())
+        return rows.filter(in_effect=policy_id or 0)
 
     @classmethod
     def count_by_policy(cls) -> dict[int | None, int]:
         """The number of Myses under each policy that has any."""
-        found = cls._with_policies().values_list("effective_policy_id")
-        return dict(found.annotate(n=models.Count("pk")).order_by())
+        rows = cls.objects.annotate(in_effect=cls._find_policy_id())
+        found = rows.values_list("in_effect").annotate(n=models.Count("pk"))
+        return dict(found.order_by())
 
     @staticmethod
     def share_fleet_policy(rows: Iterable[Mysis]) -> None:

@@ -14,7 +14,7 @@ from agents.dashboard.health import find_fix
 from agents.models import Budget, ErrorCode, Mysis
 from agents.tools.own_tool_answers import Scope, answer_list_myses
 from memory.api import state
-from memory.models import ContextPolicy
+from memory.models import ContextPolicy, fetch_rows
 from tests.factories import make_mysis
 from tests.programs import Program
 
@@ -95,7 +95,7 @@ def test_a_context_error_is_mended_in_the_default(
 
 def test_a_summary_is_made_under_the_default(fleet: list[Mysis]):
     wanted = {"number": None, "name": "Ada", "events": 1}
-    [row] = state.fetch_rows(state.SOURCES, wanted)
+    [row] = fetch_rows(state.SOURCES, wanted)
     assert row[2] == '{"state_block": false}'
 
 
