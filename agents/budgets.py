@@ -190,7 +190,7 @@ def _select_models(budget: Budget, models: Sequence[str]) -> list[str]:
     elif budget.scope == scope.GROUP:
         under = under.filter(group=budget.label)
     elif budget.scope == scope.POLICY:
-        under = under.filter(policy=budget.policy_id)
+        under = Mysis.select_users(budget.policy_id).filter(model__in=models)
     return list(under.order_by("model").values_list("model", flat=True).distinct())
 
 

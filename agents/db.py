@@ -21,6 +21,7 @@ from django.conf import settings
 from django.db import connection
 
 from memory.models import fetch_rows
+from memory.models.contexts import EFFECTIVE_POLICY
 from memory.models.log import IS_ORDER
 from memory.notes import SELECT_CURRENT
 
@@ -37,18 +38,18 @@ _long_threads = ThreadPoolExecutor(4, thread_name_prefix="database-long")
 # process the pages share a pool with them.
 keeps_connections = Event()
 
-_MYSIS_COLUMNS = """
+_MYSIS_COLUMNS = f"""
 SELECT mysis.*, account.id AS account_found, account.username AS account_name,
+  {EFFECTIVE_POLICY} AS policy_wanted,
   policy.id AS policy_found, to_jsonb(policy) AS policy_row,
   clock.tick AS clock_tick, clock.seen_at AS clock_seen_at
 """
-_DEFAULT_POLICY = "(SELECT id FROM memory_contextpolicy WHERE is_default)"
 _MYSIS = f"""
 FROM agents_mysis AS mysis
 LEFT JOIN agents_account AS account ON account.id = mysis.account_id
 LEFT JOIN memory_accountclock AS clock ON clock.username = account.username
 LEFT JOIN memory_contextpolicy AS policy
-  ON policy.id = coalesce(mysis.policy_id, {_DEFAULT_POLICY})
+  ON policy.id = {EFFECTIVE_POLICY}
 """
 LOCK_MYSIS = f"{_MYSIS_COLUMNS}{_MYSIS}WHERE mysis.id = %(mysis)s FOR UPDATE OF mysis"
 # Only while the turn is its open one, of its epoch, and it runs.
@@ -74,7 +75,7 @@ _BUDGETS = f"""
      OR (scope = 'provider' AND label = ANY(%(providers)s))
      OR (scope = 'group' AND label = mysis."group" AND label <> '')
      OR (scope = 'policy'
-         AND budget.policy_id = coalesce(mysis.policy_id, {_DEFAULT_POLICY}))
+         AND budget.policy_id = {EFFECTIVE_POLICY})
   ) AS budgets_found
 """  # noqa: S608 (no input in the text)
 _OF_MYSIS = "FROM agents_mysis AS mysis WHERE mysis.id = %(mysis)s"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.functional import lazy
+from django.utils.text import capfirst
 
 from agents.actions import DEFAULT_PROMPT_NAME, MAX_TEXT, ActionError
 from agents.actions.notes import LONGEST_NOTE
@@ -20,6 +22,8 @@ from memory.models import ContextPolicy, Origin
 
 # The default stands first anyway, the other is for summaries and no orders.
 NOT_OFFERED = (DEFAULT_PROMPT_NAME, SUMMARY_PROMPT_NAME)
+# Read when a form is shown.
+DEFAULT_POLICY = lazy(lambda: ContextPolicy.read_default().default_label, str)()
 
 
 class MessageForm(forms.Form):
@@ -113,7 +117,7 @@ class MysisForm(forms.Form):
         empty_label=f"{DEFAULT_PROMPT_NAME} (default)",
     )
     policy = _policy_field(
-        "The built-in policy",
+        capfirst(DEFAULT_POLICY),
         help_text="How its context is assembled: strategy, options, budget.",
     )
     max_iterations = forms.IntegerField(
@@ -261,7 +265,7 @@ class PoliciesForm(forms.Form):
         queryset=Mysis.objects.order_by("name"), label="Try it on", empty_label=None
     )
     a = _policy_field("its own", label="Policy A")
-    b = _policy_field("the built-in policy", label="Policy B")
+    b = _policy_field(DEFAULT_POLICY, label="Policy B")
 
 
 def _day_field(label: str) -> forms.DateField:

@@ -54,6 +54,10 @@ class DraftAdmin(admin.ModelAdmin[M]):
         """What the page shows of a valid form."""
         raise NotImplementedError
 
+    def select_users(self, pk: int | None) -> QuerySet[Mysis]:
+        """The Myses that have a stored row; none for None."""
+        return Mysis.objects.filter(**{f"{self.used_as}_id": pk or 0})
+
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.draft_view)
         name = f"{self.opts.app_label}_{self.opts.model_name}_preview"
@@ -80,7 +84,7 @@ class DraftAdmin(admin.ModelAdmin[M]):
             raise PermissionDenied
         if request.method != "POST":
             return redirect(back)
-        users = Mysis.objects.filter(**{f"{self.used_as}_id": pk or 0}).order_by("name")
+        users = self.select_users(pk).order_by("name")
         form = self.draft_form(_fill_in_mysis(request, users), instance=row)
         page = {
             **self.admin_site.each_context(request),
@@ -228,6 +232,9 @@ class PolicyDraftAdmin(DraftAdmin[ContextPolicy], PolicyAdmin):
     used_as = "policy"
     draft_form = PolicyDraftForm
 
+    def select_users(self, pk: int | None) -> QuerySet[Mysis]:
+        return Mysis.select_users(pk)
+
     def try_draft(self, form: PolicyDraftForm) -> dict[str, Any]:
         mysis = form.cleaned_data["mysis"]
         if not mysis:
@@ -243,7 +250,7 @@ def _measure_policy(mysis: Mysis, policy: ContextPolicy) -> dict[str, Any]:
 
     ``rest`` counts the differing messages beyond those in ``rows``.
     """
-    uses = policy.pk is not None and mysis.policy_id == policy.pk
+    uses = policy.pk is not None and mysis.effective_policy.pk == policy.pk
     before = context_inputs.preview_context(mysis)
     mysis.policy = policy
     after = context_inputs.preview_context(mysis)

@@ -52,13 +52,20 @@ messages_router = Router(tags=["myses"])
 
 
 class MysisOut(Schema):
-    """One agent. ``policy``, ``prompt`` and ``account`` are names, or null."""
+    """One agent. ``policy``, ``prompt`` and ``account`` are names, or null.
+
+    ``effective_policy`` is the one that its calls are made under: its own, else the
+    fleet's default; null where it is the built-in one.
+    """
 
     id: int
     name: str = Field(examples=["Ada"])
     state: str = Field(examples=["running"])
     model: str = Field(examples=["openai:gpt-5-nano"])
     policy: RowName = Field(examples=["tight"])
+    effective_policy: TextOrNull = Field(
+        validation_alias="effective_policy.name", examples=["tight"]
+    )
     prompt: RowName = Field(examples=["captain"])
     account: RowName = Field(examples=["VoidWanderer"])
     activity: str = Field(examples=["travelling"])
@@ -173,7 +180,9 @@ class MysisFilter(Window):
 def list_myses(request: HttpRequest, wanted: Query[MysisFilter]) -> Rows:
     """All Myses, or those of a group, with a tag, or both."""
     rows = Mysis.select_members(group=wanted.group, tag=wanted.tag)
-    return build_page(rows.select_related("policy", "prompt", "account"), wanted)
+    page = build_page(rows.select_related("policy", "prompt", "account"), wanted)
+    Mysis.share_fleet_policy(page["items"])
+    return page
 
 
 @myses_router.post("/myses", response={201: MysisOut})

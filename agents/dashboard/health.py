@@ -13,6 +13,7 @@ from operator import itemgetter
 
 from django.db.models import Count, JSONField, Max, OuterRef, Q, Subquery, Sum
 from django.urls import reverse
+from django.utils.text import capfirst
 
 from agents.dashboard import budget_bars, fleet, game_state, system_status
 from agents.dashboard.budget_bars import Limit
@@ -177,7 +178,8 @@ def find_troubles(now: datetime) -> list[Trouble]:
         | running & troubled
     )
     seen = Mysis.objects.annotate(warnings=warnings)
-    rows = list(seen.filter(wrong).order_by("name"))
+    rows = list(seen.filter(wrong).select_related("policy").order_by("name"))
+    Mysis.share_fleet_policy(rows)
     known = load_provider_ids() if rows else {}
     found: list[tuple[int, Trouble]] = []
     for mysis in rows:
@@ -251,10 +253,12 @@ def _sent_context(mysis: Mysis) -> Fix:
 
 
 def _policy_form(mysis: Mysis) -> Fix:
-    if mysis.policy_id is None:
+    policy = mysis.effective_policy
+    if policy.pk is None:
         return _own_form(mysis, "Give it a context policy")
-    link = reverse("admin:memory_contextpolicy_change", args=[mysis.policy_id])
-    return Fix("Its context policy", link)
+    label = "Its context policy" if mysis.policy_id else capfirst(policy.default_label)
+    link = reverse("admin:memory_contextpolicy_change", args=[policy.pk])
+    return Fix(label, link)
 
 
 def _provider_form(mysis: Mysis, known: Mapping[str, int]) -> Fix | None:

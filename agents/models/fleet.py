@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from decimal import Decimal
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
@@ -12,7 +13,7 @@ from django.contrib.postgres.search import SearchVectorField
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Lower
+from django.db.models.functions import Coalesce, Lower
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import cached_property
@@ -258,12 +259,50 @@ class Mysis(models.Model):
     @property
     def effective_policy(self) -> ContextPolicy:
         """Its own policy, else the fleet's default, else the built-in one."""
-        return self.policy or self.fallback_policy
+        return self.policy or self.fleet_policy
+
+    @property
+    def policy_label(self) -> str:
+        """The name of its own policy, else what stands in for it."""
+        return self.policy.name if self.policy else self.fleet_policy.default_label
 
     @cached_property
-    def fallback_policy(self) -> ContextPolicy:
+    def fleet_policy(self) -> ContextPolicy:
         """What it has where it has no policy of its own; a turn has read it already."""
         return ContextPolicy.read_default()
+
+    @staticmethod
+    def _find_policy_id() -> Coalesce:
+        """The id of its effective policy; null where it is the built-in one."""
+        default = ContextPolicy.objects.filter(is_default=True).values("pk")
+        return Coalesce("policy_id", models.Subquery(default))
+
+    @classmethod
+    def select_users(cls, policy_id: int | None) -> models.QuerySet[Mysis]:
+        """Those whose calls are made under a stored policy; none for None."""
+        rows = cls.objects.alias(in_effect=cls._find_policy_id())
+        return rows.filter(in_effect=policy_id or 0)
+
+    @classmethod
+    def count_by_policy(cls) -> dict[int | None, int]:
+        """The number of Myses under each policy that has any."""
+        rows = cls.objects.annotate(in_effect=cls._find_policy_id())
+        found = rows.values_list("in_effect").annotate(n=models.Count("pk"))
+        return dict(found.order_by())
+
+    @staticmethod
+    def share_fleet_policy(rows: Iterable[Mysis]) -> None:
+        """Give the fleet's default to those without a policy, read once for all."""
+        without = [row for row in rows if row.policy_id is None]
+        if without:
+            shared = ContextPolicy.read_default()
+            for row in without:
+                row.fleet_policy = shared
+
+    def refresh_from_db(self, *args: Any, **kwargs: Any) -> None:
+        """Read it again, and the fleet's default where that is asked for."""
+        vars(self).pop("fleet_policy", None)
+        super().refresh_from_db(*args, **kwargs)
 
     def narrowed_view(self) -> int:
         """The tokens that its views are limited to for a while; 0: no such limit."""

@@ -33,7 +33,7 @@ from memory.assembly.prepare import TurnReads
 from memory.models import ContextPolicy, Memory, build_row, fetch_named, read_row
 from memory.snapshots.reads import fetches_events
 
-_JOINED = (("account_id", "account_found"), ("policy_id", "policy_found"))
+_JOINED = (("account_id", "account_found"), ("policy_wanted", "policy_found"))
 # By name: the server keeps the statement, and a migration may add a column.
 _COLUMNS = ", ".join(f'mysis."{field.column}"' for field in Mysis._meta.concrete_fields)
 
@@ -169,8 +169,8 @@ def _name_turn(handle: TurnHandle) -> dict[str, Any]:
 def _fetch_mysis(sql: str, values: Mapping[str, object]) -> Mysis | None:
     """The Mysis that a statement finds, with its account's name, clock and policy."""
     found = fetch_named(sql.replace("mysis.*", _COLUMNS), values)
-    if any(row[key] not in (None, row[name]) for row in found for key, name in _JOINED):
-        # Account or policy became others while the lock was waited for: PostgreSQL gives
+    if any(row[key] != row[name] for row in found for key, name in _JOINED):
+        # Account or policy became others, or none, while the lock was waited for: PostgreSQL gives
         # the row as it is now, but what is joined to it only of the one before.
         found = fetch_named(sql.replace("mysis.*", _COLUMNS), values)
     if not found:
@@ -185,7 +185,7 @@ def _fetch_mysis(sql: str, values: Mapping[str, object]) -> Mysis | None:
     stored = row["policy_row"]
     policy = build_row(ContextPolicy, json.loads(stored)) if stored else ContextPolicy()
     if mysis.policy_id is None:
-        mysis.fallback_policy = policy
+        mysis.fleet_policy = policy
     else:
         mysis.policy = policy
     return mysis

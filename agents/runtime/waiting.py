@@ -85,10 +85,10 @@ def _find_waiting(among: Collection[int]) -> list[int]:
         wake_at__gt=timezone.now() + tick,
     )
     waiting = rows.exclude(turns__outcome__isnull=True).select_related("policy")
+    found = list(waiting.order_by("pk"))
+    Mysis.share_fleet_policy(found)
     return [
-        mysis.pk
-        for mysis in waiting.order_by("pk")
-        if fetches_events(mysis.policy.options if mysis.policy else {})
+        mysis.pk for mysis in found if fetches_events(mysis.effective_policy.options)
     ]
 
 

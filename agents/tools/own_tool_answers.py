@@ -378,6 +378,8 @@ def answer_list_myses(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     after = int(arguments.get("after", 0))
     page = list(rows.filter(pk__gt=after)[: limit + 1])
     more = page[limit - 1].pk if len(page) > limit else None
+    if scope.mysis_id is None:
+        Mysis.share_fleet_policy(page)
     shown = [_mysis_line(row, scope) for row in page[:limit]]
     return make_answer({"total": rows.count(), "myses": shown, "next": more})
 
@@ -394,7 +396,8 @@ def _mysis_line(row: Mysis, scope: Scope) -> dict[str, Any]:
         return known | {"is_you": row.pk == scope.mysis_id}
     return known | {
         "model": row.model,
-        "policy": row.effective_policy.name or None,
+        "policy": row.policy.name if row.policy else None,
+        "effective_policy": row.effective_policy.name or None,
         "group": row.group,
         "tags": row.tags,
         "activity": row.activity,

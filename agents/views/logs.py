@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Count
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
@@ -140,7 +139,11 @@ def policies_page(request: PageRequest) -> HttpResponse:
     """Every policy, and any two of them side by side; nothing is written."""
     asked = bool(request.GET.get("mysis"))
     form = PoliciesForm(request.GET if asked else None, initial=request.GET.dict())
-    rows = ContextPolicy.objects.annotate(users=Count("myses")).order_by("name")
+    users = Mysis.count_by_policy()
+    rows = [
+        (policy, users.get(policy.pk, 0))
+        for policy in ContextPolicy.objects.order_by("name")
+    ]
     values = {"form": form, "policies": rows, "nav": "prompts"}
     if asked and form.is_valid():
         values |= _compared(form)

@@ -220,6 +220,11 @@ class PolicyForm(forms.ModelForm[ContextPolicy]):
             "too and are written here when they are chosen below."
         }
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Compared with what the page showed: another may be the default by now.
+        self.fields["is_default"].show_hidden_initial = True
+
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if (options := cleaned.get("options")) is None:
@@ -259,6 +264,15 @@ class PolicyAdmin(admin.ModelAdmin[ContextPolicy]):
     )
     list_filter = ("strategy",)
     search_fields = ("name",)
+
+    def save_model(
+        self, request: HttpRequest, obj: ContextPolicy, form: Any, change: bool
+    ) -> None:
+        """Store the row; which one is the default only where that was changed."""
+        fields = {*PolicyForm.Meta.fields, "updated_at"}
+        if "is_default" not in form.changed_data:
+            fields.remove("is_default")
+        obj.save(update_fields=fields if change else None)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """A new policy begins as the default one; what the address says wins."""

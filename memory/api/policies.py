@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated, Any
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
@@ -64,6 +65,13 @@ class PolicyOut(Schema):
         examples=[{"window": 12, "tools": "on_demand", "allow": ["get_*", "mine"]}]
     )
     budget: PolicyBudgetOut
+    is_default: Annotated[
+        bool,
+        Field(
+            description="The fleet's default; left out of every other policy.",
+            exclude_if=operator.not_,
+        ),
+    ] = False
 
     @staticmethod
     def resolve_budget(row: ContextPolicy) -> dict[str, int]:
@@ -101,6 +109,17 @@ class PolicyIn(PolicyChange):
     name: Name
 
 
+# What a change writes.
+CHANGED = (
+    "name",
+    "strategy",
+    "options",
+    "budget_tokens",
+    "budget_reserve",
+    "updated_at",
+)
+
+
 @policies_router.get("/policies", response=Page[PolicyOut])
 def list_policies(request: HttpRequest, window: Query[Window]) -> Rows:
     """All context policies."""
@@ -124,13 +143,17 @@ def update_policy(
     request: HttpRequest, reference: PolicyReference, body: PolicyChange
 ) -> ContextPolicy:
     """Change what is given; the next call of every Mysis with it is made so."""
-    policy = get_row(ContextPolicy.objects.all(), reference, "policy")
-    return apply_change(policy, body)
+    with transaction.atomic():
+        rows = ContextPolicy.objects.select_for_update()
+        return apply_change(get_row(rows, reference, "policy"), body)
 
 
 @transaction.atomic
 def apply_change(policy: ContextPolicy, body: PolicyChange) -> ContextPolicy:
-    """Apply a body to a policy and store it; raises a 422 Problem."""
+    """Apply a body to a policy and store it; raises a 422 Problem.
+
+    A stored one is locked by the caller.
+    """
     given = body.model_dump(exclude={"budget"}, exclude_none=True)
     for field, value in given.items():
         setattr(policy, field, value)
@@ -141,7 +164,8 @@ def apply_change(policy: ContextPolicy, body: PolicyChange) -> ContextPolicy:
     except (ValueError, TypeError) as error:
         raise Problem(422, "invalid", str(error)) from error
     check_row(policy)
-    policy.save()
+    # Which one is the default is never asked for here.
+    policy.save(update_fields=None if policy.pk is None else CHANGED)
     return policy
 
 

@@ -44,6 +44,7 @@ from memory.models import (
     SentContext,
     fetch_rows,
 )
+from memory.models.contexts import EFFECTIVE_POLICY
 from memory.snapshots.reads import fetches_events, find_moment, read_account_state
 
 state_router = Router(tags=["memory"])
@@ -211,12 +212,12 @@ KEPT_DOCUMENTS = 256
 # Whose it is, and what it is made of, in one query: versions where rows have one, the id
 # where they never change, else a hash of the row. The ORM takes as long to write the
 # first part alone as all of the rest takes.
-SOURCES = """
+SOURCES = f"""
 WITH owner AS (
   SELECT mysis.id, account.username, policy.options::text AS options
   FROM agents_mysis AS mysis
   LEFT JOIN agents_account AS account ON account.id = mysis.account_id
-  LEFT JOIN memory_contextpolicy AS policy ON policy.id = mysis.policy_id
+  LEFT JOIN memory_contextpolicy AS policy ON policy.id = {EFFECTIVE_POLICY}
   WHERE mysis.id = %(number)s OR mysis.name = %(name)s
 )
 SELECT id, username, options,
@@ -237,7 +238,7 @@ SELECT id, username, options,
      SELECT id, tick FROM memory_gameevent WHERE username = owner.username
      ORDER BY received_at DESC, id DESC LIMIT %(events)s) AS newest)
 FROM owner
-"""
+"""  # noqa: S608 (no input in the text)
 
 
 @dataclass(frozen=True, slots=True)

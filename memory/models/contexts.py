@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 from typing import Any
 
 from django.core.validators import MinValueValidator
-from django.db import models, transaction
+from django.db import connection, models, transaction
 from django.db.models import Q
 
 from memory.context.types import DEFAULT_STRATEGY
+
+# The id of the policy that a row ``mysis`` has: its own, else the fleet's default.
+EFFECTIVE_POLICY = """
+coalesce(mysis.policy_id, (SELECT id FROM memory_contextpolicy WHERE is_default))
+"""
+
+BUILT_IN = "the built-in policy"
+# Until the transaction ends: two who mark a default at once come one after the other.
+_LOCK_DEFAULT = "SELECT pg_advisory_xact_lock(hashtext('default policy'))"
 
 
 class HistorySummary(models.Model):
@@ -118,18 +127,32 @@ class ContextPolicy(models.Model):
     def __str__(self) -> str:
         return self.name
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        """Store it; as the fleet's default it takes the place of the one before."""
+    def save(
+        self, *args: Any, update_fields: Iterable[str] | None = None, **kwargs: Any
+    ) -> None:
+        """Store it; as the fleet's default it takes the place of the one before.
+
+        Whoever changes a stored policy names in ``update_fields`` what was asked for:
+        another may have become the default since the row was read.
+        """
+        named = None if update_fields is None else {*update_fields}
         with transaction.atomic():
-            if self.is_default:
+            if self.is_default and (named is None or "is_default" in named):
+                with connection.cursor() as cursor:
+                    cursor.execute(_LOCK_DEFAULT)
                 others = ContextPolicy.objects.filter(is_default=True)
                 others.exclude(pk=self.pk).update(is_default=False)
-            super().save(*args, **kwargs)
+            super().save(*args, update_fields=named, **kwargs)
 
     @classmethod
     def read_default(cls) -> ContextPolicy:
         """What a Mysis without a policy has: the fleet's default, else the built-in one."""
         return cls.objects.filter(is_default=True).first() or cls()
+
+    @property
+    def default_label(self) -> str:
+        """What it is called where a Mysis has none of its own."""
+        return f"the fleet's default ({self.name})" if self.name else BUILT_IN
 
     def validate_constraints(self, exclude: Collection[str] | None = None) -> None:
         """A second default is no error: it takes the place of the first (`save`)."""

@@ -17,7 +17,8 @@ from tests.programs import Program
 pytestmark = pytest.mark.django_db
 
 MYSIS_KEYS = {
-    "id", "name", "state", "model", "policy", "prompt", "account", "activity",
+    "id", "name", "state", "model", "policy", "effective_policy", "prompt", "account",
+    "activity",
     "tick", "last_error", "nudges", "created_at",
 }  # fmt: skip
 TURN_KEYS = {

@@ -9,6 +9,7 @@ from django.apps import apps
 from django.db import IntegrityError, transaction
 from django.test import Client
 from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
 
 from agents.models import Mysis, Usage
 from agents.runtime import turn_rows
@@ -110,3 +111,49 @@ def test_one_that_is_given_while_a_step_waits_is_not_taken_for_the_default(ada: 
     with held(ada, step):
         Mysis.objects.filter(pk=ada.pk).update(policy=own)
     assert [mysis.effective_policy.name for mysis in seen] == ["own"]
+
+
+@pytest.mark.parametrize("default", ["all", ""])
+def test_one_that_is_taken_away_while_a_step_waits_leaves_the_default(
+    ada: Mysis, default: str
+):
+    if default:
+        ContextPolicy.objects.create(name=default, is_default=True)
+    own = ContextPolicy.objects.create(name="own")
+    Mysis.objects.filter(pk=ada.pk).update(policy=own)
+    handle = begin(ada)
+    seen: list[Mysis] = []
+
+    def step() -> None:
+        with transaction.atomic():
+            seen.append(turn_rows.lock_for_call(handle)[0])
+
+    with held(ada, step):
+        Mysis.objects.filter(pk=ada.pk).update(policy=None)
+    assert [mysis.effective_policy.name for mysis in seen] == [default]
+
+
+@pytest.mark.django_db
+def test_a_row_that_is_read_again_has_the_default_of_now():
+    mysis = make_mysis(name="Ada")
+    assert mysis.effective_policy.name == ""
+    ContextPolicy.objects.create(name="all", is_default=True)
+    mysis.refresh_from_db()
+    assert mysis.effective_policy.name == "all"
+
+
+@pytest.mark.django_db
+def test_the_default_is_read_once_for_many(
+    django_assert_num_queries: DjangoAssertNumQueries,
+):
+    own = ContextPolicy.objects.create(name="own")
+    ContextPolicy.objects.create(name="all", is_default=True)
+    for name, policy in (("Ada", None), ("Eve", None), ("Ivy", own)):
+        make_mysis(name=name, policy=policy)
+    rows = list(Mysis.objects.select_related("policy").order_by("pk"))
+    with django_assert_num_queries(1):
+        Mysis.share_fleet_policy(rows)
+        names = [row.effective_policy.name for row in rows]
+    assert names == ["all", "all", "own"]
+    with django_assert_num_queries(0):
+        Mysis.share_fleet_policy([rows[2]])

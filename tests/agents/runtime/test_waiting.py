@@ -12,7 +12,7 @@ from pytest_django import Settings
 from agents.game.sessions import get_pool
 from agents.models import Mysis
 from agents.runtime.waiting import EventPolls
-from memory.models import GameEvent
+from memory.models import ContextPolicy, GameEvent
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 
@@ -56,6 +56,23 @@ async def test_nobody_is_asked_for_who_does_not_wait_or_may_not_be(
     assert await EventPolls().poll() == [ada.pk]
     again = sandbox.calls("Ada")["by_tool"]["queries"].get("get_notifications", 0)
     assert again == asked
+
+
+async def test_nobody_is_asked_for_whom_the_fleets_default_shows_no_state(
+    ada: Mysis, sandbox: SandboxServer
+) -> None:
+    """What is drained would be shown to nobody: it would be lost."""
+    await fly(ada)
+    await _wait_for_a_turn(ada, 5)
+    add = in_db(ContextPolicy.objects.create)
+    default = await add(name="a", options={"state_block": False}, is_default=True)
+    assert await EventPolls().poll() == []
+    shown = await add(name="b")
+    await in_db(Mysis.objects.filter(pk=ada.pk).update)(policy=shown)
+    assert await EventPolls().poll() == [ada.pk]
+    await in_db(default.delete)()
+    await in_db(Mysis.objects.filter(pk=ada.pk).update)(policy=None)
+    assert await EventPolls().poll() == [ada.pk]
 
 
 async def test_no_session_is_opened_for_it(ada: Mysis, sandbox: SandboxServer) -> None:

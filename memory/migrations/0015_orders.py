@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("agents", "0017_tool_policies"),
-        ("memory", "0013_default_policy"),
+        ("memory", "0014_lean_default"),
     ]
 
     operations = [
