@@ -184,7 +184,7 @@ def _describe_call(request: Request, outcome: Outcome, ms: int) -> events.Line:
     data = {
         "tool": storable_text(command.name)[:200],
         "arguments": HIDDEN
-        if request.policy == "secret"
+        if request.is_secret
         else mask_arguments(given, request.caller.secrets),
         "ok": not outcome.is_error,
         "ms": ms,
