@@ -121,6 +121,15 @@ _COMMAND_PREFIX = {
     "spacemolt_faction_admin": "faction_",
     "spacemolt_faction_commerce": "faction_",
 }
+# The tools whose actions are commands of v1, as far as is known (API.md section 6).
+# Another tool's action may be called like a command and mean another thing.
+_KNOWN_GROUPS = {GROUP} | {
+    f"{GROUP}_{name}"
+    for name in _set_of(
+        """auth ship storage market faction faction_admin faction_commerce social
+        catalog transfer intel facility battle salvage fleet drone"""
+    )
+}
 # The tools without an action.
 _SINGLE = {"spacemolt_catalog": "catalog"}
 
@@ -229,6 +238,8 @@ def find_command(tool: str, action: str) -> str:
     known = _WHOLE_TOOLS.get(tool) or _ALIASES.get(tool, {}).get(action)
     if known is not None:
         return known
+    if tool not in _KNOWN_GROUPS:
+        return f"{tool}/{action}"
     begun = f"{_COMMAND_PREFIX[tool]}{action}" if tool in _COMMAND_PREFIX else action
     if begun in COMMANDS:
         return begun
@@ -306,21 +317,22 @@ def find_route(name: str, schemas: Mapping[str, Mapping[str, Any]]) -> Route | N
     """
     if name in schemas and not is_group(name):
         return Route(name)
-    for tool, schema in schemas.items():
-        if not is_group(tool):
-            continue
-        if _SINGLE.get(tool) == name and not list_actions(schema):
-            return Route(tool)
-        for action in list_actions(schema):
-            if find_command(tool, action) == name:
-                return Route(tool, {ACTION: action})
     usual = _USUAL.get(name, "")
     if usual in schemas and not list_actions(schemas[usual]):
         return Route(usual, {ACTION: name})
+    groups = sorted(filter(is_group, schemas), key=lambda tool: tool != usual)
+    for tool in groups:
+        actions = list_actions(schemas[tool])
+        if _SINGLE.get(tool) == name and not actions:
+            return Route(tool)
+        for action in actions:
+            if find_command(tool, action) == name:
+                return Route(tool, {ACTION: action})
     return None
 
 
-# Where a server does not list the actions of a tool: where they were in July 2026.
+# Where commands were in July 2026: looked at first, and taken as given where a server
+# does not list the actions of a tool.
 _USUAL = {
     **dict.fromkeys(("register", "login", "logout"), f"{GROUP}_auth"),
     "get_ship": f"{GROUP}_ship",
