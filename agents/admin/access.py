@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -136,7 +135,7 @@ class AccountAdmin(admin.ModelAdmin[Account]):
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Account | None = None
-    ) -> Sequence[str]:
+    ) -> list[str]:
         """The game's answer to registering, while it is all that holds the password."""
         kept = obj is not None and obj.sealed_answer
         return ["answer"] if kept and self.has_change_permission(request) else []

@@ -67,7 +67,8 @@ class Tool:
 class ToolSession:
     """One Mysis at the game: its tools, its account, and the secrets to take out.
 
-    ``by`` names the person who calls by hand, "" for the Mysis itself. ``unknown``
+    ``by`` names the person who calls by hand, "" for the Mysis itself; the program that
+    ``polls`` records only calls that bring events. ``unknown``
     are the actions of its account of which no read has told yet, ``doubted`` the tools
     whose answers lost events had put in doubt when it was opened.
     """
@@ -80,6 +81,7 @@ class ToolSession:
     unknown: tuple[UnknownOutcome, ...] = ()
     doubted: tuple[str, ...] = ()
     policies: Mapping[str, str] = field(default_factory=dict)
+    polls: bool = False
 
     def find_policy(self, name: str) -> str:
         """What a tool counts as: as set by hand, else as it was found out.

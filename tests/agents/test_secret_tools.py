@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pytest
 from django.conf import settings
@@ -32,7 +33,7 @@ def remember(mysis: Mysis, tool: str, command: str, given: dict[str, str]) -> No
     )
 
 
-def list_tools(*tools: dict[str, object]) -> None:
+def list_tools(*tools: Mapping[str, object]) -> None:
     ToolCatalogue.objects.create(pk=settings.SPACEMOLT_MCP_URL, tools=list(tools))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from channels.db import database_sync_to_async as in_db
@@ -122,7 +124,7 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-def refuse(code: str, seconds: int) -> Reply:
+def refuse(code: str, seconds: int) -> Callable[[dict[str, Any]], Reply]:
     words = f"Error: {code}: Too early. Try again in {seconds} seconds."
     return result(words, is_error=True)
 
