@@ -19,10 +19,9 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from agents.context_inputs import preview_context, read_known_tools
+from agents.context_inputs import preview_context
 from agents.dashboard.context import build_preview_document
 from agents.db import run_long_in_db
-from agents.models import ToolPolicy
 from agents.tools.guard import ArgumentsError, check_arguments
 from agents.tools.own_tool_answers import (
     Answer,
@@ -40,6 +39,7 @@ from agents.tools.own_tools import (
     text_field,
 )
 from agents.tools.request import Tool
+from memory.models.secret_tools import read_secret_tools
 from memory.problems import find_busy
 
 MOST_BODY_BYTES = 1024 * 1024
@@ -169,13 +169,7 @@ def _call_tool(name: str, given: Mapping[str, Any], guest: Guest) -> Answer:
     if name in SENDING:
         _check_may_send(guest)
     arguments = check_arguments(given, found)
-    known = read_known_tools()
-    secret = frozenset(row["name"] for row in known if row["policy"] == "secret")
-    # Set by hand, also for tools that no game offers now.
-    secret |= set(
-        ToolPolicy.objects.filter(policy="secret").values_list("tool", flat=True)
-    )
-    scope = Scope(guest.by, secret=secret)
+    scope = Scope(guest.by, secret=read_secret_tools())
     with refuse_failures():
         return _ANSWERS[name](arguments, scope)
 

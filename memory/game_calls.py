@@ -10,7 +10,7 @@ not known stands as ``tool/action`` and counts as one that changes the game.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -80,6 +80,7 @@ WRITES = _set_of(
     """
 )
 COMMANDS = READS | WRITES
+_AUTH = _set_of("register login logout claim session")
 
 # Actions with a shorter name than their command, by tool.
 _ALIASES: Mapping[str, Mapping[str, str]] = {
@@ -111,14 +112,23 @@ _ALIASES: Mapping[str, Mapping[str, str]] = {
 }
 # Tools that are one command, which has an action of its own. Their actions may be
 # called like another command and mean another thing.
-_WHOLE = {"spacemolt_facility": "facility", "spacemolt_fleet": "fleet"}
+_WHOLE_TOOLS = {"spacemolt_facility": "facility", "spacemolt_fleet": "fleet"}
 # Tools whose actions that are no command of their own belong to one.
-_REST = {"spacemolt_battle": "battle"}
+_FALLBACK_COMMAND = {"spacemolt_battle": "battle"}
 # Tools whose actions are commands without this beginning.
-_BEGINNINGS = {
+_COMMAND_PREFIX = {
     "spacemolt_faction": "faction_",
     "spacemolt_faction_admin": "faction_",
     "spacemolt_faction_commerce": "faction_",
+}
+# The tools whose actions are commands of v1, as far as is known (API.md section 6).
+# Another tool's action may be called like a command and mean another thing.
+_KNOWN_GROUPS = {GROUP} | {
+    f"{GROUP}_{name}"
+    for name in _set_of(
+        """auth ship storage market faction faction_admin faction_commerce social
+        catalog transfer intel facility battle salvage fleet drone"""
+    )
 }
 # The tools without an action.
 _SINGLE = {"spacemolt_catalog": "catalog"}
@@ -212,7 +222,7 @@ def _resolve(tool: str, given: Mapping[str, Any]) -> GameCall:
         return GameCall(tool, name, _rename(name, given), grouped=True)
     name = find_command(tool, action.strip())
     # A command such as facility has an action of its own.
-    own = name in (_WHOLE.get(tool), _REST.get(tool))
+    own = name in (_WHOLE_TOOLS.get(tool), _FALLBACK_COMMAND.get(tool))
     kept = given if own else _without_action(given)
     return GameCall(tool, name, _rename(name, kept), grouped=True)
 
@@ -225,15 +235,17 @@ def find_command(tool: str, action: str) -> str:
     """The command that an action of a grouped tool is; ``tool/action`` if unknown."""
     if action == HELP:
         return HELP
-    known = _WHOLE.get(tool) or _ALIASES.get(tool, {}).get(action)
+    known = _WHOLE_TOOLS.get(tool) or _ALIASES.get(tool, {}).get(action)
     if known is not None:
         return known
-    begun = f"{_BEGINNINGS[tool]}{action}" if tool in _BEGINNINGS else action
+    if tool not in _KNOWN_GROUPS:
+        return f"{tool}/{action}"
+    begun = f"{_COMMAND_PREFIX[tool]}{action}" if tool in _COMMAND_PREFIX else action
     if begun in COMMANDS:
         return begun
     if action in COMMANDS:
         return action
-    return _REST.get(tool, f"{tool}/{action}")
+    return _FALLBACK_COMMAND.get(tool, f"{tool}/{action}")
 
 
 def _rename(name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -249,17 +261,42 @@ def _rename(name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
     return renamed
 
 
-def list_secret_names(tools: frozenset[str]) -> frozenset[str]:
+def list_secret_names(
+    tools: frozenset[str], actions: Mapping[str, Iterable[str]] | None = None
+) -> frozenset[str]:
     """The tools, with all commands that a grouped one of them may hold.
 
-    Results are kept under the name of their command.
+    Results are kept under the name of their command. ``actions`` are those that a
+    grouped tool lists; of one that lists none, every command may be.
     """
-    groups = {tool for tool in tools if is_group(tool)}
-    if not groups:
-        return tools
-    auth = {"register", "login", "logout", "claim", "session"}
-    held = auth if groups == {f"{GROUP}_auth"} else COMMANDS
+    held: set[str] = set()
+    for tool in filter(is_group, tools):
+        if listed := (actions or {}).get(tool):
+            held |= {find_command(tool, action) for action in listed}
+        else:
+            held |= _AUTH if tool == f"{GROUP}_auth" else COMMANDS
     return tools | held
+
+
+def list_action_names(commands: Collection[str]) -> frozenset[str]:
+    """The actions by which grouped tools may be told to carry out one of these."""
+    found = {name.rpartition("/")[2] for name in commands if not is_group(name)}
+    for aliases in _ALIASES.values():
+        found |= {action for action, name in aliases.items() if name in commands}
+    for prefix in set(_COMMAND_PREFIX.values()):
+        begun = {name for name in commands if name.startswith(prefix)}
+        found |= {name.removeprefix(prefix) for name in begun}
+    return frozenset(found)
+
+
+def is_secret_call(name: str, arguments: object, secret: Collection[str]) -> bool:
+    """Whether a call is of a secret tool or command, whichever way it was made."""
+    if not secret or name in secret:
+        return name in secret
+    if isinstance(arguments, str):
+        return resolve_call_text(name, arguments).name in secret
+    given = arguments if isinstance(arguments, Mapping) else {}
+    return resolve_call(name, given).name in secret
 
 
 # --- Which tool of a server carries out a command
@@ -280,21 +317,22 @@ def find_route(name: str, schemas: Mapping[str, Mapping[str, Any]]) -> Route | N
     """
     if name in schemas and not is_group(name):
         return Route(name)
-    for tool, schema in schemas.items():
-        if not is_group(tool):
-            continue
-        if _SINGLE.get(tool) == name and not list_actions(schema):
-            return Route(tool)
-        for action in list_actions(schema):
-            if find_command(tool, action) == name:
-                return Route(tool, {ACTION: action})
     usual = _USUAL.get(name, "")
     if usual in schemas and not list_actions(schemas[usual]):
         return Route(usual, {ACTION: name})
+    groups = sorted(filter(is_group, schemas), key=lambda tool: tool != usual)
+    for tool in groups:
+        actions = list_actions(schemas[tool])
+        if _SINGLE.get(tool) == name and not actions:
+            return Route(tool)
+        for action in actions:
+            if find_command(tool, action) == name:
+                return Route(tool, {ACTION: action})
     return None
 
 
-# Where a server does not list the actions of a tool: where they were in July 2026.
+# Where commands were in July 2026: looked at first, and taken as given where a server
+# does not list the actions of a tool.
 _USUAL = {
     **dict.fromkeys(("register", "login", "logout"), f"{GROUP}_auth"),
     "get_ship": f"{GROUP}_ship",

@@ -16,6 +16,7 @@ from typing import Any, Protocol, cast
 from django.apps import apps
 
 from memory.context.types import NOTE_SCHEME
+from memory.game_calls import is_secret_call
 from memory.models import Memory
 from memory.notes import select_notes
 from memory.redaction import HIDDEN
@@ -104,7 +105,7 @@ def read_message(
 
 def _call_text(function: Mapping[str, Any], secret: Collection[str]) -> str:
     name, arguments = function["name"], function["arguments"]
-    if name in secret:
+    if is_secret_call(name, arguments, secret):
         arguments = HIDDEN
     elif not isinstance(arguments, str):
         arguments = json.dumps(arguments)

@@ -9,6 +9,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
+from agents.encryption import SecretUnreadableError
 from agents.llm.provider_check import try_provider
 from agents.models import Account, Provider
 from agents.provider_forms import PROVIDER_ERRORS, KeyedForm, secret_field
@@ -132,6 +133,21 @@ class AccountAdmin(admin.ModelAdmin[Account]):
     list_select_related = ("assigned_to", "active_mysis")
     search_fields = ("username",)
 
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Account | None = None
+    ) -> list[str]:
+        """The game's answer to registering, while it is all that holds the password."""
+        kept = obj is not None and obj.sealed_answer
+        return ["answer"] if kept and self.has_change_permission(request) else []
+
+    @admin.display(description="answer to registering")
+    def answer(self, row: Account) -> str:
+        """In clear: the password is somewhere in it."""
+        try:
+            return str(row.registration_answer)
+        except SecretUnreadableError as error:
+            return str(error)
+
     @admin.display(boolean=True, description="logged in")
     def in_use(self, row: Account) -> bool:
         """Whether a Mysis plays it now."""
@@ -148,4 +164,5 @@ class AccountAdmin(admin.ModelAdmin[Account]):
         if form.cleaned_data["new_password"]:
             obj.password = form.cleaned_data["new_password"].strip()
             obj.game_session = ""
+            obj.registration_answer = ""
         super().save_model(request, obj, form, change)

@@ -17,7 +17,13 @@ from memory.problems import make_missing
 
 tool_policies_router = Router(tags=["tools"])
 
-ToolName = Annotated[str, Field(description="Its name.", examples=["trade_credits"])]
+ToolName = Annotated[
+    str,
+    Field(
+        description="Its name, or tool/action for an action of a grouped tool.",
+        examples=["trade_credits"],
+    ),
+]
 
 
 class ToolPolicyOut(Schema):
@@ -49,7 +55,7 @@ def list_tool_policies(request: HttpRequest, window: Query[Window]) -> Rows:
     return build_page(ToolPolicy.objects.all(), window)
 
 
-@tool_policies_router.put("/tool-policies/{tool}", response=ToolPolicyOut)
+@tool_policies_router.put("/tool-policies/{path:tool}", response=ToolPolicyOut)
 def set_tool_policy(
     request: HttpRequest, tool: ToolName, body: ToolPolicyIn
 ) -> ToolPolicy:
@@ -57,7 +63,7 @@ def set_tool_policy(
     return actions.save_tool_policy(tool=tool, policy=body.policy)
 
 
-@tool_policies_router.delete("/tool-policies/{tool}", response={204: None})
+@tool_policies_router.delete("/tool-policies/{path:tool}", response={204: None})
 def delete_tool_policy(request: HttpRequest, tool: ToolName) -> Status[None]:
     """Take it back: the tool goes by what is known of it again."""
     gone, _ = ToolPolicy.objects.filter(tool=tool.replace("\x00", "")).delete()

@@ -35,6 +35,7 @@ from memory.gamestate.render import describe_cause
 from memory.gamestate.types import Moment, Snapshot
 from memory.gamestate.values import find_first, format_title, unwrap_content
 from memory.models import AccountClock, GameSnapshot, fetch_rows
+from memory.models.secret_tools import read_secret_tools
 from memory.snapshots.reads import find_moment, read_names
 
 # Where answers name the system, the point of interest and the base of a ship.
@@ -184,6 +185,7 @@ def load_snapshots(
     What this process has read is not read again: most are as they were before.
     """
     rows = GameSnapshot.objects.filter(username__in=usernames, logged_out_at=None)
+    rows = rows.exclude(tool_name__in=read_secret_tools())
     rows = rows.filter(tool_name=tool) if tool else rows
     owners = {(pk, version): who for pk, who, version in rows.values_list(*VERSIONED)}
     found: defaultdict[str, list[HeldSnapshot]] = defaultdict(list)

@@ -213,10 +213,11 @@ def play_as(mysis_id: int, card: ActiveAccount, session: str) -> ActiveAccount:
 
 @transaction.atomic
 def add_registered(
-    mysis_id: int, *, username: str, empire: str, found: Credentials
+    mysis_id: int, *, username: str, empire: str, found: Credentials, answer: str = ""
 ) -> ActiveAccount:
     """Store a new account of a Mysis, its password sealed, and play as it.
 
+    Where the password was not found, the game's ``answer`` is kept instead, sealed too.
     Raises AccountRefusedError where the name is another Mysis's: nothing is overwritten.
     """
     name = (found.username or username)[:LONGEST_NAME]
@@ -224,13 +225,12 @@ def add_registered(
     account = _find(name) or Account()
     account.username = name
     account.password = found.password
+    account.registration_answer = "" if found.password else answer
     account.empire = empire[:LONGEST_EMPIRE]
     account.player_id = found.player_id[:LONGEST_NAME]
     # A name registered anew after a reset of the server is its new owner's.
     account.assigned_to_id = mysis_id
     account.save()
-    if not found.password:
-        logger.error("The game gave no password for %s: keep it logged in.", name)
     played = _activate(mysis_id, ActiveAccount(account.pk, name), found.session)
     # The account's entry begins, empty: rows of that name are another life's.
     writes.begin_account(name)

@@ -29,8 +29,9 @@ class Migration(migrations.Migration):
                         unique=True,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^[A-Za-z0-9_.-]+\\Z",
-                                "A tool's name has letters, digits, dots, dashes and underscores.",
+                                "^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?\\Z",
+                                "A tool's name has letters, digits, dots, dashes and underscores; "
+                                "an action of a tool with several stands as tool/action.",
                             )
                         ],
                     ),

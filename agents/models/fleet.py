@@ -55,6 +55,9 @@ class Account(models.Model):
     empire = models.CharField(max_length=50, blank=True)
     player_id = models.CharField(max_length=100, blank=True)
     sealed_session = models.TextField(blank=True, editable=False)
+    # What the game answered to a registration, where no password was found in it. A
+    # default of the database: a worker of the former version writes none.
+    sealed_answer = models.TextField(blank=True, db_default="", editable=False)
     assigned_to = models.ForeignKey(
         "Mysis",
         on_delete=models.SET_NULL,
@@ -67,6 +70,7 @@ class Account(models.Model):
     password = sealed_property("sealed_password")
     # The game's own session id.
     game_session = sealed_property("sealed_session")
+    registration_answer = sealed_property("sealed_answer")
 
     class Meta:
         constraints = [

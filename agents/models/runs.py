@@ -39,8 +39,9 @@ class ToolPolicy(models.Model):
         unique=True,
         validators=[
             RegexValidator(
-                r"^[A-Za-z0-9_.-]+\Z",
-                "A tool's name has letters, digits, dots, dashes and underscores.",
+                r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?\Z",
+                "A tool's name has letters, digits, dots, dashes and underscores; "
+                "an action of a tool with several stands as tool/action.",
             )
         ],
     )

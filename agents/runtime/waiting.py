@@ -26,6 +26,8 @@ from memory.snapshots.reads import fetches_events
 
 # The game answers one poll a tick; a page needs none as often as that.
 POLL_TICKS = 3
+# A game that does not answer keeps the polls of others waiting no longer.
+POLL_SECONDS = 20.0
 # How many are asked for at the same time.
 MOST_AT_ONCE = 8
 
@@ -70,9 +72,14 @@ class EventPolls:
 async def _poll_one(mysis_id: int, limit: asyncio.Semaphore) -> None:
     async with limit:
         try:
-            await drain_events(await open_toolbox(mysis_id))
+            async with asyncio.timeout(POLL_SECONDS):
+                toolbox = await open_toolbox(mysis_id)
+                toolbox.polls = True
+                await drain_events(toolbox)
         except GameCallError as error:
             logger.debug("No events of Mysis %s: %s", mysis_id, error.detail)
+        except TimeoutError:
+            logger.info("The game did not answer a poll of Mysis %s.", mysis_id)
 
 
 def _find_waiting(among: Collection[int]) -> list[int]:

@@ -10,11 +10,13 @@ import json
 from dataclasses import replace
 
 from django.conf import settings
+from django.db import transaction
 
+from agents import events
 from agents.db import run_in_db
 from agents.encryption import SecretUnreadableError
 from agents.game import accounts
-from agents.game.accounts import AccountRefusedError, ActiveAccount
+from agents.game.accounts import AccountRefusedError, ActiveAccount, Credentials
 from agents.game.client import GameCallError, GameUnreachableError, ReplyLostError
 from agents.game.sessions import get_pool
 from agents.tools import unknown_outcomes
@@ -30,6 +32,10 @@ from memory.gamestate.values import parse_text
 
 AUTH = frozenset({"register", "login", "logout"})
 NOT_LOGGED_IN = "Not logged in. Use register or login."
+ANSWER_KEPT = (
+    "No password was found in the game's answer to registering {}. The answer is kept, "
+    "encrypted: an admin finds it on the page of this account, and sets the password there."
+)
 
 _LOST_CODES = frozenset(
     {"session_invalid", "session_required", "session_expired", "not_authenticated"}
@@ -139,18 +145,36 @@ async def _register_upstream(request: Request, call_next: CallNext) -> Outcome:
         outcome = await call_next(_filled(request))
         if outcome.is_error:
             return outcome
-        found = accounts.read_credentials(outcome.blocks)
+        found = accounts.read_credentials(_list_texts(outcome))
         caller.secrets.update({found.password, found.session})
-        caller.card = await run_in_db(
-            accounts.add_registered,
-            caller.mysis_id,
-            username=username,
-            empire=_argument(request, "empire"),
-            found=found,
-        )
+        caller.card = await run_in_db(_keep_registered, request, outcome, found)
     except AccountRefusedError as error:
         return make_refusal("account_refused", str(error))
     return outcome
+
+
+@transaction.atomic
+def _keep_registered(
+    request: Request, outcome: Outcome, found: Credentials
+) -> ActiveAccount:
+    """Store the new account; without a password in it, the answer, and say where."""
+    mysis_id = request.caller.mysis_id
+    card = accounts.add_registered(
+        mysis_id,
+        username=_argument(request, "username"),
+        empire=_argument(request, "empire"),
+        found=found,
+        answer="\n".join(_list_texts(outcome)),
+    )
+    if not found.password:
+        events.append_error(mysis_id, ANSWER_KEPT.format(card.username))
+    return card
+
+
+def _list_texts(outcome: Outcome) -> list[str]:
+    """The texts of an answer; first its values, which need no guessing."""
+    values = [json.dumps(dict(outcome.structured))] if outcome.structured else []
+    return [*values, *outcome.blocks]
 
 
 async def _login(request: Request, call_next: CallNext) -> Outcome:
@@ -201,7 +225,7 @@ async def _log_in(
     outcome = await call_next(replace(request, name=route.tool, arguments=given))
     if outcome.is_error:
         return _explain_refusal(outcome, card.username)
-    session = accounts.read_credentials(outcome.blocks).session
+    session = accounts.read_credentials(_list_texts(outcome)).session
     caller.secrets.add(session)
     caller.card = await run_in_db(
         unknown_outcomes.play_as, caller.mysis_id, card, session

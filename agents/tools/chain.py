@@ -15,6 +15,7 @@ from functools import reduce
 from typing import Any
 
 from django.conf import settings
+from django.utils import timezone
 
 from agents import db, events
 from agents.db import run_in_db
@@ -46,6 +47,7 @@ from agents.tools.transport import retry, send, verify
 from agents.tools.unknown_outcomes import find_read
 from memory.context.types import OfferedTools
 from memory.gamestate.effects import LOSSES
+from memory.gamestate.notices import read_notices
 from memory.gamestate.values import make_storable
 from memory.gamestate.values import repair_text as storable_text
 from memory.models import build_row
@@ -167,15 +169,23 @@ async def record(request: Request, call_next: CallNext) -> Outcome:
         outcome = await call_next(request)
     except GameCallError as error:
         failed = Outcome((str(error),), is_error=True)
-        called = _describe_call(request, failed, _since(started))
-        await let_finish(run_in_db(store_call, request, [called]))
+        called = [_describe_call(request, failed, _since(started))]
+        await let_finish(
+            run_in_db(store_call, request, [] if request.caller.polls else called)
+        )
         raise
     except BaseException:
         await store_unstored(request)
         raise
-    called = _describe_call(request, outcome, _since(started))
-    tick = await let_finish(run_in_db(store_call, request, [called], outcome))
+    called = [_describe_call(request, outcome, _since(started))]
+    if request.caller.polls and not _brings_events(outcome):
+        called = []
+    tick = await let_finish(run_in_db(store_call, request, called, outcome))
     return replace(outcome, resolve_tick=outcome.resolve_tick or tick)
+
+
+def _brings_events(outcome: Outcome) -> bool:
+    return bool(read_notices(outcome.read().content, timezone.now()))
 
 
 def _describe_call(request: Request, outcome: Outcome, ms: int) -> events.Line:
@@ -184,7 +194,7 @@ def _describe_call(request: Request, outcome: Outcome, ms: int) -> events.Line:
     data = {
         "tool": storable_text(command.name)[:200],
         "arguments": HIDDEN
-        if request.policy == "secret"
+        if request.is_secret
         else mask_arguments(given, request.caller.secrets),
         "ok": not outcome.is_error,
         "ms": ms,

@@ -38,6 +38,7 @@ from agents.tools.request import (
 from memory.context.sections import LONGEST_NAME, SHOWN_BYTES
 from memory.context.tool_calls import guess_policy
 from memory.handles import LARGEST_PART
+from memory.models.secret_tools import read_secret_tools
 
 Schema = dict[str, Any]
 
@@ -265,7 +266,8 @@ def _answer(request: Request) -> Answer:
     name = Mysis.objects.values_list("name", flat=True).get(pk=mysis_id)
     caller = request.caller
     names = {*caller.tools, *caller.policies}
-    secret = frozenset(each for each in names if caller.find_policy(each) == "secret")
+    told = frozenset(each for each in names if caller.find_policy(each) == "secret")
+    secret = told | read_secret_tools()
     scope = Scope(f"mysis:{name}", mysis_id, secret, frozenset(caller.secrets))
     with refuse_failures():
         return ANSWERS[request.name](request.arguments, scope)

@@ -26,6 +26,9 @@ from memory.game_calls import (
 from memory.gamestate.extract import Result, read_result
 from memory.gamestate.values import parse_text
 
+# What a call may do; the other policies say what of it is shown.
+KINDS = frozenset({"snapshot", "query", "mutation", "drain"})
+
 NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
 INTERRUPTED = "Error: interrupted: outcome unknown. Check the state before repeating."
 
@@ -64,7 +67,8 @@ class Tool:
 class ToolSession:
     """One Mysis at the game: its tools, its account, and the secrets to take out.
 
-    ``by`` names the person who calls by hand, "" for the Mysis itself. ``unknown``
+    ``by`` names the person who calls by hand, "" for the Mysis itself; the program that
+    ``polls`` records only calls that bring events. ``unknown``
     are the actions of its account of which no read has told yet, ``doubted`` the tools
     whose answers lost events had put in doubt when it was opened.
     """
@@ -77,6 +81,7 @@ class ToolSession:
     unknown: tuple[UnknownOutcome, ...] = ()
     doubted: tuple[str, ...] = ()
     policies: Mapping[str, str] = field(default_factory=dict)
+    polls: bool = False
 
     def find_policy(self, name: str) -> str:
         """What a tool counts as: as set by hand, else as it was found out.
@@ -125,19 +130,29 @@ class Request:
         return {key: value for key, value in given.items() if key not in FILLED_IN}
 
     @property
-    def policy(self) -> str:
-        """What the call counts as: as set by hand for its command, else as found out.
+    def kind(self) -> str:
+        """What the call does: snapshot, query, mutation or drain (A1).
 
-        An unknown tool, or action, counts as a mutation.
+        As set by hand for its command, else as found out; an unknown tool, or action,
+        is a mutation. A tool that holds several commands is not made a read by hand.
         """
-        command = self.command
-        by_hand = self.caller.policies.get(command.name)
-        return by_hand or find_policy(self.tool, command)
+        command, by_hand = self.command, self.caller.policies
+        if (own := by_hand.get(command.name)) in KINDS:
+            return str(own)
+        if by_hand.get(command.tool) == "mutation":
+            return "mutation"
+        return find_policy(self.tool, command)
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether arguments and result are hidden: the command's, or the whole tool's."""
+        command, by_hand = self.command, self.caller.policies
+        return "secret" in (by_hand.get(command.name), by_hand.get(command.tool))
 
     @property
     def reads_only(self) -> bool:
         """Whether the call changes nothing, so that it may be made twice."""
-        return self.policy != "mutation" and changes_nothing(self.tool, self.command)
+        return self.kind != "mutation" and changes_nothing(self.tool, self.command)
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,9 +127,10 @@ def _store_answer(answer: Answer) -> tuple[Sequence[Line], int | None]:
     """Store what an answer shows; its events, and when a queued action takes effect."""
     if changes_snapshots(answer.request):
         return _invalidate(answer)
-    if answer.request.policy == "snapshot" and not answer.result.is_error:
+    kept = not answer.request.is_secret
+    if answer.request.kind == "snapshot" and kept and not answer.result.is_error:
         return _capture(answer), None
-    if answer.request.policy == "drain":
+    if answer.request.kind == "drain" and kept:
         return _merge_notifications(answer), None
     if belongs_to(answer.result, answer.username):
         writes.note_tick(username=answer.username, result=answer.result)
@@ -142,7 +143,7 @@ def changes_snapshots(request: Request) -> bool:
     Some do though they take no turn, and servers that mark no tool as reading call
     them no mutation (captains_log_add, chat: API.md 1.8).
     """
-    told = request.policy == "mutation"
+    told = request.kind == "mutation"
     return invalidation.is_mutation(request.command.name, told)
 
 
@@ -236,7 +237,7 @@ def _merge_notifications(answer: Answer) -> list[Line]:
 
 
 def _doubt_lost(request: Request, username: str) -> None:
-    if request.policy == "drain":
+    if request.kind == "drain":
         unknown_outcomes.lose_events(request.caller.mysis_id, username)
     elif changes_snapshots(request):
         doubt_call(

@@ -47,8 +47,14 @@ LONGEST_WAIT = 60.0
 
 # A wait that an answer asks for is believed up to this.
 LONGEST_NOTED = 600.0
-# All actions wait together: the game counts them by account.
+# All actions wait together where the game says so: it counts them by account. A wait
+# under another name (a cooldown) is that of the one command.
 ACTIONS = "actions"
+_HOLDS_ACTIONS = frozenset(
+    {"rate_limited", "action_queued", "action_pending", "queue_full"}
+)
+# They change something, yet the game counts them as queries (API.md 1.8).
+_OWN_PACE = frozenset({"chat", "captains_log_add"})
 
 # They write, yet a second time changes nothing more.
 REPEATABLE = frozenset({"login", "logout"})
@@ -220,14 +226,19 @@ async def send(request: Request) -> Outcome:
         ) from error
 
 
-def _name_pace(request: Request) -> str:
-    """What a wait that the game asks for holds up: all actions, or one query."""
-    return ACTIONS if request.policy == "mutation" else request.command.name
+def _is_paced_action(request: Request) -> bool:
+    """Whether the game counts a call with all other actions of the account."""
+    return request.kind == "mutation" and request.command.name not in _OWN_PACE
 
 
 async def _await_pace(request: Request) -> Outcome | None:
     """Wait as long as the game asked for; a refusal where that is too long."""
-    wait = get_pool().find_wait(request.caller.mysis_id, _name_pace(request))
+    name, mysis_id = request.command.name, request.caller.mysis_id
+    if name in REPEATABLE:
+        # Whoever waits for an action must still be able to log in.
+        return None
+    held = [name, ACTIONS] if _is_paced_action(request) else [name]
+    wait = max(get_pool().find_wait(mysis_id, each) for each in held)
     if wait > LONGEST_WAIT:
         words = f"The game takes this again later. Try again in {wait:.0f} seconds."
         return make_refusal("rate_limited", words)
@@ -243,9 +254,12 @@ async def wait_for_pace(seconds: float) -> None:
 
 def _note_pace(request: Request, error: GameError | None) -> None:
     """Note a wait that an answer asks for (``wait_seconds``, ``retry_after``)."""
-    if error is not None and error.wait_seconds:
-        wait = min(error.wait_seconds, LONGEST_NOTED)
-        get_pool().pace(request.caller.mysis_id, _name_pace(request), wait)
+    if error is None or not error.wait_seconds:
+        return
+    together = error.code in _HOLDS_ACTIONS and _is_paced_action(request)
+    held = ACTIONS if together else request.command.name
+    wait = min(error.wait_seconds, LONGEST_NOTED)
+    get_pool().pace(request.caller.mysis_id, held, wait)
 
 
 async def _send(request: Request) -> Outcome:

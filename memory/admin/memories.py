@@ -19,9 +19,10 @@ from django.urls import URLPattern, path
 from memory.admin.read_only import MysisFilter, ReadOnlyAdmin
 from memory.handles import parse_id
 from memory.models import Memory, Note
+from memory.models.secret_tools import read_secret_tools
 from memory.problems import SlowSearchError
 from memory.search.query import TextQuery, find_matching_ids
-from memory.search.results import Hit, read_secret_tools, search_messages
+from memory.search.results import Hit, search_messages
 
 PAGE = 50
 LISTED_MATCHES = 500

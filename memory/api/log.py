@@ -22,9 +22,10 @@ from memory.api.parameters import (
     get_owner,
 )
 from memory.models import Memory, Origin, Role
+from memory.models.secret_tools import read_secret_tools
 from memory.problems import make_invalid
 from memory.search import results
-from memory.search.results import hide_row_secrets, read_secret_tools
+from memory.search.results import hide_row_secrets
 
 memories_router = Router(tags=["memory"])
 

@@ -45,6 +45,7 @@ from memory.models import (
     fetch_rows,
 )
 from memory.models.contexts import EFFECTIVE_POLICY
+from memory.models.secret_tools import read_secret_tools
 from memory.snapshots.reads import fetches_events, find_moment, read_account_state
 
 state_router = Router(tags=["memory"])
@@ -142,7 +143,8 @@ def list_snapshots(request: HttpRequest, wanted: Query[SnapshotFilter]) -> Rows:
 def _build_state_page(
     found: QuerySet[GameSnapshot], username: str, wanted: StateWindow
 ) -> Rows:
-    page = build_page(found.filter(username=username), wanted)
+    shown = found.filter(username=username).exclude(tool_name__in=read_secret_tools())
+    page = build_page(shown, wanted)
     clock = AccountClock.objects.filter(username=username).first()
     snapshots = tuple(row.to_snapshot() for row in page["items"])
     state = AccountState(username, snapshots, find_moment(clock, timezone.now()))

@@ -10,9 +10,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
+
+from memory.gamestate.text_tables import (
+    COUNTED,
+    NUMBER,
+    Table,
+    get_rows,
+    read_number,
+    split_list,
+    split_text,
+)
 
 # Longer texts are tables of thousands of rows: they are kept, not read.
 LONGEST = 400_000
@@ -22,21 +32,19 @@ _STATUS = re.compile(
     r"(?: \| (?P<system>[^\n|]*))?"
 )
 _NAMED = re.compile(r"(?P<name>.*) \((?P<id>[^()]*)\)")
-_COUNTED = re.compile(
-    r"(?P<title>[A-Za-z][\w' -]*) \((?P<count>[\d,]+)(?P<more>[^)]*)\):"
-)
 _RATIO = re.compile(r"(?P<now>-?[\d,]+(?:\.\d+)?)/(?P<most>-?[\d,]+(?:\.\d+)?)")
-_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 _SOLD = re.compile(
     r"Sold (?P<quantity_sold>[\d,]+) (?P<item>.+?) for (?P<total_earned>[\d,]+)cr\."
     r"(?: (?P<unsold>[\d,]+) unsold)?"
 )
 _REFUELED = re.compile(r"Refueled (?P<fuel>[\d,]+) fuel for (?P<cost>[\d,]+)cr\.")
 _DOCKED = re.compile(r"Docked at (?P<base>[^\n]+?)\.(?:\n|$)")
-_AUTOMATIC = re.compile(r"\bAutomatically (?P<what>docked|undocked)\b")
+_AUTOMATIC = re.compile(
+    r"Automatically (?P<what>docked|undocked)(?: \(required for [^()]*\))?\.?"
+)
+_EVENT_COLUMNS = {"id", "type", "msg_type", "timestamp", "data"}
 
 Json = dict[str, Any]
-Table = list[dict[str, str]]
 
 
 def read_dashboard(text: str) -> Mapping[str, Any] | None:
@@ -59,37 +67,53 @@ def _read_status(lines: list[str]) -> Json | None:
     head = _STATUS.fullmatch(lines[0].rstrip())
     if head is None:
         return None
-    texts, tables = _split(lines[1:])
+    texts, tables = split_text(lines[1:])
     ship = _read_ship(texts)
+    found: Json = {
+        "player": {
+            "username": head["name"].strip(),
+            "empire": head["empire"],
+            "credits": read_number(head["credits"]),
+        },
+        "ship": ship,
+        "location": _read_location(head["system"], texts, tables),
+    }
+    found |= _read_lists(tables, empty=ship.get("cargo_used") == 0)
+    if missions := _read_missions(lines):
+        found["missions"] = missions
+    return found
+
+
+def _read_location(
+    system: str | None, texts: Mapping[str, str], tables: Mapping[str, Table]
+) -> Json:
     # The text names no place, and no system by its id; events may.
     location: Json = dict.fromkeys(("system_id", "poi_id", "poi_name"))
     location["docked_at"] = texts.get("Docked at")
-    if head["system"]:
-        location["system_name"] = head["system"].strip()
+    if system:
+        location["system_name"] = system.strip()
     for key, label in (("poi_name", "POI"), ("security_status", "Security")):
         if label in texts:
             location[key] = texts[label]
     if "Connections" in texts:
-        location["connections"] = _list(texts["Connections"])
+        location["connections"] = split_list(texts["Connections"])
     for key in ("players", "pirates"):
         rows = tables.get(f"nearby {key}")
         if rows is not None:
             location[f"nearby_{key}"] = [_rename_name(row) for row in rows]
             location[f"nearby_{key[:-1]}_count"] = len(rows)
-    found: Json = {
-        "player": {
-            "username": head["name"].strip(),
-            "empire": head["empire"],
-            "credits": _number(head["credits"]),
-        },
-        "ship": ship,
-        "location": location,
-        "cargo": [_read_item(row) for row in tables.get("cargo", ())],
-        "modules": [_read_module(row) for row in tables.get("modules", ())],
-        "skills": dict(_read_skill(row) for row in tables.get("skills", ())),
-    }
-    if missions := _read_missions(lines):
-        found["missions"] = missions
+    return location
+
+
+def _read_lists(tables: Mapping[str, Table], *, empty: bool) -> Json:
+    """What is aboard, and the skills, as far as a table lists them; ``empty`` is the hold."""
+    found: Json = {"cargo": []} if empty else {}
+    if (rows := get_rows(tables, "cargo", "item", "qty")) is not None:
+        found["cargo"] = [_read_item(row) for row in rows]
+    if (rows := get_rows(tables, "modules", "id", "type")) is not None:
+        found["modules"] = [_read_module(row) for row in rows]
+    if (rows := get_rows(tables, "skills", "skill", "level")) is not None:
+        found["skills"] = dict(_read_skill(row) for row in rows)
     return found
 
 
@@ -108,10 +132,10 @@ def _read_ship(texts: Mapping[str, str]) -> Json:
     ):
         ratio = _RATIO.match(texts.get(label, ""))
         if ratio is not None:
-            ship |= {now: _number(ratio["now"]), most: _number(ratio["most"])}
+            ship |= {now: read_number(ratio["now"]), most: read_number(ratio["most"])}
     for label in ("Armor", "Speed"):
-        if _NUMBER.fullmatch(texts.get(label, "")):
-            ship[label.lower()] = _number(texts[label])
+        if NUMBER.fullmatch(texts.get(label, "")):
+            ship[label.lower()] = read_number(texts[label])
     return ship
 
 
@@ -119,22 +143,29 @@ def _read_ship_alone(lines: list[str]) -> Json | None:
     """get_ship, by the manner of get_status; it was not recorded."""
     if not lines[0].startswith("Ship: "):
         return None
-    texts, tables = _split(lines)
-    modules = [_read_module(row) for row in tables.get("modules", ())]
-    return {"ship": _read_ship(texts), "modules": modules}
+    texts, tables = split_text(lines)
+    ship = _read_ship(texts)
+    if not {"class_id", "hull", "fuel"} <= ship.keys():
+        return None
+    rows = get_rows(tables, "modules", "id", "type", "slot")
+    modules = {} if rows is None else {"modules": list(map(_read_module, rows))}
+    return {"ship": ship, **modules}
 
 
 def _read_cargo(lines: list[str]) -> Json | None:
     """get_cargo, by the manner of get_status; it was not recorded."""
-    if not _RATIO.match(lines[0].removeprefix("Cargo: ")):
+    if not lines[0].startswith("Cargo: "):
         return None
-    texts, tables = _split(lines)
-    ratio = _RATIO.match(texts.get("Cargo", ""))
-    if ratio is None:
+    texts, tables = split_text(lines)
+    ratio = _RATIO.fullmatch(texts.get("Cargo", ""))
+    free = read_number(texts.get("Available", ""))
+    if ratio is None or free is None:
         return None
-    used, most = _number(ratio["now"]), _number(ratio["most"])
-    items = [_read_item(row) for row in tables.get("cargo", ())]
-    free = _number(texts.get("Available", ""))
+    used, most = read_number(ratio["now"]), read_number(ratio["most"])
+    rows = get_rows(tables, "cargo", "item", "qty", "size") or []
+    if bool(rows) != bool(used):
+        return None
+    items = [_read_item(row) for row in rows]
     return {"cargo": items, "used": used, "capacity": most, "available": free}
 
 
@@ -143,8 +174,8 @@ def _read_item(row: Mapping[str, str]) -> Json:
     return {
         **named,
         "item_name": row.get("item", ""),
-        "quantity": _number(row.get("qty", "")) or 0,
-        "size": _number(row.get("size", "")) or 1,
+        "quantity": read_number(row.get("qty", "")) or 0,
+        "size": read_number(row.get("size", "")) or 1,
     }
 
 
@@ -155,17 +186,17 @@ def _read_module(row: Mapping[str, str]) -> Json:
 
 
 def _read_skill(row: Mapping[str, str]) -> tuple[str, Json]:
-    level = _number(row.get("level", "").partition("/")[0]) or 0
+    level = read_number(row.get("level", "").partition("/")[0]) or 0
     found: Json = {"level": level}
     if row.get("name"):
         found["name"] = row["name"]
     progress = _RATIO.match(row.get("progress", ""))
     if progress is not None:
-        found |= {"xp": _number(progress["now"])}
-        found |= {"next_level_xp": _number(progress["most"])}
+        found |= {"xp": read_number(progress["now"])}
+        found |= {"next_level_xp": read_number(progress["most"])}
     else:
-        found |= {"xp": _number(row.get("xp", "")) or 0}
-        found |= {"next_level_xp": _number(row.get("next_level", "")) or 0}
+        found |= {"xp": read_number(row.get("xp", "")) or 0}
+        found |= {"next_level_xp": read_number(row.get("next_level", "")) or 0}
     return row.get("skill", ""), found
 
 
@@ -182,30 +213,33 @@ def _read_missions(lines: list[str]) -> Json | None:
                 title = named["name"] if named else item[2:]
                 kind = {"type": named["id"]} if named else {}
                 listed.append({"title": title, **kind})
-            most = {"max_missions": int(limit[2])} if limit else {}
-            return {"active": listed, **most}
+            if limit is None or len(listed) != int(limit[1]):
+                return None
+            return {"active": listed, "max_missions": int(limit[2])}
     return None
 
 
 def _read_system(lines: list[str]) -> Json | None:
     if not lines[0].startswith("System: "):
         return None
-    texts, tables = _split(lines)
+    texts, tables = split_text(lines)
     named = _NAMED.fullmatch(texts.get("System", ""))
     if named is None:
         return None
     system: Json = {"id": named["id"], "name": named["name"]}
     if texts.get("Empire"):
         system["empire"] = texts["Empire"]
-    system["pois"] = [_read_place(row) for row in tables.get("pois", ())]
-    system["connections"] = [
-        {
-            "system_id": row.get("system_id", ""),
-            "name": row.get("name", ""),
-            "distance": _number(row.get("distance", "").split(" ")[0]),
-        }
-        for row in tables.get("connections", ())
-    ]
+    if (rows := get_rows(tables, "pois", "id", "name", "type")) is not None:
+        system["pois"] = [_read_place(row) for row in rows]
+    if (rows := get_rows(tables, "connections", "system_id", "name")) is not None:
+        system["connections"] = [
+            {
+                "system_id": row["system_id"],
+                "name": row["name"],
+                "distance": read_number(row.get("distance", "").split(" ")[0]),
+            }
+            for row in rows
+        ]
     found: Json = {"system": system}
     if "Security" in texts:
         found["security_status"] = system["security_status"] = texts["Security"]
@@ -220,14 +254,14 @@ def _read_place(row: Mapping[str, str]) -> Json:
     if row.get("base"):
         found["base_name"] = row["base"]
     if row.get("online"):
-        found["online"] = _number(row["online"])
+        found["online"] = read_number(row["online"])
     return found
 
 
 def _read_poi(lines: list[str]) -> Json | None:
     if not lines[0].startswith("POI: "):
         return None
-    texts, tables = _split(lines)
+    texts, tables = split_text(lines)
     named = _NAMED.fullmatch(texts["POI"])
     if named is None:
         return None
@@ -248,8 +282,8 @@ def _read_poi(lines: list[str]) -> Json | None:
             {
                 "name": row.get("resource", ""),
                 **({"resource_id": row["id"]} if row.get("id") else {}),
-                "richness": _number(row.get("richness", "")),
-                "remaining": _number(row.get("remaining", "")),
+                "richness": read_number(row.get("richness", "")),
+                "remaining": read_number(row.get("remaining", "")),
             }
             for row in tables["resources"]
         ]
@@ -259,8 +293,9 @@ def _read_poi(lines: list[str]) -> Json | None:
 def _read_skills(lines: list[str]) -> Json | None:
     if not re.match(r"Skills \(\d+ trained", lines[0]):
         return None
-    _, tables = _split(lines)
-    return {"skills": dict(_read_skill(row) for row in tables.get("skills", ()))}
+    _, tables = split_text(lines)
+    rows = get_rows(tables, "skills", "skill", "level")
+    return None if rows is None else {"skills": dict(map(_read_skill, rows))}
 
 
 def _read_no_missions(lines: list[str]) -> Json | None:
@@ -273,15 +308,18 @@ def _read_notifications(lines: list[str]) -> Json | None:
     """The game's events; None where there are some whose columns are not known."""
     if lines[0].strip().lower().startswith("no notifications"):
         return {"count": 0, "notifications": [], "remaining": 0}
-    titled = _COUNTED.match(lines[0])
+    titled = COUNTED.fullmatch(lines[0].rstrip())
     if titled is None or titled["title"].lower() != "notifications":
         return None
-    _, tables = _split(lines)
-    listed = [_read_event(row) for row in tables.get("notifications", ())]
-    if len(listed) != _number(titled["count"]) or not all(listed):
+    left = re.fullmatch(r"(?:, ([\d,]+) remaining)?", titled["more"])
+    _, tables = split_text(lines)
+    rows = get_rows(tables, "notifications", *_EVENT_COLUMNS)
+    if rows is None or left is None:
         return None
-    left = re.search(r"([\d,]+) remaining", titled["more"])
-    remaining = _number(left[1]) if left else 0
+    listed = [_read_event(row) for row in rows]
+    if not all(listed):
+        return None
+    remaining = read_number(left[1]) if left[1] else 0
     return {"count": len(listed), "notifications": listed, "remaining": remaining}
 
 
@@ -299,7 +337,10 @@ def _read_event(row: Mapping[str, str]) -> Json | None:
 def _read_action(lines: list[str]) -> Json | None:
     """What an action's result says of what it changed, as far as that was recorded."""
     text = "\n".join(lines)
-    found: Json = {f"auto_{one['what']}": True for one in _AUTOMATIC.finditer(text)}
+    # Lines of their own about the action: not what somebody wrote within the result.
+    ends = (lines[0].strip(), lines[-1].strip())
+    automatic = filter(None, map(_AUTOMATIC.fullmatch, ends))
+    found: Json = {f"auto_{one['what']}": True for one in automatic}
     for pattern, action in ((_SOLD, "sell"), (_REFUELED, "refuel"), (_DOCKED, "dock")):
         said = pattern.match(text)
         if said is None:
@@ -307,7 +348,7 @@ def _read_action(lines: list[str]) -> Json | None:
         found["action"] = action
         values = {key: value for key, value in said.groupdict().items() if value}
         words = ("item", "base")
-        found |= {k: v if k in words else _number(v) for k, v in values.items()}
+        found |= {k: v if k in words else read_number(v) for k, v in values.items()}
         if action == "refuel":
             # Paid for: the station's, and no fuel cells of the hold.
             found["source"] = "station"
@@ -327,55 +368,5 @@ _READERS: tuple[Callable[[list[str]], Json | None], ...] = (
 )
 
 
-# --- Lines and tables
-
-
-def _split(lines: list[str]) -> tuple[dict[str, str], dict[str, Table]]:
-    """The ``Label: value`` parts of the lines, and the tables by title in lower case."""
-    texts: dict[str, str] = {}
-    tables: dict[str, Table] = {}
-    rest = iter(range(len(lines)))
-    for place in rest:
-        titled = _COUNTED.fullmatch(lines[place].rstrip())
-        if titled is None:
-            texts |= {k: v for k, v in _parts(lines[place]) if k not in texts}
-            continue
-        rows = list(_table(lines, place + 1))
-        tables[titled["title"].lower()] = rows
-        for _ in range(len(rows) + bool(rows)):
-            next(rest, None)
-    return texts, tables
-
-
-def _parts(line: str) -> Iterator[tuple[str, str]]:
-    for part in line.split(" | "):
-        label, colon, value = part.partition(":")
-        if colon and "\t" not in label:
-            yield label.strip(), value.strip()
-
-
-def _table(lines: list[str], start: int) -> Iterator[dict[str, str]]:
-    """The rows below a line of column names, as long as they have as many cells."""
-    if start >= len(lines) or "\t" not in lines[start]:
-        return
-    names = lines[start].split("\t")
-    for line in lines[start + 1 :]:
-        cells = line.split("\t")
-        if len(cells) != len(names):
-            return
-        yield {name: cell.strip() for name, cell in zip(names, cells, strict=True)}
-
-
 def _rename_name(row: Mapping[str, str]) -> Json:
     return {("username" if key == "name" else key): v for key, v in row.items() if v}
-
-
-def _list(text: str) -> list[str]:
-    return [one for one in (part.strip() for part in text.split(",")) if one]
-
-
-def _number(text: str) -> int | float | None:
-    if not _NUMBER.fullmatch(text):
-        return None
-    plain = text.replace(",", "")
-    return float(plain) if "." in plain else int(plain)

@@ -9,7 +9,7 @@ walk has an end, and behind it the index decides.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from typing import Any, Literal
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
 
+from memory.game_calls import list_action_names
 from memory.models import fetch_rows
 from memory.models.vectors import (
     INDEXED_CHARACTERS,
@@ -50,7 +51,8 @@ COLUMNS = {
 }
 # What calls of secret tools say is no match; what is said beside them may be one.
 _UNLESS_HIDDEN = """
- AND (NOT jsonb_path_query_array(tool_calls, '$[*].function.name') ?| %(secret)s
+ AND (NOT (jsonb_path_query_array(tool_calls, '$[*].function.name') ?| %(secret)s
+     OR calls_text ~ %(secret_actions)s)
    OR {alone})
 """
 # A broadcast counts once in the fleet, however many it was delivered to.
@@ -161,10 +163,17 @@ def _parameters(wanted: TextQuery) -> dict[str, Any]:
         "lexeme": f"'{make_mysis_lexeme(wanted.mysis_id or 0)}'",
         "before": wanted.before,
         "secret": sorted(wanted.secret),
+        "secret_actions": _build_action_pattern(wanted.secret),
         "indexed": INDEXED_CHARACTERS,
         "signs": SIGNS,
         "spaces": " " * len(SIGNS),
     }
+
+
+def _build_action_pattern(secret: Collection[str]) -> str:
+    """What stands in the arguments of a grouped tool that is called for a secret command."""
+    actions = "|".join(map(re.escape, sorted(list_action_names(secret))))
+    return rf'"action": *"({actions})"' if actions else "(?!)"
 
 
 def _walk_length(wanted: TextQuery, values: dict[str, Any]) -> int:

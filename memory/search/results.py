@@ -11,29 +11,23 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, TypeVar, cast
 
-from django.conf import settings
 from django.contrib.postgres.search import SearchQuery
 from django.db.models import F, IntegerField, Model, Q, QuerySet, Value
 from django.db.models.functions import Lower, StrIndex
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from memory.game_calls import list_secret_names
+from memory.game_calls import is_secret_call
 from memory.models import Memory, fetch_rows
+from memory.models.secret_tools import read_secret_tools
 from memory.models.vectors import build_plain_vector, describe_calls, replace_signs
 from memory.redaction import HIDDEN, hide_secrets
 from memory.search.query import Mode, TextQuery, cut_stem, find_matching_ids
 
 M = TypeVar("M", bound=Model)
 SNIPPET_CHARACTERS = 240
-_CATALOGUE_VERSION = "SELECT updated_at FROM agents_toolcatalogue WHERE url = %s"
-_HIDDEN_TOOLS = """
-SELECT tool->>'name' FROM agents_toolcatalogue, jsonb_array_elements(tools) AS tool
-WHERE url = %s AND tool->>'policy' = 'secret'
-"""
 _HITS = """
 SELECT id, mysis_id, role, origin, content, reasoning, tool_calls, created_at
 FROM memory_memory WHERE id = ANY(%s) ORDER BY id DESC
@@ -185,20 +179,6 @@ def filter_matching(rows: QuerySet[M], wanted: TextQuery, *fields: str) -> Query
 # --- What may be shown
 
 
-def read_secret_tools() -> frozenset[str]:
-    """The names of the game's tools whose calls nobody may read."""
-    url: str = settings.SPACEMOLT_MCP_URL
-    found = fetch_rows(_CATALOGUE_VERSION, [url])
-    return _read_secret_names(url, found[0][0]) if found else frozenset()
-
-
-@lru_cache(maxsize=8)
-def _read_secret_names(url: str, version: datetime) -> frozenset[str]:
-    """Of one version of the game's tools: the list is long, and searches are many."""
-    found = fetch_rows(_HIDDEN_TOOLS, [url])
-    return list_secret_names(frozenset(name for (name,) in found if name))
-
-
 def hide_row_secrets(row: Memory, secret: Collection[str]) -> Memory:
     """Take the secrets out of a row, which must not be saved then."""
     row.content = HIDDEN if row.tool_name in secret else hide_secrets(row.content)
@@ -210,7 +190,7 @@ def hide_row_secrets(row: Memory, secret: Collection[str]) -> Memory:
 def _hide_arguments(call: Mapping[str, Any], secret: Collection[str]) -> dict[str, Any]:
     function = call["function"]
     arguments = function["arguments"]
-    if function["name"] in secret:
+    if is_secret_call(function["name"], arguments, secret):
         arguments = HIDDEN
     elif isinstance(arguments, str):
         arguments = hide_secrets(arguments)

@@ -42,6 +42,7 @@ from memory.models import (
     fetch_rows,
 )
 from memory.models.game import BEFORE_LOGOUT, LONG_COLUMNS
+from memory.models.secret_tools import read_secret_tools
 from memory.snapshots import under_way
 from memory.snapshots.rows import compute_tick, lock_account, rewrite_rows
 
@@ -68,7 +69,8 @@ SELECT json_build_object(
     WHERE username = %(username)s AND received_at >= %(since)s
     ORDER BY received_at DESC, id DESC LIMIT %(events)s),
   'actions', ARRAY(SELECT to_json(action) FROM memory_actionunderway AS action
-    WHERE username = %(username)s AND until > %(now)s)
+    WHERE username = %(username)s AND until > %(now)s),
+  'secret', EXISTS (SELECT FROM agents_toolpolicy WHERE policy = 'secret')
 )
 """
 _CLOCK = "SELECT tick, seen_at FROM memory_accountclock WHERE username = %s"
@@ -120,7 +122,9 @@ def read_account_state(
     actions = [build_row(ActionUnderWay, each) for each in found.get("actions", ())]
     return AccountState(
         username=username,
-        snapshots=tuple(known[each][1] for each in found.get("ids", ())),
+        snapshots=_leave_out_secret(
+            [known[each][1] for each in found.get("ids", ())], found.get("secret")
+        ),
         moment=find_moment(clock, moment),
         last_shown=dict(last_shown or {}),
         names=found.get("names") or {},
@@ -128,6 +132,12 @@ def read_account_state(
         fetched=fetched,
         unsettled=frozenset(row.tool for row in actions if under_way.is_open(row)),
     )
+
+
+def _leave_out_secret(found: list[Snapshot], asked: object) -> tuple[Snapshot, ...]:
+    """Without the answers of tools that were made secret since; few fleets have any."""
+    names = read_secret_tools() if asked else frozenset()
+    return tuple(one for one in found if one.tool not in names)
 
 
 def fetches_events(options: Mapping[str, object]) -> bool:

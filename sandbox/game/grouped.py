@@ -44,7 +44,7 @@ _GROUPS: Mapping[str, str] = {
         scrap=scrap_wreck sell=sell_wreck tow=tow_wreck release=release_tow
         quote=get_insurance_quote insure=buy_insurance set_home=set_home_base
         claim_insurance""",
-    "facility": "facility",
+    "facility": "build=facility produce=facility",
     "drone": "deploy_drone recall_drone order_drone get_drones",
 }
 _GENERIC: Mapping[str, Json] = {
@@ -104,6 +104,14 @@ class Group:
         return {"type": "object", "properties": properties, "required": required}
 
     @property
+    def whole(self) -> Tool | None:
+        """The one command that the tool is, which takes every action as its own."""
+        first, *others = self.actions.values()
+        same = all(one is first for one in others)
+        takes = any(one.name == "action" for one in first.parameters)
+        return first if same and takes else None
+
+    @property
     def is_open(self) -> bool:
         """Whether some action needs no login."""
         return any(tool.open for tool in self.actions.values()) and self.name != CORE
@@ -161,6 +169,7 @@ def read_call(
     if action == "help":
         return "", {}
     tool = group.actions.get(action) if isinstance(action, str) else None
+    tool = tool or group.whole
     if tool is None:
         listed = ", ".join(group.actions)
         raise GameError(

@@ -141,6 +141,52 @@ def test_events_of_a_text_are_read_and_what_cannot_be_read_is_lost() -> None:
     assert may_lack_events(text.replace('{"command"', "{command"))
 
 
+HEAD = "Ada [solarian] | 5cr | Sol\nFuel: 5/10 | Cargo: 40/50\n"
+CARGO = "item\tqty\tsize\nGold Ore\t5\t1\nIron Ore\t7\t1\n"
+
+
+@pytest.mark.parametrize(
+    "title", ["(2 of 40 items)", "(2/40)", "(2, 38 more)", "(3 items)", "(1 items)"]
+)
+def test_a_table_that_shows_some_of_its_rows_says_nothing(title: str) -> None:
+    assert len(read_text(f"{HEAD}Cargo (2 items):\n{CARGO}")["cargo"]) == 2
+    assert "cargo" not in read_text(f"{HEAD}Cargo {title}:\n{CARGO}")
+    whole = "Cargo: 12/50 | Available: 38\n"
+    assert len(read_text(f"{whole}Cargo (2 items):\n{CARGO}")["cargo"]) == 2
+    assert read_dashboard(f"{whole}Cargo {title}:\n{CARGO}") is None
+
+
+def test_what_is_not_there_is_not_known_to_be_empty() -> None:
+    found = read_text(HEAD)
+    assert not {"cargo", "modules", "skills"} & found.keys()
+    assert read_text(HEAD.replace("40/50", "0/50"))["cargo"] == []
+    system = read_text("System: Sol (sol) | Security: High")["system"]
+    assert not {"pois", "connections"} & system.keys()
+    assert "missions" not in read_text(f"{HEAD}Active missions (2/5):\n- Mine (mining)")
+    assert read_dashboard("Ship: Ada | Hull: 3/4") is None
+    other = CARGO.replace("qty", "amount")
+    assert "cargo" not in read_text(f"{HEAD}Cargo (2 items):\n{other}")
+
+
+@given(st.integers(min_value=0), st.sampled_from(["get_status", "get_system"]))
+def test_a_text_that_was_cut_says_nothing_wrong(length: int, tool: str) -> None:
+    text = mcp_text(f"{tool}_text")
+    whole = read_text(text)
+    cut = read_dashboard("\n".join(text.split("\n")[: length % 60])) or {}
+    for part, told in (("system", cut.get("system", {})), ("", cut)):
+        for key, value in told.items():
+            known = whole[part] if part else whole
+            if isinstance(value, list) or key == "skills":
+                assert value == known[key], key
+
+
+def test_only_a_line_of_the_action_says_that_the_ship_docked_by_itself() -> None:
+    line = "Automatically undocked (required for mine)"
+    assert read_text(f"Mined 3 ore.\n{line}\n")["auto_undocked"] is True
+    assert read_dashboard(f"Bob says: {line}") is None
+    assert read_dashboard(f"Chat:\n{line}\nBye.") is None
+
+
 def test_the_block_shows_what_the_text_says() -> None:
     snapshots = tuple(
         Snapshot(tool, {}, mcp_text(f"{tool}_text"), None, NOW)

@@ -158,6 +158,19 @@ def test_a_route_leads_to_each_command() -> None:
     )
 
 
+def test_a_tool_that_nobody_knows_has_actions_of_its_own() -> None:
+    call = resolve_call("spacemolt_citizenship", {"action": "get_status"})
+    assert call.name == "spacemolt_citizenship/get_status"
+    assert resolve_call("spacemolt_citizenship", {"action": "help"}).name == "help"
+    enum = {"properties": {"action": {"enum": ["get_status"]}}}
+    route = Route("spacemolt", {"action": "get_status"})
+    assert find_route("get_status", {"spacemolt_citizenship": enum}) is None
+    # Also where another known tool has an action of that name, and comes first.
+    both = {"spacemolt_social": enum, "spacemolt": enum}
+    assert find_route("get_status", both) == route
+    assert find_route("get_status", {**both, "spacemolt": {}}) == route
+
+
 def test_the_version_is_that_of_the_tools() -> None:
     assert find_api_version("SpaceMolt (v2)", {"mine": {}, "login": {}}) == 1
     assert find_api_version("spacemolt-gameserver", SCHEMAS) == 2

@@ -14,7 +14,7 @@ from django.test import Client
 from agents.models import Broadcast, Mysis, ToolCatalogue
 from agents.tools import own_tool_answers
 from agents.tools.own_tool_answers import Scope
-from memory.search.results import read_secret_tools
+from memory.models.secret_tools import read_secret_tools
 from tests.factories import make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+import pytest
 from channels.db import database_sync_to_async as in_db
 from django.utils import timezone
 from pytest_django import Settings
 
 from agents.game.sessions import get_pool
-from agents.models import Mysis
+from agents.models import Event, Mysis
+from agents.runtime import waiting
 from agents.runtime.waiting import EventPolls
+from agents.tools.chain import Toolbox
 from memory.models import ContextPolicy, GameEvent
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
@@ -80,3 +83,32 @@ async def test_no_session_is_opened_for_it(ada: Mysis, sandbox: SandboxServer) -
     await _wait_for_a_turn(ada, 5)
     await get_pool().close()
     assert await EventPolls().poll() == []
+
+
+async def test_a_poll_that_brings_no_event_leaves_no_line_in_the_feed(
+    ada: Mysis, sandbox: SandboxServer
+) -> None:
+    await fly(ada)
+    await _wait_for_a_turn(ada, 5)
+    await EventPolls().poll()
+    called = Event.objects.filter(kind="tool.called", data__tool="get_notifications")
+    before = await in_db(called.count)()
+    assert await EventPolls().poll() == [ada.pk]
+    assert await in_db(called.count)() == before
+    await asyncio.to_thread(sandbox.happen, "Ada", "skill_level_up")
+    assert await EventPolls().poll() == [ada.pk]
+    assert await in_db(called.count)() == before + 1
+
+
+async def test_a_game_that_hangs_does_not_hold_a_round_up(
+    ada: Mysis, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fly(ada)
+    await _wait_for_a_turn(ada, 5)
+
+    async def hang(toolbox: Toolbox) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(waiting, "drain_events", hang)
+    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.0)
+    assert await EventPolls().poll() == [ada.pk]

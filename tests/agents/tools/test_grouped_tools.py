@@ -160,3 +160,18 @@ async def test_a_lost_session_logs_in_again_by_the_grouped_tool(
     shown = await box.call("spacemolt_auth", own)
     assert not shown.is_error
     assert session not in shown.text
+
+
+async def test_an_unknown_tool_does_not_take_the_place_of_a_known_read(
+    mysis: Mysis, settings: Settings
+) -> None:
+    citizenship = {**CORE, "name": "spacemolt_citizenship"}
+    async with FaultyServer(citizenship, CORE, AUTH) as server:
+        settings.SPACEMOLT_MCP_URL = server.url
+        await in_db(_give_account)(mysis)
+        box = await open_toolbox(mysis.pk)
+        server.plan += [result(TEXT), result("Citizen of Solarian since 2026.")]
+        await box.call("spacemolt", STATUS)
+        await box.call("spacemolt_citizenship", STATUS)
+        [row] = await in_db(_rows)()
+        assert (row.tool_name, row.content) == ("get_status", TEXT)

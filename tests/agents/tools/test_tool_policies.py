@@ -79,7 +79,9 @@ def test_a_print_tool_is_output_in_a_coalesced_context(mysis: Mysis) -> None:
     assert SAID in sent(mysis, "coalesced").partition("Output:")[2]
 
 
-@pytest.mark.parametrize("tool", ["", "a b", "x" * 101, "a/b", "a\n", "\x00"])
+@pytest.mark.parametrize(
+    "tool", ["", "a b", "x" * 101, "a/", "/b", "a/b/c", "a\n", "\x00"]
+)
 def test_what_is_no_name_is_refused(db: None, tool: str) -> None:
     with pytest.raises(ActionError, match="tool: "):
         actions.save_tool_policy(tool=tool.replace("\x00", " "), policy="secret")
@@ -90,6 +92,9 @@ def test_rest_sets_lists_and_takes_back(db: None, admin_program: Program) -> Non
         body = {"policy": policy}
         item = admin_program.call("PUT", "/tool-policies/trade_credits", body).json()
         assert (item["tool"], item["policy"]) == ("trade_credits", policy)
+    action = "/tool-policies/spacemolt_social/wave"
+    assert admin_program.call("PUT", action, {"policy": "query"}).status_code == 200
+    assert admin_program.delete(action).status_code == 204
     (listed,) = admin_program.get("/tool-policies").json()["items"]
     assert listed == item
     wrong = admin_program.call("PUT", "/tool-policies/mine", {"policy": "hidden"})
