@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from agents.dashboard import map
 from agents.dashboard.shared_results import SharedResults, time_bucket
-from agents.models import Account
+from agents.models import Account, ToolPolicy
 from memory.gamestate import sections
 from memory.gamestate.confidence import (
     LOGGED_OUT,
@@ -35,7 +35,6 @@ from memory.gamestate.render import describe_cause
 from memory.gamestate.types import Moment, Snapshot
 from memory.gamestate.values import find_first, format_title, unwrap_content
 from memory.models import AccountClock, GameSnapshot, fetch_rows
-from memory.models.secret_tools import read_secret_tools
 from memory.snapshots.reads import find_moment, read_names
 
 # Where answers name the system, the point of interest and the base of a ship.
@@ -185,7 +184,9 @@ def load_snapshots(
     What this process has read is not read again: most are as they were before.
     """
     rows = GameSnapshot.objects.filter(username__in=usernames, logged_out_at=None)
-    rows = rows.exclude(tool_name__in=read_secret_tools())
+    # Within the same statement.
+    hidden = ToolPolicy.objects.filter(policy="secret").values("tool")
+    rows = rows.exclude(tool_name__in=hidden)
     rows = rows.filter(tool_name=tool) if tool else rows
     owners = {(pk, version): who for pk, who, version in rows.values_list(*VERSIONED)}
     found: defaultdict[str, list[HeldSnapshot]] = defaultdict(list)
