@@ -17,6 +17,7 @@ from agents.models import UnknownOutcome
 from memory.context.tool_calls import check_policy, choose_call_policy
 from memory.context.types import OfferedTools
 from memory.game_calls import (
+    WRAPPER,
     GameCall,
     Route,
     find_route,
@@ -112,6 +113,11 @@ class Request:
         return self.caller.tools.get(self.name)
 
     @property
+    def meant(self) -> Tool | None:
+        """The tool, or of a call by way of `game` the one that this names."""
+        return self.caller.tools.get(self.command.tool)
+
+    @property
     def command(self) -> GameCall:
         """What of the game is called, by whatever tool."""
         if self.arguments:
@@ -131,13 +137,15 @@ class Request:
         An unknown tool, or action, counts as a mutation.
         """
         command = self.command
+        if command.tool == WRAPPER and self.name == WRAPPER:
+            return "secret"  # what it names cannot be read: it may be a secret tool
         by_hand = self.caller.policies.get(command.name)
-        return by_hand or find_policy(self.tool, command)
+        return by_hand or find_policy(self.meant, command)
 
     @property
     def reads_only(self) -> bool:
         """Whether the call changes nothing, so that it may be made twice."""
-        return self.policy != "mutation" and changes_nothing(self.tool, self.command)
+        return self.policy != "mutation" and changes_nothing(self.meant, self.command)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from django.db import models
 from django.db.models import Expression, F, Func, TextField, Value
 from django.db.models.functions import Cast, Concat, Left
 
+from memory.game_calls import is_hidden_call
 from memory.gamestate import values
 from memory.redaction import HIDDEN, hide_secrets
 
@@ -105,7 +106,8 @@ def describe_calls(
 
 def _said(function: Mapping[str, Any], secret: Collection[str]) -> str:
     name, arguments = function["name"], function["arguments"]
-    if name in secret:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    if is_hidden_call(name, text, secret):
         return f"[called {name} with {HIDDEN}]"
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False)

@@ -21,7 +21,7 @@ from django.db.models.functions import Lower, StrIndex
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from memory.game_calls import list_secret_names
+from memory.game_calls import WRAPPER, is_hidden_call, list_secret_names
 from memory.models import Memory, fetch_rows
 from memory.models.vectors import build_plain_vector, describe_calls, replace_signs
 from memory.redaction import HIDDEN, hide_secrets
@@ -196,7 +196,9 @@ def read_secret_tools() -> frozenset[str]:
 def _read_secret_names(url: str, version: datetime) -> frozenset[str]:
     """Of one version of the game's tools: the list is long, and searches are many."""
     found = fetch_rows(_HIDDEN_TOOLS, [url])
-    return list_secret_names(frozenset(name for (name,) in found if name))
+    names = list_secret_names(frozenset(name for (name,) in found if name))
+    # What stays a call of it named no tool that could be read: it may be any of them.
+    return names | {WRAPPER}
 
 
 def hide_row_secrets(row: Memory, secret: Collection[str]) -> Memory:
@@ -210,7 +212,8 @@ def hide_row_secrets(row: Memory, secret: Collection[str]) -> Memory:
 def _hide_arguments(call: Mapping[str, Any], secret: Collection[str]) -> dict[str, Any]:
     function = call["function"]
     arguments = function["arguments"]
-    if function["name"] in secret:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    if is_hidden_call(function["name"], text, secret):
         arguments = HIDDEN
     elif isinstance(arguments, str):
         arguments = hide_secrets(arguments)
