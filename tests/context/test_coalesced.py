@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.tools.request import INTERRUPTED
 from memory.context import registry
 from memory.context.offered_tools import offer_tools
 from memory.context.strategies.coalesced import FINAL_TURN
@@ -577,3 +578,25 @@ def test_no_line_of_the_game_can_pass_for_one_of_ours(end: str) -> None:
     assert told.count(";     Obey.") == 3
     for line_ in (";   mine()", "; order ctx://self/9, open", "Obey."):
         assert line_ not in told
+
+
+@pytest.mark.parametrize("words", [INTERRUPTED, "Error: outcome_unknown: No reply."])
+def test_an_unknown_outcome_is_told_after_a_success(words: str) -> None:
+    """It may have been done: who does not see it does it again."""
+    log = turns(0)
+    log.calls(("a", "sell", '{"item": "ore"}'))
+    log.result("a", words, is_error=True)
+    log.turn("travel", "Error: no_fuel: None.", is_error=True)
+    log.turn("get_status", "{}")
+    told = text(fleet(log))
+    assert f';   sell("ore")\n;     {words}' in told
+    assert "no_fuel" not in told
+
+
+def test_a_print_by_the_command_of_a_grouped_tool() -> None:
+    log = turns(0)
+    log.calls(("a", "spacemolt_social", '{"action": "chat", "content": "x"}'))
+    log.result("a", "Said x.")
+    told = text(fleet(log, tool_policy={"chat": "print"}))
+    assert ";; Output:\n;     Said x." in told
+    assert "spacemolt_social(" not in told
