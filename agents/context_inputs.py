@@ -256,9 +256,14 @@ def build_subject(
         mission=mission,
         mission_id=mission_id,
         open_orders=inputs.open_orders,
-        turns_left=max(0, mysis.max_iterations - inputs.calls_made),
+        turns_left=count_turns_left(mysis.max_iterations - inputs.calls_made),
         max_turns=mysis.max_iterations,
     )
+
+
+def count_turns_left(calls: int) -> int:
+    """What a view says of so many calls left with its own: 0 is the final one (C10)."""
+    return calls if calls > 1 else 0
 
 
 def read_inputs(mysis: Mysis) -> ContextInputs:

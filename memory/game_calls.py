@@ -188,12 +188,24 @@ def is_group(tool: str) -> bool:
     return tool == GROUP or (tool.startswith(f"{GROUP}_") and "/" not in tool)
 
 
+def read_wrapped(given: Mapping[str, Any]) -> tuple[str, Any] | None:
+    """The tool that a call of `WRAPPER` names, and its arguments as they were given.
+
+    None where it names none. Many models write the arguments as a text.
+    """
+    named = given.get("command")
+    if not isinstance(named, str) or not named.strip():
+        return None
+    return named.strip(), given.get("arguments")
+
+
 def resolve_call(tool: str, arguments: Mapping[str, Any] | None = None) -> GameCall:
     """The command that a call names, whichever way it names it."""
     given = arguments or {}
-    if tool == WRAPPER and isinstance(named := given.get("command"), str) and named:
-        inner = given.get("arguments")
-        return _resolve(named, inner if isinstance(inner, Mapping) else {})
+    while tool == WRAPPER and (wrapped := read_wrapped(given)) is not None:
+        tool, inner = wrapped
+        given = _read_object(inner) if isinstance(inner, str) else inner
+        given = given if isinstance(given, Mapping) else {}
     return _resolve(tool, given)
 
 
@@ -206,11 +218,15 @@ def resolve_call_text(tool: str, arguments: str) -> GameCall:
 
 @lru_cache(maxsize=4096)
 def _resolve_text(tool: str, arguments: str) -> GameCall:
+    return resolve_call(tool, _read_object(arguments))
+
+
+def _read_object(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(arguments or "{}")
+        value = json.loads(text or "{}")
     except (ValueError, RecursionError):
-        value = {}
-    return resolve_call(tool, value if isinstance(value, dict) else {})
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _resolve(tool: str, given: Mapping[str, Any]) -> GameCall:
@@ -290,13 +306,18 @@ def list_action_names(commands: Collection[str]) -> frozenset[str]:
 
 
 def is_secret_call(name: str, arguments: object, secret: Collection[str]) -> bool:
-    """Whether a call is of a secret tool or command, whichever way it was made."""
+    """Whether a call is of a secret tool or command, whichever way it was made.
+
+    A call of `WRAPPER` of which cannot be read what it names may be of any.
+    """
     if not secret or name in secret:
         return name in secret
     if isinstance(arguments, str):
-        return resolve_call_text(name, arguments).name in secret
-    given = arguments if isinstance(arguments, Mapping) else {}
-    return resolve_call(name, given).name in secret
+        call = resolve_call_text(name, arguments)
+    else:
+        given = arguments if isinstance(arguments, Mapping) else {}
+        call = resolve_call(name, given)
+    return call.tool == WRAPPER or call.name in secret or call.tool in secret
 
 
 # --- Which tool of a server carries out a command

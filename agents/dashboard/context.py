@@ -25,8 +25,16 @@ from memory.context.documents import (
     describe_usage,
 )
 from memory.context.tokens import TokenCounter, choose_counter
-from memory.context.types import Described, LedgerLine, Message, OfferedTools
+from memory.context.tool_calls import build_policy_lookup, build_sanitizer
+from memory.context.types import (
+    AssemblyRequest,
+    Described,
+    LedgerLine,
+    Message,
+    OfferedTools,
+)
 from memory.models import HistorySummary, SentContext
+from memory.redaction import HIDDEN, hide_secrets
 
 Document = dict[str, Any]
 # What may become of the schema of a tool.
@@ -298,7 +306,7 @@ class CoalescedSteps:
 
 def lay_steps(prepared: PreparedRequest) -> CoalescedSteps:
     """The turns of a coalesced view in full, each beside what is told of it."""
-    known = {message.id: message for message in prepared.request.messages}
+    known = _hide_secrets(prepared.request)
     steps = (
         CoalescedStep(
             number,
@@ -309,6 +317,24 @@ def lay_steps(prepared: PreparedRequest) -> CoalescedSteps:
         for number, turn in enumerate(prepared.assembly.turns, 1)
     )
     return CoalescedSteps(tuple(steps), describe_usage(prepared.assembly.stats)["box"])
+
+
+def _hide_secrets(request: AssemblyRequest) -> dict[int, Message]:
+    """The messages by id as they may be read, by the rules of `hide_row_secrets`."""
+    policy_of = build_policy_lookup(request.tool_policy)
+    sanitize = build_sanitizer(request.messages, policy_of)
+    shown: dict[int, Message] = {}
+    secret: dict[str | None, bool] = {}
+    for message in request.messages:
+        calls = []
+        for call in message.tool_calls:
+            secret[call.id] = hides = policy_of(call.name, call.arguments) == "secret"
+            said = HIDDEN if hides else hide_secrets(sanitize(call.arguments))
+            calls.append(replace(call, arguments=said))
+        hides = message.role == "tool" and secret.get(message.tool_call_id, False)
+        said = HIDDEN if hides else hide_secrets(sanitize(message.content))
+        shown[message.id] = replace(message, content=said, tool_calls=tuple(calls))
+    return shown
 
 
 # --- The tools that go beside the messages

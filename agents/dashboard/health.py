@@ -179,7 +179,7 @@ def find_troubles(now: datetime) -> list[Trouble]:
     )
     seen = Mysis.objects.annotate(warnings=warnings)
     rows = list(seen.filter(wrong).select_related("policy").order_by("name"))
-    Mysis.share_fleet_policy(rows)
+    Mysis.share_fleet_policy(row for row in rows if _leads_to_policy(row))
     known = load_provider_ids() if rows else {}
     found: list[tuple[int, Trouble]] = []
     for mysis in rows:
@@ -221,7 +221,7 @@ def _list_troubles(
         remedy = "Read its last turns and tell it what to do."
         fix = Fix("Message it", f"{mysis.get_absolute_url()}#composer", "operator-only")
         yield 4, Trouble(mysis, mysis.stuck, remedy, fix)
-    if running and STATE_LEFT_OUT in (getattr(mysis, "warnings", None) or ()):
+    if running and _lacks_state(mysis):
         text = "Its last view had no room for the state of the game."
         remedy = "Give it a larger budget, or one with fewer tools."
         yield 5, Trouble(mysis, text, remedy, _policy_form(mysis))
@@ -250,6 +250,14 @@ def _own_form(mysis: Mysis, label: str) -> Fix:
 
 def _sent_context(mysis: Mysis) -> Fix:
     return Fix("What was sent", reverse("mysis-context", args=[mysis.page_key]), ALL)
+
+
+def _leads_to_policy(mysis: Mysis) -> bool:
+    return mysis.last_error_code == ErrorCode.CONTEXT or _lacks_state(mysis)
+
+
+def _lacks_state(mysis: Mysis) -> bool:
+    return STATE_LEFT_OUT in (getattr(mysis, "warnings", None) or ())
 
 
 def _policy_form(mysis: Mysis) -> Fix:

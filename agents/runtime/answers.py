@@ -26,7 +26,7 @@ from agents.usage import CallCost, Clock
 from memory import calibration
 from memory.context.tokens import estimate_tokens
 from memory.context.types import ToolCall
-from memory.game_calls import resolve_call_text
+from memory.game_calls import WRAPPER, resolve_call_text
 from memory.gamestate.values import parse_text, repair_text
 from memory.models import Memory, Origin, Role, build_insert, fetch_rows, list_values
 from memory.models.vectors import describe_calls
@@ -233,7 +233,8 @@ def _stored_call(call: ToolCall) -> dict[str, Any]:
 def _result_row(handle: TurnHandle, call: dict[str, Any], tick: int | None) -> Memory:
     function = call["function"]
     called = resolve_call_text(function["name"], function["arguments"])
-    given = called.arguments if called.grouped else parse_text(function["arguments"])
+    resolved = called.grouped or function["name"] == WRAPPER
+    given = called.arguments if resolved else parse_text(function["arguments"])
     return Memory(
         mysis_id=handle.mysis_id,
         turn_id=handle.turn_id,

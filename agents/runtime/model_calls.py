@@ -82,12 +82,14 @@ def assemble_next(
     fold_tokens: int = 0,
     summary_calls: int = 0,
     within: int = 0,
+    calls_left: int | None = None,
 ) -> PreparedRequest:
     """Assemble the next request; reads only, before the row is locked, so no stop waits.
 
     ``fold_tokens`` bounds the history of which a summary may be asked for,
     ``summary_calls`` is how many requests were made for the one that it shows, and
     ``within`` the most tokens of the view, 0 where only its budget bounds it.
+    ``calls_left`` are those of the turn with this one, None to count what is stored.
     """
     mysis, inputs = load_inputs(handle)
     subject = context_inputs.build_subject(mysis, inputs=inputs, endpoint=endpoint)
@@ -100,7 +102,9 @@ def assemble_next(
         compaction=known,
         budget=context_inputs.narrow_budget(subject.budget, within),
         # As the turn began with it, whatever was set since.
-        turns_left=max(0, turns - inputs.calls_made),
+        turns_left=context_inputs.count_turns_left(
+            turns - inputs.calls_made if calls_left is None else calls_left
+        ),
         max_turns=turns,
     )
     return prepare.prepare_request(

@@ -74,7 +74,7 @@ class WindowError(Exception):
 class Progress:
     """How far a turn has come.
 
-    ``calls`` counts requests; ``seen`` is the newest row that one showed; ``retry``
+    ``calls`` counts requests, ``left`` those to come, one made again counted once; ``seen`` is the newest row that one showed; ``retry``
     bounds the views after one that was too long; ``silence`` is why the newest answer
     says nothing; ``resolve_tick`` is when the last queued action takes effect;
     ``superseded`` says that no more calls may run; ``offered`` are the tools of the
@@ -82,6 +82,7 @@ class Progress:
     """
 
     calls: int = 0
+    left: int = 0
     seen: int = 0
     acted: bool = False
     compacted: bool = False
@@ -165,7 +166,8 @@ async def _run(handle: TurnHandle, progress: Progress) -> Ending:
         await run_in_db(remember_tools, toolbox.specs)
     await fetch_events(handle, toolbox)
     await verify_unknown(handle, toolbox)
-    for _ in range(handle.max_iterations):
+    for left in range(handle.max_iterations, 0, -1):
+        progress.left = left
         pending = await _call(handle, endpoint, progress)
         if not pending:
             return _end(Turn.Outcome.DONE, progress)
@@ -210,7 +212,13 @@ async def _prepare(
 ) -> ReadyCall:
     """Assemble and store the next call; raises WindowError where nothing fits."""
     within = progress.retry.tokens if progress.retry else 0
-    assemble = partial(model_calls.assemble_next, handle, endpoint, within=within)
+    assemble = partial(
+        model_calls.assemble_next,
+        handle,
+        endpoint,
+        within=within,
+        calls_left=progress.left,
+    )
     view = await run_in_db(assemble)
     if view.assembly.summary_wanted and not progress.compacted:
         # Once a turn: whatever comes of it, the call is made then (I24, L12).

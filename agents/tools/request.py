@@ -17,6 +17,7 @@ from agents.models import UnknownOutcome
 from memory.context.tool_calls import check_policy, choose_call_policy
 from memory.context.types import OfferedTools
 from memory.game_calls import (
+    WRAPPER,
     GameCall,
     Route,
     find_route,
@@ -117,6 +118,11 @@ class Request:
         return self.caller.tools.get(self.name)
 
     @property
+    def meant(self) -> Tool | None:
+        """The tool, or of a call by way of `game` the one that this names."""
+        return self.caller.tools.get(self.command.tool)
+
+    @property
     def command(self) -> GameCall:
         """What of the game is called, by whatever tool."""
         if self.arguments:
@@ -141,18 +147,22 @@ class Request:
             return str(own)
         if by_hand.get(command.tool) == "mutation":
             return "mutation"
-        return find_policy(self.tool, command)
+        return find_policy(self.meant, command)
 
     @property
     def is_secret(self) -> bool:
         """Whether arguments and result are hidden: the command's, or the whole tool's."""
         command, by_hand = self.command, self.caller.policies
-        return "secret" in (by_hand.get(command.name), by_hand.get(command.tool))
+        if command.tool == WRAPPER and self.name == WRAPPER:
+            return True  # what it names cannot be read: it may be a secret tool
+        found = self.meant.spec.policy if self.meant else ""
+        told = by_hand.get(command.name), by_hand.get(command.tool)
+        return "secret" in (found, *told)
 
     @property
     def reads_only(self) -> bool:
         """Whether the call changes nothing, so that it may be made twice."""
-        return self.kind != "mutation" and changes_nothing(self.tool, self.command)
+        return self.kind != "mutation" and changes_nothing(self.meant, self.command)
 
 
 @dataclass(frozen=True, slots=True)

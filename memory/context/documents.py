@@ -79,7 +79,7 @@ _OWN = frozenset(
 # Keys of the format that change nothing in a view.
 _IGNORED = {"name", "refusal", "audio", "annotations", "function_call"}
 _MESSAGE_KEYS = _OWN | _IGNORED | {"role", "content", "tool_calls", "tool_call_id"}
-_CALL_KEYS = {"id", "type", "function", "index"}
+_CALL_KEYS = {"id", "type", "function", "index", "via"}
 _TOOL_KEYS = ("name", "description", "parameters")
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # Texts of our own, which come back when a view is fed in as a log.
@@ -441,4 +441,5 @@ def _call(value: Any, where: str) -> ToolCall:
         fields.required_text("id"),
         function.required_text("name"),
         function.required_text("arguments"),
+        fields.choice("via", ("", GAME), ""),
     )

@@ -22,6 +22,7 @@ from memory.game_calls import (
     WRITES,
     GameCall,
     is_group,
+    read_wrapped,
     resolve_call_text,
 )
 
@@ -269,20 +270,25 @@ def unwrap_call(call: ToolCall) -> ToolCall:
 
     `get_sent_form` gives back what a call was made of.
     """
-    if call.name != GAME:
-        return call
+    while call.name == GAME and (inner := _unwrap_once(call)) is not None:
+        call = inner
+    return call
+
+
+def _unwrap_once(call: ToolCall) -> ToolCall | None:
     given = parse_json(clean_text(call.arguments))
+    # What stands beside the two is refused: it may be what the tool was to be told.
     if not isinstance(given, dict) or given.keys() - {"command", "arguments"}:
-        return call
-    name, arguments = given.get("command"), given.get("arguments")
-    if not isinstance(name, str) or not name.strip():
-        return call
-    text = _read_wrapped(call.arguments, name, arguments)
-    inner = ToolCall(call.id, name.strip(), text, GAME)
-    return unwrap_call(inner) if inner.name == GAME else inner
+        return None
+    wrapped = read_wrapped(given)
+    if wrapped is None:
+        return None
+    name, arguments = wrapped
+    text = _write_wrapped(call.arguments, given["command"], arguments)
+    return ToolCall(call.id, name, text, GAME)
 
 
-def _read_wrapped(wrapped: str, name: str, arguments: object) -> str:
+def _write_wrapped(wrapped: str, name: str, arguments: object) -> str:
     """The text of the arguments inside; as it stands there, where that can be told."""
     if arguments is None:
         return "{}"

@@ -22,6 +22,7 @@ from memory.context.units import (
 from memory.context.value_lines import format_call
 
 _BREAK = re.compile(r"\s*\n\s*")
+_UNKNOWN_OUTCOMES = ("Error: interrupted: outcome unknown", "Error: outcome_unknown:")
 NAME = "single-user-coalesced"
 TURN_END = "; -- turn ended --"
 # Marks between two calls, beside those of open orders; of a long talk without a call
@@ -156,6 +157,11 @@ def flatten_json(result: Item, history: History) -> Item:
     return result.with_text(flat, history.count(flat))
 
 
+def is_unknown_outcome(result: Item) -> bool:
+    """Whether an action may have been done: no later success tells that it was not."""
+    return result.content.startswith(_UNKNOWN_OUTCOMES)
+
+
 def _digest_turn(
     unit: Unit, history: History, asked: Sequence[Item], *, newest: bool
 ) -> Turn:
@@ -165,9 +171,14 @@ def _digest_turn(
     for index, call in enumerate(unit.items[0].calls):
         result = results.get(index)
         line = format_call(call.name, parse_arguments(call.arguments))
-        if result is not None and not result.filled and is_error_result(result):
+        lost = told and result is not None and is_unknown_outcome(result)
+        if (
+            result is not None
+            and not (result.filled or lost)
+            and is_error_result(result)
+        ):
             turn.errors.append(ToldCall(line, result))
-        elif history.policy_of(call.name) != "print":
+        elif lost or history.policy_of(call.name, call.arguments) != "print":
             # Without the schemas that it asked for, a model can make no call.
             schemas = any(result is item for item in asked)
             shown = result if told or schemas else None

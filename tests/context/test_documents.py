@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 
 from memory.context.assemble import assemble
-from memory.context.documents import build_result_document, parse_request
+from memory.context.documents import (
+    build_result_document,
+    parse_messages,
+    parse_request,
+)
 from memory.context.json_fields import DocumentError
 from memory.context.types import DEFAULT_STRATEGY, Budget, Summary
 
@@ -272,3 +276,12 @@ def test_the_statistics_come_as_a_box_where_asked_for() -> None:
     assert "|   Turns:        0 compressed\n" in result["usage"]["box"]
     plain = build_result_document(assemble(parse_request({"messages": [USER]})))
     assert "usage" not in plain
+
+
+@pytest.mark.parametrize("via", ["", "game"])
+def test_a_stored_call_says_by_way_of_which_tool_it_was_made(via: str) -> None:
+    made = {"id": "1", "function": {"name": "mine", "arguments": "{}"}, "via": via}
+    said = {"role": "assistant", "content": "", "tool_calls": [made]}
+    assert parse_messages([said])[0].tool_calls[0].via == via
+    with pytest.raises(DocumentError, match="via"):
+        parse_messages([said | {"tool_calls": [made | {"via": "x"}]}])

@@ -12,7 +12,9 @@ from memory.context.tool_calls import (
     build_policy_lookup,
     choose_call_policy,
     guess_policy,
+    unwrap_call,
 )
+from memory.context.types import ToolCall
 from memory.game_calls import (
     COMMANDS,
     READS,
@@ -22,6 +24,7 @@ from memory.game_calls import (
     find_command,
     find_route,
     is_group,
+    is_secret_call,
     list_secret_names,
     resolve_call,
     resolve_call_text,
@@ -102,7 +105,7 @@ def test_the_wrapper_and_the_text_name_the_same_command(tool, arguments) -> None
     plain = resolve_call(tool, arguments)
     text = resolve_call_text(tool, json.dumps(arguments))
     assert text.name == plain.name
-    if tool and tool != "game":
+    if tool and tool.strip() == tool != "game":
         wrapped = resolve_call("game", {"command": tool, "arguments": arguments})
         assert (wrapped.name, wrapped.arguments) == (plain.name, plain.arguments)
 
@@ -190,3 +193,42 @@ def test_a_name_of_ours_is_no_group() -> None:
     assert is_group("spacemolt_auth")
     assert not is_group("spacemolt/foo")
     assert not is_group("zoea_recall")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"command": " sell ", "arguments": {"item_id": "x"}},
+        {"command": "sell", "arguments": '{"item_id": "x"}'},
+        {"command": "game", "arguments": {"command": "sell", "arguments": {"item_id": "x"}}},
+        {"command": "sell", "arguments": {"item_id": "x"}, "reason": "because"},
+    ],
+)  # fmt: skip
+def test_what_the_wrapper_names_is_read_as_it_is_called(given) -> None:
+    """As `unwrap_call` reads it, which refuses only what stands beside."""
+    found = resolve_call("game", given)
+    assert (found.name, dict(found.arguments)) == ("sell", {"item_id": "x"})
+    if "reason" not in given:
+        inner = unwrap_call(ToolCall("1", "game", json.dumps(given)))
+        assert (inner.name, json.loads(inner.arguments)) == ("sell", {"item_id": "x"})
+
+
+def test_the_wrapper_may_hold_itself_many_times() -> None:
+    given: dict[str, object] = {"command": "sell"}
+    for _ in range(5000):
+        given = {"command": "game", "arguments": given}
+    assert resolve_call("game", given).name == "sell"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hidden"),
+    [
+        ('{"command": "login", "arguments": {"x": 1}, "reason": "r"}', True),
+        ('{"command": "login", "arguments": {"x": 1', True),
+        ("{}", True),
+        ('{"command": "sell", "reason": "r"}', False),
+    ],
+)
+def test_a_call_of_what_cannot_be_read_is_hidden(arguments: str, hidden: bool) -> None:
+    assert is_secret_call("game", arguments, {"login"}) is hidden
+    assert not is_secret_call("sell", arguments, {"login"})

@@ -46,6 +46,12 @@ def secret(ada: Mysis) -> None:
         "type": "function",
         "function": {"name": "set_pin", "arguments": '{"pin": 4711}'},
     }
+    # As it was refused: with something beside it, and cut off.
+    named = '{"command": "set_pin", "arguments": {"pin": 4711}, "why": ""}'
+    for raw in (named, named[:-20]):
+        wrapped = {"name": "game", "arguments": raw}
+        refused = call | {"function": wrapped}
+        make_memory(ada, role="assistant", content="", tool_calls=[refused])
     make_memory(ada, role="assistant", content="", tool_calls=[call])
     make_memory(
         ada, role="tool", origin="tool", tool_name="set_pin", content="pin 4711"
@@ -95,7 +101,7 @@ def test_secrets_are_not_in_the_log(ada: Mysis, admin_client: Client) -> None:
 def test_calls_of_secret_tools_are_neither_found_nor_shown(
     secret: None, admin_client: Client
 ) -> None:
-    assert read_secret_tools() == {"set_pin"}
+    assert read_secret_tools() == {"set_pin", "game"}
     for text in everywhere("4711", admin_client):
         assert "set_pin" not in text
         assert "pin 4711" not in text

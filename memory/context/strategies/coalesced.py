@@ -11,10 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from memory.context.quoted_messages import (
+    QuotedMessages,
+    choose_quoted,
+    write_left,
+    write_state,
+)
 from memory.context.sections import write_note_definitions
 from memory.context.strategy import CommonOptions, Strategy, option
 from memory.context.turn_digest import (
-    MOST_ORDERS,
     ToldCall,
     TurnDigest,
     digest_turns,
@@ -26,7 +31,6 @@ from memory.context.types import (
     NUDGE_TEXT,
     AssemblyRequest,
     CoalescedTurn,
-    find_marked_peer,
 )
 from memory.context.units import (
     Fate,
@@ -99,11 +103,11 @@ def plan_coalesced(history: History, options: CoalescedOptions) -> Plan:
     if not history.units and not _has_input(history.request):
         return Plan(())
     found = digest_turns(history.units, history)
-    orders = _choose_orders(history)
+    quoted = choose_quoted(history)
     end = _write_reminder(history)
     room = history.room - _keep_for_state(history, options)
     for limits in _narrow_limits(found, options, history):
-        text = _write_message(found, orders, limits, history)
+        text = _write_message(found, quoted, limits, history)
         if history.count(_join(text, end)) <= room:
             break
 
@@ -118,6 +122,7 @@ def plan_coalesced(history: History, options: CoalescedOptions) -> Plan:
     if history.request.show_results:
         untold = (row for turn in turns if not turn.told for row in turn.rows)
         fates.update(dict.fromkeys(untold, _UNTOLD))
+        fates.update(quoted.find_fates(history))
     return Plan(
         build_unit(),
         fates,
@@ -127,7 +132,7 @@ def plan_coalesced(history: History, options: CoalescedOptions) -> Plan:
         compression=found.count_shown(
             len(_select_calls(found, limits)), len(_newest(found.prints, limits.prints))
         ),
-        told=tuple(item.source for item in orders if item.source is not None),
+        told=quoted.rows,
         turns=turns,
     )
 
@@ -165,7 +170,7 @@ def _narrow_limits(
         for limits in _shorten_lines(options, history):
             yield replace(limits, schemas=True)
     yield from _shorten_lines(options, history)
-    for share in (4, 8, 16, 32):
+    for share in (4, 8, 16, 32, 64, 128):
         yield _Limits(0, 0, max(1, history.room // share))
 
 
@@ -198,7 +203,7 @@ def _join(*parts: str) -> str:
 
 
 def _write_message(
-    found: TurnDigest, orders: Sequence[Item], limits: _Limits, history: History
+    found: TurnDigest, quoted: QuotedMessages, limits: _Limits, history: History
 ) -> str:
     """The message up to the turns that are left; state and reminder follow it."""
     request = history.request
@@ -219,12 +224,11 @@ def _write_message(
         ).text.splitlines(),
     }
     output = "\n".join(
-        _cut_text(item, limits.tokens, history)
+        _write_print(item, limits, history)
         for item in _newest(found.prints, limits.prints)
     )
     return _join(
-        *(_quote_order(item, limits, history) for item in orders),
-        *(_cut_text(one, limits.tokens, history) for one in _find_peer_words(history)),
+        *_write_quoted(quoted, limits, history),
         *(
             history.sanitize("\n".join([header, *lines]))
             for header, lines in sections.items()
@@ -242,15 +246,24 @@ def _newest(of: Sequence[T], count: int) -> Sequence[T]:
     return of[-count:] if count else of[:0]
 
 
-def _find_peer_words(history: History) -> list[Item]:
-    """The newest message of another Mysis, if no answer of the agent came after it."""
-    for unit in reversed(history.units):
-        item = unit.items[0]
-        if unit.role == "assistant" and not item.calls:
-            break
-        if unit.role == "user" and find_marked_peer(item.content):
-            return [item]
-    return []
+def _write_quoted(
+    quoted: QuotedMessages, limits: _Limits, history: History
+) -> Iterator[str]:
+    for item in quoted.orders:
+        yield _cut_text(item, limits.tokens, history) + write_state(item, history)
+    yield write_left(quoted.orders_left, "open", history)
+    yield write_left(quoted.peers_left, "messages of other Myses", history)
+    for item in quoted.peers:
+        yield _cut_text(item, limits.tokens, history)
+
+
+def _write_print(item: Item, limits: _Limits, history: History) -> str:
+    """A print; where results are shown, behind their mark, but for an answer's begin."""
+    text = _cut_text(item, limits.tokens, history)
+    if not history.request.show_results:
+        return text
+    lines = "\n".join(_indent(text))
+    return lines.removeprefix(_RESULT) if item.role == "assistant" else lines
 
 
 def _write_signature(history: History) -> str:
@@ -300,7 +313,7 @@ def _write_call(
 
 
 def _indent(text: str) -> list[str]:
-    return [f"{_RESULT}{line}" for line in text.split("\n")]
+    return [f"{_RESULT}{line}" for line in text.splitlines() or [""]]
 
 
 def _write_error(found: TurnDigest, limits: _Limits, history: History) -> str:
@@ -337,43 +350,6 @@ def _write_reminder(history: History) -> str:
     return history.sanitize(nudge).strip()
 
 
-# --- Orders: the mission first, then those that are open, the newest last (I17)
-
-
-def _choose_orders(history: History) -> list[Item]:
-    request = history.request
-    orders = [unit.items[0] for unit in history.units if unit.intent]
-    given = history.sanitize(request.mission or "")
-    if given.strip():
-        count, row = history.count(given), request.mission_id
-        mission: Item | None = Item("user", given, count, row)
-    else:
-        people = {m.id for m in request.messages if m.origin == "human"}
-        mission = next((item for item in orders if item.source in people), None)
-    waiting = request.open_orders or ()
-    shown = [
-        item
-        for item in orders
-        if (item is orders[-1] or item.source in waiting)
-        and not (mission and _is_same(item, mission))
-    ]
-    return [*([mission] if mission else []), *_newest(shown, MOST_ORDERS)]
-
-
-def _is_same(item: Item, mission: Item) -> bool:
-    if mission.source is not None:
-        return item.source == mission.source
-    return item.content == mission.content
-
-
-def _quote_order(item: Item, limits: _Limits, history: History) -> str:
-    text, waiting = _cut_text(item, limits.tokens, history), history.request.open_orders
-    if waiting is None or item.source is None:
-        return text
-    state = "open" if item.source in waiting else "answered"
-    return f"{text}\n; order {history.handle(item.source)}, {state}"
-
-
 # --- Turns, one by one
 
 
@@ -394,7 +370,7 @@ def _trace_turns(
             for line in _write_call(call, call in wholes, limits, history)
         ]
         said = [item for item in turn.prints if id(item) in prints]
-        lines += [_cut_text(item, limits.tokens, history) for item in said]
+        lines += [_write_print(item, limits, history) for item in said]
         if turn is found.failing:
             lines.append(_write_error(found, limits, history))
         notes = note_losses(turn, len(shown), len(said), turn is found.failing)

@@ -122,6 +122,23 @@ async def test_each_call_is_told_what_the_one_before_brought(
     assert await states(coalesced) == [(True, True)]
 
 
+async def test_the_last_call_of_a_turn_says_so(
+    coalesced: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    await in_db(Mysis.objects.filter(pk=coalesced.pk).update)(max_iterations=3)
+    await say(coalesced, "Fly to the belt.")
+    provider.answer(completion(None, tool_calls=[REGISTER]))
+    provider.answer(completion(None, tool_calls=[call("get_status")]))
+    provider.answer(completion("Aye."))
+    await fly(coalesced)
+    said = [
+        re.findall(r"^(?:Turns left: \d+|FINAL WORK TURN)", view(each), re.MULTILINE)
+        for each in provider.requests
+    ]
+    left = ["Turns left: 3", "Turns left: 2", "FINAL WORK TURN"]
+    assert said == [[words] for words in left]
+
+
 async def test_what_is_to_do_is_the_oldest_open_order_then_what_stands(
     coalesced: Mysis, provider: FakeProvider, sandbox: SandboxServer
 ):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from channels.db import database_sync_to_async as in_db
 
@@ -10,7 +12,9 @@ from agents.context_inputs import fit_budget, narrow_budget
 from agents.llm.endpoints import resolve
 from agents.llm.model_types import Endpoint, read_longest_answer
 from agents.models import ModelCall, Mysis, Turn
+from agents.runtime import model_calls
 from bench.providers.openai import FakeProvider, completion
+from memory.assembly.prepare import PreparedRequest
 from memory.context.types import Budget
 from memory.models import ContextPolicy
 from sandbox.game.testing import SandboxServer
@@ -49,14 +53,29 @@ async def test_a_smaller_context_is_sent_once(
     assert (await in_db(Turn.objects.get)()).outcome == "done"
 
 
+@pytest.mark.parametrize(("most", "told"), [(1, 0), (2, 2)])
 async def test_the_smaller_context_takes_no_iteration(
-    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+    most: int,
+    told: int,
+    eve: Mysis,
+    provider: FakeProvider,
+    sandbox: SandboxServer,
+    monkeypatch: pytest.MonkeyPatch,
 ):
     await in_db(_fill)(eve)
-    await in_db(Mysis.objects.update)(max_iterations=1)
+    await in_db(Mysis.objects.update)(max_iterations=most)
+    left = []
+    assemble = model_calls.assemble_next
+
+    def watch(*args: Any, **more: Any) -> PreparedRequest:
+        left.append(assemble(*args, **more))
+        return left[-1]
+
+    monkeypatch.setattr(model_calls, "assemble_next", watch)
     provider.refuse(400, TOO_LONG)
     provider.answer(completion("Aye."))
     after = await fly(eve)
+    assert [view.subject.turns_left for view in left] == [told, told]
     assert (after.last_error, after.nudges) == ("", 1)
     turn = await in_db(Turn.objects.get)()
     assert (turn.outcome, turn.iterations) == ("done", 2)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agents.llm.model_types import Completion
+from agents.tools.chain import _describe_call
 from agents.tools.game_calls import IN_PLACE, describe_tool, take_up_calls
 from agents.tools.guard import guard
 from agents.tools.own_tools import FOR_MYSES, answer_locally
@@ -15,6 +17,7 @@ from agents.tools.request import Outcome, Request, ToolSession
 from memory.context.offered_tools import MOST_NAMES, offer_tools
 from memory.context.tool_calls import GAME
 from memory.context.types import OfferedTools, ToolCall
+from memory.redaction import HIDDEN
 from tests.agents.tools.test_guard import TOOLS
 
 ALL = {**IN_PLACE, **TOOLS, **FOR_MYSES}
@@ -141,3 +144,27 @@ def test_calls_are_taken_up_as_those_of_the_tools():
     # A game with a tool of that name is asked for it, where it is offered itself.
     named = [{"name": GAME, "description": "", "parameters": {}}]
     assert take_up_calls(answer, offer_tools(named, "full", None)) == answer
+
+
+@pytest.mark.parametrize(
+    ("raw", "policy"),
+    [
+        (
+            '{"command": "keep", "arguments": {"entry": "mine own"}, "why": ""}',
+            "secret",
+        ),
+        ('{"command": "keep", "arguments": {"entry": "mine own', "secret"),
+        ('{"command": "dock", "why": ""}', "mutation"),
+    ],
+)
+async def test_a_refused_call_is_recorded_as_one_of_what_it_names(
+    raw: str, policy: str
+):
+    keep = replace(TOOLS["dock"], spec=replace(TOOLS["dock"].spec, policy="secret"))
+    request = Request(ToolSession(1, {**ALL, "keep": keep}), GAME, raw)
+    outcome = await guard(request, lambda _: pytest.fail("it was called"))
+    assert outcome.is_error
+    assert request.is_secret is (policy == "secret")
+    _, _, data = _describe_call(request, outcome, 1)
+    assert (data["arguments"] == HIDDEN) is (policy == "secret")
+    assert "mine own" not in json.dumps(data)
