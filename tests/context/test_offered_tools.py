@@ -69,7 +69,7 @@ def test_each_mode_costs_less_than_the_one_before():
     counts = [each.count_tokens(estimate_tokens) for each in (full, compact, demand)]
     assert list(full.sent) == known
     assert counts[0] > counts[1] > 20 * counts[2]
-    assert list(demand.sent) == [OWN, GAME_TOOL, GAME_HELP_TOOL]
+    assert list(demand.sent) == [compact_tool(OWN), GAME_TOOL, GAME_HELP_TOOL]
     lines = demand.catalogue.splitlines()
     assert [line.split("(")[0] for line in lines] == [t["name"] for t in known[:-1]]
     assert 5 * estimate_tokens(demand.catalogue) < counts[0]
@@ -173,7 +173,7 @@ def test_the_allow_list_concerns_the_tools_of_the_game():
         assert "zoea_recall" in names
         assert "mine" in game
         assert all(name == "mine" or name.startswith("get_") for name in game)
-    assert offer_tools(known, "on_demand", ()).sent == (OWN,)
+    assert offer_tools(known, "on_demand", ()).sent == (compact_tool(OWN),)
     assert is_allowed("mine", None)
     assert not is_allowed("mine", ())
     assert not is_allowed("MINE", ("mine",))

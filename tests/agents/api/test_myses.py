@@ -65,7 +65,7 @@ def test_a_mysis_is_made_read_changed_and_deleted(admin_program: Program) -> Non
     assert changed.status_code == 200
     assert (changed.json()["name"], changed.json()["policy"]) == ("Ada", None)
     assert changed.json()["prompt"] == "miner"
-    assert not row.pins.exists()
+    assert [pin.state for pin in row.pins.all()] == ["superseded"]
     assert admin_program.delete("/myses/Ada").status_code == 204
     assert admin_program.get(f"/myses/{row.pk}").status_code == 404
 
