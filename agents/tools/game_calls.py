@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 from agents.llm.model_types import Completion
 from agents.tools.request import Outcome, Request, Tool, ToolSpec, make_refusal
-from memory.context.offered_tools import GAME_HELP_TOOL, GAME_TOOL, is_allowed
+from memory.context.offered_tools import GAME_HELP_TOOL, GAME_TOOL, narrow_tool
 from memory.context.tool_calls import GAME, GAME_HELP, guess_policy, unwrap_call
 from memory.context.types import Described, OfferedTools
 
@@ -46,10 +46,20 @@ def find_callable(request: Request) -> dict[str, Tool]:
     """The tools that the caller may call, by name."""
     allow = request.offered.allow if request.offered else None
     return {
-        name: tool
+        name: narrowed
         for name, tool in request.caller.tools.items()
-        if name not in IN_PLACE and (tool.local or is_allowed(name, allow))
+        if name not in IN_PLACE and (narrowed := _narrow(tool, allow)) is not None
     }
+
+
+def _narrow(tool: Tool, allow: tuple[str, ...] | None) -> Tool | None:
+    """A tool as far as it is allowed; ours are always."""
+    if tool.local:
+        return tool
+    left = narrow_tool(describe_tool(tool.spec), allow)
+    if left is None:
+        return None
+    return replace(tool, spec=replace(tool.spec, parameters=left["parameters"]))
 
 
 def answer_in_place(request: Request) -> Outcome:

@@ -24,7 +24,7 @@ from agents.tools.request import (
     Tool,
     make_refusal,
 )
-from memory.context.offered_tools import is_allowed
+from memory.context.offered_tools import allows_call
 from memory.context.tool_calls import GAME
 from memory.gamestate.values import make_storable, parse_text, repair_text
 
@@ -46,7 +46,7 @@ async def guard(request: Request, call_next: CallNext) -> Outcome:
         near = _find_near(request)
         refusal = make_refusal("unknown_tool", _unknown_tool(request, near))
         return add_schemas(refusal, request, near)
-    if offered and not tool.local and not is_allowed(request.name, offered.allow):
+    if offered and not tool.local and not _is_allowed(request, offered.allow):
         return make_refusal("tool_not_allowed", _forbidden_tool(request))
     try:
         arguments = read_arguments(request.raw, tool)
@@ -54,6 +54,10 @@ async def guard(request: Request, call_next: CallNext) -> Outcome:
         refusal = make_refusal("invalid_arguments", str(error))
         return add_schemas(refusal, request, [_find_meant(request)])
     return await call_next(replace(request, arguments=arguments))
+
+
+def _is_allowed(request: Request, allow: tuple[str, ...] | None) -> bool:
+    return allows_call(request.name, request.command.name, allow)
 
 
 def _find_near(request: Request) -> list[str]:

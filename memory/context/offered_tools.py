@@ -15,6 +15,7 @@ from typing import Any
 from memory.context.text import clean_text
 from memory.context.tool_calls import GAME, GAME_HELP, is_own_tool
 from memory.context.types import Described, OfferedTools
+from memory.game_calls import find_command, is_group
 
 MOST_NAMES = 20
 LONGEST_LINE = 90
@@ -67,9 +68,9 @@ def offer_tools(
     """Offer these tools under a policy's options; `allow` concerns the game's only."""
     patterns = None if allow is None else tuple(allow)
     allowed = [
-        tool
+        narrowed
         for tool in known
-        if is_own_tool(tool["name"]) or is_allowed(tool["name"], patterns)
+        if (narrowed := narrow_tool(tool, patterns)) is not None
     ]
     if mode == "full":
         sent = allowed
@@ -87,6 +88,32 @@ def offer_tools(
 def pick_tool_options(options: Mapping[str, object]) -> dict[str, object]:
     """Those options that say which tools there are; another strategy keeps them."""
     return {name: options[name] for name in ("tools", "allow") if name in options}
+
+
+def narrow_tool(tool: Described, allow: Iterable[str] | None) -> Described | None:
+    """A tool as far as it is allowed, None where nothing of it is.
+
+    One that holds several commands and is not allowed by its own name has the actions
+    left whose commands are.
+    """
+    name = tool["name"]
+    if is_own_tool(name) or is_allowed(name, allow):
+        return tool
+    parameters = tool["parameters"]
+    properties = parameters.get("properties") or {}
+    given = properties.get("action")
+    action = given if isinstance(given, Mapping) else {}
+    listed = action.get("enum")
+    if not is_group(name) or not listed:
+        return None
+    kept = [one for one in listed if is_allowed(find_command(name, str(one)), allow)]
+    left = {**properties, "action": {**action, "enum": kept}}
+    return {**tool, "parameters": {**parameters, "properties": left}} if kept else None
+
+
+def allows_call(name: str, command: str, allow: Iterable[str] | None) -> bool:
+    """Whether a call of a tool is allowed, by its name or by that of its command."""
+    return is_allowed(name, allow) or (is_group(name) and is_allowed(command, allow))
 
 
 def is_allowed(name: str, allow: Iterable[str] | None) -> bool:

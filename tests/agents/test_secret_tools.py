@@ -92,13 +92,14 @@ def test_what_was_said_before_is_neither_found_nor_shown(
 def test_the_names_follow_the_list_and_what_was_set_by_hand() -> None:
     assert read_secret_tools() == frozenset()
     actions.save_tool_policy(tool="mine", policy="secret")
-    assert read_secret_tools() == {"mine"}
+    assert read_secret_tools() == {"mine", "game"}
     actions.save_tool_policy(tool="mine", policy="query")
     assert read_secret_tools() == frozenset()
     list_tools(SOCIAL)
     actions.save_tool_policy(tool="spacemolt_social", policy="secret")
     assert read_secret_tools() == {
-        *("spacemolt_social", "captains_log_add", "spacemolt_social/wave")
+        "game",
+        *("spacemolt_social", "captains_log_add", "spacemolt_social/wave"),
     }
     assert "mine" in list_secret_names(frozenset({"spacemolt_social"}))
 

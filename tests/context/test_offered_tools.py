@@ -18,6 +18,7 @@ from memory.context.offered_tools import (
     GAME_HELP_TOOL,
     GAME_TOOL,
     LONGEST_LINE,
+    allows_call,
     compact_tool,
     find_first_sentence,
     is_allowed,
@@ -177,6 +178,21 @@ def test_the_allow_list_concerns_the_tools_of_the_game():
     assert is_allowed("mine", None)
     assert not is_allowed("mine", ())
     assert not is_allowed("MINE", ("mine",))
+
+
+def test_of_a_tool_with_several_commands_the_allowed_actions_are_left():
+    action = {"type": "string", "enum": ["get_status", "mine", "self_destruct"]}
+    parameters = {"type": "object", "properties": {"action": action}}
+    tool = {"name": "spacemolt", "description": "", "parameters": parameters}
+    for mode in TOOL_MODES[:2]:
+        [sent] = offer_tools([tool], mode, ("get_*", "mine")).sent
+        kept = sent["parameters"]["properties"]["action"]["enum"]
+        assert kept == ["get_status", "mine"]
+    assert offer_tools([tool], "full", ("spacemolt",)).sent == (tool,)
+    assert offer_tools([tool], "full", ("sell",)).sent == ()
+    assert allows_call("spacemolt", "mine", ("mine",))
+    assert not allows_call("spacemolt", "self_destruct", ("get_*", "mine"))
+    assert not allows_call("travel", "mine", ("mine",))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
