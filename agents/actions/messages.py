@@ -30,7 +30,8 @@ from agents.actions.base import (
 )
 from agents.events import Kind
 from agents.models import Broadcast, Delivery, Mysis
-from memory.context.types import INTENT_ORIGINS, Source
+from memory.context.result_types import Source
+from memory.context.types import INTENT_ORIGINS
 from memory.models import Memory, Origin, Role
 
 # Myses whose rows one transaction locks.

@@ -16,7 +16,7 @@ from agents.dashboard import charts
 from agents.dashboard.conversation import read_calls
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.replay import MessagePair, Side, compare_views
-from memory.context.types import LedgerLine
+from memory.context.result_types import LedgerLine
 from memory.models import SentContext
 
 Wire = Mapping[str, Any]

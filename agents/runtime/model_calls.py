@@ -24,7 +24,7 @@ from agents.usage import CallPlace
 from memory.assembly import prepare
 from memory.assembly.prepare import LogMoment, PreparedRequest
 from memory.calibration import TokenFactor
-from memory.context.types import Assembly
+from memory.context.result_types import Assembly
 from memory.gamestate.values import repair_text
 from memory.models import SentContext
 

@@ -21,7 +21,7 @@ from django.views.decorators.http import require_safe
 from agents import context_inputs
 from agents.actions import ActionError
 from agents.dashboard import charts, context, context_diff
-from agents.dashboard.context import show_tools
+from agents.dashboard.context_tabs import lay_steps, show_tools
 from agents.dashboard.live import context_page
 from agents.forms import WhatIfForm
 from agents.models import Mysis
@@ -187,7 +187,7 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
 
 def _trace(request: PageRequest, prepared: PreparedRequest) -> dict[str, Any]:
     """Each turn in full beside what a coalesced view tells of it; the newest ones."""
-    found = context.lay_steps(prepared)
+    found = lay_steps(prepared)
     most = None if request.GET.get("whole") else DRAWN
     return {"box": found.box, **_newest(found.steps, most)}
 

@@ -16,7 +16,8 @@ from bench.figures import Aim, Figure, Step, Task, measure_medians
 from bench.logs import Log, Player, make_log, message_document
 from memory.context import registry
 from memory.context.assemble import assemble
-from memory.context.types import Assembly, AssemblyRequest, LedgerLine, Message, Summary
+from memory.context.result_types import Assembly, LedgerLine
+from memory.context.types import AssemblyRequest, Message, Summary
 
 #: Milliseconds that an assembly of so many messages is to stay below.
 TIME_TARGETS = {2_000: 50.0, 20: 1.0}

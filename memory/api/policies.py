@@ -27,16 +27,14 @@ from memory.api.parameters import (
 from memory.context import registry
 from memory.context.assemble import assemble
 from memory.context.documents import build_result_document, parse_request
-from memory.context.types import (
-    DEFAULT_STRATEGY,
-    CounterName,
-    Dialect,
+from memory.context.result_types import (
     Impossible,
     LedgerLine,
     NoteLine,
     Source,
     Synthetic,
 )
+from memory.context.types import DEFAULT_STRATEGY, CounterName, Dialect
 from memory.context.types import Status as AssemblyStatus
 from memory.gamestate.document import StateBlock
 from memory.models import ContextPolicy

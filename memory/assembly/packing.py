@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-from memory.context.types import LedgerLine, build_handle
+from memory.context.result_types import LedgerLine
+from memory.context.types import build_handle
 
 COLUMNS = ("id", "disposition", "by", "reason", "tokens_in", "tokens_out")
 Packed = dict[str, Any]

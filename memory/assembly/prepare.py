@@ -36,8 +36,8 @@ from memory.assembly.sent_view import (
 from memory.calibration import TokenFactor
 from memory.context import registry
 from memory.context.assemble import EarlierWork, assemble
+from memory.context.result_types import Assembly
 from memory.context.types import (
-    Assembly,
     AssemblyRequest,
     Budget,
     Compaction,

@@ -20,19 +20,17 @@ from memory.assembly.prepare import (
 )
 from memory.assembly.sent_view import RenderedView, render_sent
 from memory.calibration import TokenFactor
+from memory.context.result_types import Assembly, LedgerLine, Synthetic
 from memory.context.sections import drop_catalogue, split_pins
 from memory.context.types import (
     CRITICAL_REMINDERS,
     NUDGES,
-    Assembly,
     AssemblyRequest,
     Budget,
     Compaction,
-    LedgerLine,
     Message,
     Note,
     Role,
-    Synthetic,
 )
 from memory.gamestate.render import NOT_LOGGED_IN, TITLE
 from memory.models import HistorySummary, Memory, SentContext

@@ -17,14 +17,9 @@ from typing import Any
 from memory.assembly import log_rows
 from memory.assembly.log_rows import LogRow
 from memory.assembly.packing import Packed, unpack_ledger, unpack_sources
+from memory.context.result_types import Assembly
 from memory.context.tool_calls import GAME, get_sent_form, is_own_tool
-from memory.context.types import (
-    Assembly,
-    Described,
-    Message,
-    OfferedTools,
-    ToolCall,
-)
+from memory.context.types import Described, Message, OfferedTools, ToolCall
 from memory.models import Memory, Role, SentContext, fetch_rows
 
 _LONG_TEXT = 400

@@ -20,6 +20,7 @@ from memory.context.budget import (
 )
 from memory.context.repair import LogReader, RepairedRequest, repair_request
 from memory.context.report import LastReport, ViewDraft, report_sent, report_unsent
+from memory.context.result_types import Assembly
 from memory.context.sections import leave_out_notes
 from memory.context.strategy import CommonOptions
 from memory.context.types import (
@@ -28,7 +29,6 @@ from memory.context.types import (
     FILLER_TEXT,
     STATE_LEFT_OUT,
     STATE_SHORTENED,
-    Assembly,
     AssemblyRequest,
 )
 from memory.context.units import (

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from memory.context.result_types import Impossible
 from memory.context.tokens import TokenCounter
-from memory.context.types import Impossible
 from memory.context.units import (
     Fate,
     History,

@@ -13,12 +13,11 @@ from typing import Any
 
 from memory.context.budget import BudgetImpossible
 from memory.context.repair import RepairedRequest
+from memory.context.result_types import Assembly, LedgerLine
 from memory.context.tokens import choose_error_bound
 from memory.context.types import (
     DISPOSITIONS,
-    Assembly,
     Disposition,
-    LedgerLine,
     Message,
     Status,
     build_handle,

@@ -12,12 +12,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from memory.context.result_types import NoteLine
 from memory.context.types import (
     NOTE_SCHEME,
     AssemblyRequest,
     Disposition,
     Note,
-    NoteLine,
     build_note_handle,
 )
 

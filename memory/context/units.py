@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from memory.context.result_types import CoalescedTurn
 from memory.context.text import count_shortest, shorten_text
 from memory.context.tokens import TokenCounter
 from memory.context.tool_calls import GAME_HELP, PolicyLookup, get_sent_form
 from memory.context.types import (
     NO_RESPONSE_TEXT,
     AssemblyRequest,
-    CoalescedTurn,
     Disposition,
     Kind,
     Message,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from memory.context.result_types import Source, Synthetic
 from memory.context.text import clean_text
 from memory.context.tool_calls import (
     get_sent_form,
@@ -20,7 +21,7 @@ from memory.context.tool_calls import (
     normalize_name,
     parse_arguments,
 )
-from memory.context.types import Dialect, Source, Synthetic
+from memory.context.types import Dialect
 from memory.context.units import Item, Unit
 
 # Sent for an empty result that a dialect refuses.

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from memory.context import registry
 from memory.context.assemble import assemble
 from memory.context.offered_tools import offer_tools
+from memory.context.result_types import Assembly
 from memory.context.text import clean_text
 from memory.context.types import (
     TOOL_MODES,
-    Assembly,
     AssemblyRequest,
     Budget,
     Compaction,

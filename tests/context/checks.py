@@ -6,14 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from memory.context.result_types import Assembly
 from memory.context.tokens import choose_counter
-from memory.context.types import (
-    DISPOSITIONS,
-    KINDS,
-    STATUSES,
-    Assembly,
-    AssemblyRequest,
-)
+from memory.context.types import DISPOSITIONS, KINDS, STATUSES, AssemblyRequest
 
 STATS = {
     "strategy": str,

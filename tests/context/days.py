@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from memory.context.types import Assembly
+from memory.context.result_types import Assembly
 from tests.context.histories import Log
 from tests.context.views import view
 

@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 
 from memory.context.assemble import assemble
-from memory.context.documents import (
-    build_result_document,
-    parse_messages,
-    parse_request,
-)
+from memory.context.documents import build_result_document, parse_request
 from memory.context.json_fields import DocumentError
+from memory.context.message_documents import parse_messages
 from memory.context.types import DEFAULT_STRATEGY, Budget, Summary
 
 USER = {"role": "user", "content": "go"}

@@ -11,8 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memory.context.documents import build_result_document
+from memory.context.result_types import Assembly
 from memory.context.text import clean_text
-from memory.context.types import Assembly, Budget
+from memory.context.types import Budget
 from tests.context import checks
 from tests.context.cases import (
     CASES,

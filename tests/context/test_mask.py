@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from memory.context.types import Assembly, Budget
+from memory.context.result_types import Assembly
+from memory.context.types import Budget
 from tests.context.histories import Log
 from tests.context.views import fate, line, sent, text_of, view
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.context import registry
-from memory.context.documents import parse_messages
+from memory.context.message_documents import parse_messages
 from memory.context.sections import HEADER
 from memory.context.summaries import find_quoted_order, is_summary_block
 from memory.context.types import (

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.context.result_types import Assembly
 from memory.context.summary_prompt import (
     SUMMARY_HEADINGS,
     SUMMARY_RULES,
@@ -21,7 +22,7 @@ from memory.context.summary_prompt import (
     quote_tags,
     read_summary,
 )
-from memory.context.types import Assembly, Summary
+from memory.context.types import Summary
 from tests.context.histories import Log
 from tests.context.views import view
 

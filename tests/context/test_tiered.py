@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from memory.context.repair import repair_request
+from memory.context.result_types import Assembly
 from memory.context.strategies.tiered import TieredOptions, Tiers
 from memory.context.strategy import CommonOptions
-from memory.context.types import Assembly, AssemblyRequest, Budget, Policy, Summary
+from memory.context.types import AssemblyRequest, Budget, Policy, Summary
 from tests.context.histories import Log
 from tests.context.views import fate, sent, view
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from memory.context.assemble import assemble
-from memory.context.types import Assembly, AssemblyRequest, Budget, LedgerLine
+from memory.context.result_types import Assembly, LedgerLine
+from memory.context.types import AssemblyRequest, Budget
 from tests.context import checks
 from tests.context.histories import Log
 

@@ -19,7 +19,8 @@ from memory.assembly.packing import (
 )
 from memory.assembly.prepare import Subject, prepare_request, record_call
 from memory.assembly.sent_view import render_sent
-from memory.context.types import Disposition, LedgerLine
+from memory.context.result_types import LedgerLine
+from memory.context.types import Disposition
 from memory.models import SentContext
 from tests.factories import make_memory, make_mysis, make_turn
 

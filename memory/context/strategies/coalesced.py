@@ -17,6 +17,7 @@ from memory.context.quoted_messages import (
     write_left,
     write_state,
 )
+from memory.context.result_types import CoalescedTurn
 from memory.context.sections import write_note_definitions
 from memory.context.strategy import CommonOptions, Strategy, option
 from memory.context.turn_digest import (
@@ -26,12 +27,7 @@ from memory.context.turn_digest import (
     flatten_json,
     note_losses,
 )
-from memory.context.types import (
-    CRITICAL_REMINDERS,
-    NUDGE_TEXT,
-    AssemblyRequest,
-    CoalescedTurn,
-)
+from memory.context.types import CRITICAL_REMINDERS, NUDGE_TEXT, AssemblyRequest
 from memory.context.units import (
     Fate,
     History,

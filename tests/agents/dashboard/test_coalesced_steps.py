@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from agents.dashboard.context import lay_steps
+from agents.dashboard.context_tabs import lay_steps
 from memory.assembly.prepare import PreparedRequest
 from memory.context.assemble import assemble
 from memory.context.types import AssemblyRequest

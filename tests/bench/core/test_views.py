@@ -26,7 +26,7 @@ from bench.core.views import (
 )
 from bench.figures import Aim
 from bench.logs import Player
-from memory.context.types import LedgerLine
+from memory.context.result_types import LedgerLine
 
 
 @pytest.mark.parametrize(
