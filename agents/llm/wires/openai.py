@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from openai.types.chat import ChatCompletion
 from pydantic_ai.exceptions import ModelHTTPError
@@ -74,7 +74,19 @@ class VerbatimChatModel(OpenAIChatModel):
         *,
         model_settings: Any = None,
     ) -> Any:
-        return self._chat
+        return []
+
+    def _thinking_false_extra_body(
+        self,
+        model_settings: Any,
+        model_request_parameters: ModelRequestParameters,
+    ) -> dict[str, Any]:
+        # Added to the body as they are: the client would match every message against
+        # all of its types, which takes longer than the rest of a request.
+        more = super()._thinking_false_extra_body(
+            model_settings, model_request_parameters
+        )
+        return {"messages": self._chat, **cast(Mapping[str, Any], more or {})}
 
     def _validate_completion(self, response: ChatCompletion) -> Any:
         raise_hidden_error(response, self.model_name)

@@ -170,6 +170,23 @@ async def test_tools_and_settings_are_sent(provider: FakeProvider) -> None:
     assert not sent.get("stream")
 
 
+async def test_what_else_the_settings_put_in_the_body_is_sent_too(
+    provider: FakeProvider,
+) -> None:
+    provider.answer(completion("Aye."))
+    await ask(endpoint(provider), settings={"extra_body": {"top_k": 5}})
+    assert provider.requests[0]["top_k"] == 5
+    assert provider.requests[0]["messages"] == HELLO
+
+
+async def test_a_body_that_is_no_object_is_one_clear_error(
+    provider: FakeProvider,
+) -> None:
+    error = await failing(endpoint(provider), settings={"extra_body": ["top_k"]})
+    assert "\n" not in str(error)
+    assert provider.requests == []
+
+
 async def test_a_text_answer(provider: FakeProvider) -> None:
     answer = await ask(endpoint(provider))
     assert answer.text == "Aye."
