@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from contextvars import ContextVar
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -128,8 +129,12 @@ def _end(pid: int) -> None:
 def _prepare(folder: Path, write: int) -> None:
     from procrastinate.contrib.django import app
 
+    # What a turn loads when it needs it is loaded here, once for all workers.
+    from agents.llm.wires import http
     from agents.runtime import answers, recovery, turn
 
+    import_module("agents.llm.wires.pilot")
+    http._load_certificates()
     app.worker_defaults["update_heartbeat_interval"] = HOUR
     app.worker_defaults["stalled_worker_timeout"] = HOUR
     recovery.STALLED_SECONDS = HOUR
