@@ -106,6 +106,23 @@ SELECT
    FROM agents_provider AS provider WHERE name = ANY(%(providers)s))
 {_OF_MYSIS}
 """  # noqa: S608 (no input in the text)
+# A view quotes twenty of the orders that wait for an answer: of very many that no call
+# has had, older ones are not read.
+MOST_OPEN_ORDERS = 200
+# From the newest on, one by one: where it was heard, as mostly, none of the others is
+# read, whatever plan there is for them. The span keeps to the rows of one Mysis.
+_UNHEARD = f"""
+      WITH RECURSIVE unheard AS (
+        SELECT 9223372036854775807 AS id, 0 AS place
+        UNION ALL SELECT older.id, place + 1 FROM unheard CROSS JOIN LATERAL (
+          SELECT id FROM memory_memory
+          WHERE mysis_id BETWEEN mysis.id AND mysis.id AND id < unheard.id AND {IS_ORDER}
+          ORDER BY mysis_id, id DESC LIMIT 1) AS older
+        WHERE older.id > mysis.heard AND place < {MOST_OPEN_ORDERS}
+      )
+      SELECT said.id FROM unheard JOIN memory_memory AS said ON said.id = unheard.id
+      WHERE said.role = 'user'
+"""  # noqa: S608 (no input in the text)
 # What the next call depends on beside the log and the game. A preview has the row of
 # its Mysis, as it would be; a turn reads it with the rest, in one statement.
 _INPUTS = f"""
@@ -136,14 +153,12 @@ _INPUTS = f"""
   (SELECT iterations FROM agents_turn WHERE mysis_id = mysis.id AND outcome IS NULL
    ORDER BY id DESC LIMIT 1) AS calls_made,
   (SELECT jsonb_build_object('ids', coalesce(jsonb_agg(id ORDER BY id), '[]'),
-     'oldest', (array_agg(content ORDER BY id))[1])
+     'oldest', (SELECT content FROM memory_memory WHERE id = min(waiting.id)))
    FROM (
-    SELECT id, content FROM memory_memory
-    WHERE mysis_id = mysis.id AND id > mysis.heard AND role = 'user'
-      AND {IS_ORDER}
-    UNION SELECT said.id, said.content FROM (
+    SELECT id FROM ({_UNHEARD}) AS unheard
+    UNION SELECT said.id FROM (
       SELECT memory_id, done_at FROM agents_delivery WHERE mysis_id = mysis.id
-      ORDER BY mysis_id DESC, memory_id DESC LIMIT 200) AS delivery
+      ORDER BY mysis_id DESC, memory_id DESC LIMIT {MOST_OPEN_ORDERS}) AS delivery
     JOIN memory_memory AS said ON said.id = delivery.memory_id
     WHERE delivery.done_at IS NULL AND {IS_ORDER}) AS waiting) AS open_orders,
   (SELECT jsonb_build_array(id, content) FROM memory_memory
@@ -242,8 +257,10 @@ SELECT turn.number, turn.iterations,
   EXISTS (SELECT FROM memory_memory WHERE {_LEFT_OPEN}),
   ARRAY(SELECT memory_id FROM agents_delivery
     WHERE mysis_id = %(mysis)s AND done_at IS NULL ORDER BY memory_id),
-  EXISTS (SELECT FROM memory_memory WHERE mysis_id = %(mysis)s AND id > %(seen)s
-    AND origin IN ('human', 'broadcast'))
+  -- By the newest alone: asked whether any is newer, the planner may read them all.
+  coalesce((SELECT id FROM memory_memory
+    WHERE mysis_id BETWEEN %(mysis)s AND %(mysis)s AND origin IN ('human', 'broadcast')
+    ORDER BY mysis_id, id DESC LIMIT 1) > %(seen)s, false)
 FROM agents_turn AS turn WHERE turn.id = %(turn)s AND turn.outcome IS NULL
 """  # noqa: S608 (no input in the text)
 # Rows of an answer, of which the first is what was said, with the event of that one and

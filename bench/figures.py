@@ -27,8 +27,12 @@ class Aim(StrEnum):
     """Whether the value or the ratio meets the target, and on which side."""
 
     BELOW = "below"
+    AT_MOST = "at most"
     AT_LEAST = "at least"
     RATIO_BELOW = "ratio below"
+
+
+_SIGNS = {Aim.BELOW: "<", Aim.AT_MOST: "at most", Aim.AT_LEAST: ">="}
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,8 @@ class Figure:
             return None
         if self.aim is Aim.AT_LEAST:
             return self.value >= self.target
+        if self.aim is Aim.AT_MOST:
+            return self.value <= self.target
         if self.aim is Aim.RATIO_BELOW:
             return self.ratio is not None and self.ratio < self.target
         return self.value < self.target
@@ -74,8 +80,7 @@ class Figure:
             return ""
         if self.aim is Aim.RATIO_BELOW:
             return f"< {self.target:.2f} x"
-        sign = ">=" if self.aim is Aim.AT_LEAST else "<"
-        return f"{sign} {format_amount(self.target, self.unit)}"
+        return f"{_SIGNS[self.aim]} {format_amount(self.target, self.unit)}"
 
     def document(self) -> dict[str, Any]:
         """The figure as JSON."""
@@ -123,6 +128,8 @@ def format_amount(value: float | None, unit: str) -> str:
         return f"{value:,.0f} tok"
     if unit == "ms":
         return f"{value:.{2 if value < 10 else 1}f} {unit}"
+    if not unit and value == int(value):
+        return f"{value:,.0f}"
     if unit != "bytes":
         return f"{value:.1f} {unit}".rstrip()
     if value < 1_000_000:

@@ -204,6 +204,8 @@ def run_game(tick: float) -> Iterator[None]:
         port = free.getsockname()[1]
     settings.SPACEMOLT_MCP_URL = f"http://127.0.0.1:{port}/mcp"
     settings.ZOEA_SECONDS_PER_TICK = tick
+    # Read before this game was there: as of any local game, all sessions at once.
+    settings.ZOEA_GAME_OPENINGS = 0
     os.environ["SPACEMOLT_MCP_URL"] = settings.SPACEMOLT_MCP_URL
     os.environ["ZOEA_SECONDS_PER_TICK"] = str(tick)
     with _run_command("sandbox", f"--port={port}", f"--tick={tick:g}"):

@@ -30,7 +30,7 @@ from agents.game.sessions import GameSession, get_pool
 from agents.models import Mysis
 from agents.runtime import answers
 from agents.runtime.turn import take_turn
-from bench.figures import Figure, Step, percentile
+from bench.figures import Aim, Figure, Step, percentile
 from bench.processes import migrated_database, run_game, run_worker
 from memory.models import HistorySummary, Memory
 
@@ -39,7 +39,7 @@ ALONE_TURNS, WARM_TURNS = 60, 5
 LENGTHS, LONG_TURNS = (100, 10_000, 1_000_000), 25
 TOGETHER_SECONDS = 20.0
 WARM_SECONDS, FLEET_SECONDS = 60.0, 60.0
-QUICK_TICK, TICK = 1.0, 10.0
+QUICK_TICK, TICK = 0.25, 10.0
 OVERHEAD_TARGET = 0.025
 LATE_TARGET = 1.0
 # Half orders of the game's size, half answers; all older than what turns add.
@@ -170,6 +170,8 @@ async def take_quick_turns(step: Step) -> dict[str, Any]:
         lengths[rows] = [await time_turn(alone) for _ in range(LONG_TURNS)]
     step("Taking turns of sixteen at once")
     several = await sync_to_async(start_myses)(TOGETHER, "Of many")
+    # First they come into the game: a session, an account, the way to a belt.
+    await asyncio.gather(*(_take_turns(WARM_TURNS, mysis) for mysis in several))
     until = time.perf_counter() + TOGETHER_SECONDS
     begun = time.process_time(), time.perf_counter()
     counts = await asyncio.gather(*(_count_turns(until, mysis) for mysis in several))
@@ -211,6 +213,11 @@ async def _measure_crossing() -> float:
     return statistics.median(found)
 
 
+async def _take_turns(count: int, mysis: int) -> None:
+    for _ in range(count):
+        await time_turn(mysis)
+
+
 async def _count_turns(until: float, mysis: int) -> int:
     count = 0
     while time.perf_counter() < until:
@@ -232,10 +239,14 @@ async def time_turn(mysis: int) -> Parts:
 
 
 def lengthen(mysis: int, rows: int) -> None:
-    """Make a history so long, with a summary of the old part, as in a long game."""
+    """Make a history so long, with a summary of the old part, as in a long game.
+
+    What so many new rows leave to do to the server is done, not while turns are timed.
+    """
     with connection.cursor() as cursor:
         cursor.execute(LENGTHEN, {"mysis": mysis, "rows": rows})
-        cursor.execute("ANALYZE memory_memory")
+        cursor.execute("VACUUM ANALYZE memory_memory")
+        cursor.execute("CHECKPOINT")
     newest = Memory.objects.filter(mysis=mysis).order_by("-pk").values_list("pk")[0][0]
     HistorySummary.objects.filter(mysis=mysis).delete()
     HistorySummary.objects.create(
@@ -353,6 +364,7 @@ def _counts(turns: Sequence[Mapping[str, float]]) -> list[Figure]:
             baseline=target,
             baseline_is="the most that are wanted",
             target=target,
+            aim=Aim.AT_MOST,
             note=f"{len(usual)} turns of 2 model calls and 2 game calls",
         )
         for what, target in targets.items()

@@ -157,8 +157,9 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     as_of = context_page.note_moment(mysis)
     form = WhatIfForm(request.GET or None)
     view = _read_view(request)
-    make = partial(context_inputs.preview_context, mysis)
-    basis = Basis(context_inputs.build_subject(mysis), make, make)
+    subject = context_inputs.build_subject(mysis)
+    make = partial(_preview, subject)
+    basis = Basis(subject, make, make)
     tried = try_settings(basis, form, compare=view == "compare")
     shown = context.show_preview(tried.view) if tried.view else None
     if shown is not None and request.GET.get("format") == "json":
@@ -183,6 +184,10 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     if view == "steps" and tried.view is not None:
         values["traced"] = _trace(request, tried.view)
     return _page(request, mysis, values, 422 if form.errors else 200)
+
+
+def _preview(subject: Subject, **settings: Any) -> PreparedRequest:
+    return prepare_request(context_inputs.vary_subject(subject, **settings))
 
 
 def _trace(request: PageRequest, prepared: PreparedRequest) -> dict[str, Any]:

@@ -31,6 +31,8 @@ def test_a_figure_knows_its_ratio_and_its_target():
     [
         (Aim.BELOW, 30.0, False),
         (Aim.BELOW, 30.1, True),
+        (Aim.AT_MOST, 30.0, True),
+        (Aim.AT_MOST, 29.9, False),
         (Aim.AT_LEAST, 30.0, True),
         (Aim.AT_LEAST, 30.1, False),
         (Aim.RATIO_BELOW, 3.0, False),
@@ -50,6 +52,7 @@ def test_a_goal_shows_its_side():
     assert Figure("x", 1, "ms", target=50).goal == "< 50.0 ms"
     assert Figure("x", 1, "%", target=95, aim=Aim.AT_LEAST).goal == ">= 95.0 %"
     assert Figure("x", 1, "s", target=1.5, aim=Aim.RATIO_BELOW).goal == "< 1.50 x"
+    assert Figure("x", 1, "", target=8, aim=Aim.AT_MOST).goal == "at most 8"
     assert Figure("x", 1, "s").goal == ""
 
 

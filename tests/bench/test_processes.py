@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from django.conf import LazySettings
 
+from bench import processes
 from bench.figures import Aim, Figure, Step
 from bench.processes import (
     Process,
@@ -100,3 +103,18 @@ def test_a_function_of_another_process_gives_steps_and_a_result(tmp_path: Path):
 def test_a_function_that_ends_without_a_result_is_told(tmp_path: Path):
     with pytest.raises(RuntimeError, match="fail could not measure"):
         run_function(f"{__name__}:fail", tmp_path, lambda said: None)
+
+
+def test_a_local_game_takes_every_session_at_once(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+):
+    """The limit of the real game, which settings begin with, holds back a fleet."""
+    for name in ("SPACEMOLT_MCP_URL", "ZOEA_SECONDS_PER_TICK"):
+        monkeypatch.setenv(name, "")
+    settings.ZOEA_GAME_OPENINGS = 25
+    settings.SPACEMOLT_MCP_URL = ""
+    settings.ZOEA_SECONDS_PER_TICK = 10.0
+    monkeypatch.setattr(processes, "_run_command", lambda *words: nullcontext())
+    with processes.run_game(0.25):
+        assert settings.ZOEA_GAME_OPENINGS == 0
+        assert settings.SPACEMOLT_MCP_URL.startswith("http://127.0.0.1:")

@@ -14,11 +14,12 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from agents import events
-from agents.db import FIND_AT_END, FIND_BEFORE_TURN, fetch_row
-from agents.models import Event, Turn
+from agents.context_inputs import read_inputs
+from agents.db import FIND_AT_END, FIND_BEFORE_TURN, MOST_OPEN_ORDERS, fetch_row
+from agents.models import Event, Mysis, Turn
 from memory.assembly import load, log_rows
 from memory.context.types import Budget
-from memory.models import GameSnapshot, HistorySummary, Memory
+from memory.models import GameSnapshot, HistorySummary, Memory, fetch_rows
 from memory.models.log import IS_ORDER
 from memory.search.results import search_messages
 from tests.factories import make_mysis
@@ -206,3 +207,38 @@ def test_the_newest_order_is_not_sought_among_what_other_myses_say(first: int) -
         transaction.set_rollback(True)
     assert "memory_orders" in json.dumps(plan)
     assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 20
+
+
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+@pytest.mark.parametrize("unheard", [0, 5000])
+def test_a_turn_reads_few_of_many_orders(first: int, unheard: int, mode: str) -> None:
+    """Also by a plan that the server keeps for any Mysis, and where none is newer."""
+    turn = Turn.objects.filter(mysis_id=first + 1).latest("pk").pk
+    with transaction.atomic():
+        Turn.objects.filter(pk=turn).update(outcome=None)
+        newest = Memory.objects.latest("pk").pk
+        told = Memory(mysis_id=first + 1, role="user", origin="human")
+        Memory.objects.bulk_create([copy(told) for _ in range(unheard)])
+        fetch_rows("ANALYZE memory_memory")
+        fetch_rows(f"SET LOCAL plan_cache_mode = {mode}")
+        mysis = Mysis.objects.get(pk=first + 1)
+        mysis.heard = newest if unheard else 0
+        assert count_rows_read(lambda: read_inputs(mysis)) < 3 * MOST_OPEN_ORDERS
+        ending = {"mysis": mysis.pk, "turn": turn, "seen": newest}
+        assert count_rows_read(lambda: fetch_row(FIND_AT_END, ending, prepare=True)) < 5
+        transaction.set_rollback(True)
+
+
+def count_rows_read(ask: Callable[[], Any]) -> int:
+    """How many messages a question reads, by the server's own count."""
+
+    def count() -> int:
+        [(found,)] = fetch_rows(
+            "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables"
+            " WHERE relname = 'memory_memory'"
+        )
+        return int(found)
+
+    before = count()
+    ask()
+    return count() - before
