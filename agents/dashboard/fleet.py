@@ -30,6 +30,7 @@ from agents.dashboard.charts import MysisHour, load_last_hours
 from agents.models import Mysis
 from agents.models.fleet import find_page_key
 from memory.models import Memory, Role, SentContext
+from memory.snapshots.reads import read_moments
 
 M = TypeVar("M", Memory, SentContext)
 LAST_LINE = 240
@@ -234,7 +235,7 @@ def _find_doubtful_accounts(now: datetime) -> list[str]:
     """The flown accounts whose rows have a badge."""
     flown = Mysis.objects.exclude(account=None).values_list(ACCOUNT, flat=True)
     usernames = list(flown)
-    present = game_state.load_moments(usernames, now)
+    present = read_moments(usernames, now)
     standings = read_statuses(game_state.load_snapshots(usernames), present)
     return [name for name, standing in standings.items() if standing.badges]
 
@@ -252,7 +253,7 @@ def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
     stored = Mysis.objects.filter(pk__in=ids).values(*STORED, "tick", ACCOUNT)
     myses = {one["id"]: one for one in stored}
     usernames = [one[ACCOUNT] for one in myses.values() if one[ACCOUNT]]
-    present = game_state.load_moments(usernames, now)
+    present = read_moments(usernames, now)
     standings = read_statuses(game_state.load_snapshots(usernames), present)
     said = _load_last_lines(ids, {pk: one["name"] for pk, one in myses.items()})
     gauges, hours = _load_gauges(ids), load_last_hours(ids, now)
