@@ -218,17 +218,19 @@ def find_matching_ids(view: FleetView) -> list[int]:
     if view.state in STATES:
         found = found.filter(state=view.state)
     elif view.state in FLAGS:
-        found = found.filter(_make_flag_conditions()[view.state])
+        found = found.filter(_make_flag_condition(view.state))
     if view.query:
         found = found.filter(name__icontains=view.query)
     found = found.order_by(*ORDERS.get(view.sort, ()), "name")
     return list(found.values_list("id", flat=True))
 
 
-def _make_flag_conditions() -> Mapping[str, Q]:
+def _make_flag_condition(flag: str) -> Q:
+    if flag != "stale":
+        return ~Q(hold="") if flag == "held" else ~Q(stuck="")
+    # Every flown account is judged for it.
     names = _find_doubtful_accounts(timezone.now())
-    doubtful = Q(account__username__in=names) if names else Q(pk__in=[])
-    return {"held": ~Q(hold=""), "stuck": ~Q(stuck=""), "stale": doubtful}
+    return Q(account__username__in=names) if names else Q(pk__in=[])
 
 
 def _find_doubtful_accounts(now: datetime) -> list[str]:
@@ -242,9 +244,8 @@ def _find_doubtful_accounts(now: datetime) -> list[str]:
 
 def count_flags() -> Mapping[str, int]:
     """How many Myses have each flag; as many queries for any number of them."""
-    conditions = _make_flag_conditions()
     return Mysis.objects.aggregate(
-        **{flag: Count("pk", filter=what) for flag, what in conditions.items()}
+        **{flag: Count("pk", filter=_make_flag_condition(flag)) for flag in FLAGS}
     )
 
 
