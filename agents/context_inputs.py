@@ -57,9 +57,9 @@ class ContextInputs:
     person that is for it; ``pins`` are texts with their SHA-256; ``notes`` come newest
     first; ``tool_policies`` were set by hand; ``tried`` are the newest summaries,
     ``summary`` the one in use.
-    ``calls_made`` are those of the turn that goes on, ``open_orders`` the orders that
-    no turn has answered yet, with the text of the oldest; ``first_order`` is the first
-    message of a person, with its id.
+    ``calls_made`` are those of the turn that goes on that were not refused,
+    ``open_orders`` the orders that no turn has answered yet, with the text of the
+    oldest; ``first_order`` is the first message of a person, with its id.
     """
 
     prompt: str | None

@@ -150,7 +150,10 @@ _INPUTS = f"""
      'generation', generation, 'order_id', order_id, 'answer_id', answer_id)
    FROM memory_historysummary WHERE mysis_id = mysis.id AND status = 'active'
    ORDER BY through_id DESC LIMIT 1) AS summary,
-  (SELECT iterations FROM agents_turn WHERE mysis_id = mysis.id AND outcome IS NULL
+  -- A try that was refused is made again, smaller, in the same iteration.
+  (SELECT iterations - (SELECT count(*) FROM agents_modelcall AS tried
+     WHERE tried.turn_id = turn.id AND tried.kind = 'turn' AND tried.error <> '')
+   FROM agents_turn AS turn WHERE mysis_id = mysis.id AND outcome IS NULL
    ORDER BY id DESC LIMIT 1) AS calls_made,
   (SELECT jsonb_build_object('ids', coalesce(jsonb_agg(id ORDER BY id), '[]'),
      'oldest', (SELECT content FROM memory_memory WHERE id = min(waiting.id)))

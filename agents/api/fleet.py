@@ -37,6 +37,7 @@ from memory.handles import MAX_ID
 from memory.models import Memory, Origin, Role, fetch_rows
 from memory.problems import make_invalid
 from memory.snapshots import writes
+from memory.snapshots.reads import read_moments
 
 fleet_router = Router(tags=["fleet"])
 
@@ -129,7 +130,7 @@ def count_by_confidence(now: datetime) -> dict[str, int]:
     """The number of snapshots of the fleet's accounts at each level of confidence."""
     flown = Mysis.objects.exclude(account=None)
     names = list(flown.values_list("account__username", flat=True))
-    present = game_state.load_moments(names, now)
+    present = read_moments(names, now)
     cached = game_state.load_snapshots(names)
     found = Counter(
         str(judge_confidence(one.snapshot, present[name]))

@@ -21,6 +21,7 @@ from memory.gamestate.confidence import Confidence, choose_worst, list_causes
 from memory.gamestate.facts import Names, collect_names
 from memory.gamestate.invalidation import QUEUE_MARGIN_TICKS
 from memory.gamestate.types import Moment
+from memory.snapshots.reads import read_moments
 
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
 UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
@@ -115,7 +116,9 @@ def _status(
 ) -> AccountStatus:
     versions = tuple(one.version for one in held)
     seconds = int(moment.now.timestamp()) // SAME_FOR
-    key = versions, tuple(sorted(names.items())), moment.current_tick, seconds
+    limits = tuple(moment.thresholds.items())
+    told = tuple(sorted(names.items()))
+    key = versions, told, moment.current_tick, seconds, limits
     return _read_status(Keyed(key, (held, moment, names)))
 
 
@@ -236,7 +239,7 @@ def load_accounts(now: datetime, names: str = "", after: str = "") -> list[Accou
     accounts = list(rows.order_by("username")[: ACCOUNTS_A_PAGE + 1])
     usernames = [account.username for account in accounts]
     cached = game_state.load_snapshots(usernames)
-    present = game_state.load_moments(usernames, now)
+    present = read_moments(usernames, now)
     stand = read_statuses(cached, present)
     shown = []
     for account in accounts:

@@ -30,6 +30,7 @@ from agents.dashboard.charts import MysisHour, load_last_hours
 from agents.models import Mysis
 from agents.models.fleet import find_page_key
 from memory.models import Memory, Role, SentContext
+from memory.snapshots.reads import read_moments
 
 M = TypeVar("M", Memory, SentContext)
 LAST_LINE = 240
@@ -217,33 +218,34 @@ def find_matching_ids(view: FleetView) -> list[int]:
     if view.state in STATES:
         found = found.filter(state=view.state)
     elif view.state in FLAGS:
-        found = found.filter(_make_flag_conditions()[view.state])
+        found = found.filter(_make_flag_condition(view.state))
     if view.query:
         found = found.filter(name__icontains=view.query)
     found = found.order_by(*ORDERS.get(view.sort, ()), "name")
     return list(found.values_list("id", flat=True))
 
 
-def _make_flag_conditions() -> Mapping[str, Q]:
+def _make_flag_condition(flag: str) -> Q:
+    if flag != "stale":
+        return ~Q(hold="") if flag == "held" else ~Q(stuck="")
+    # Every flown account is judged for it.
     names = _find_doubtful_accounts(timezone.now())
-    doubtful = Q(account__username__in=names) if names else Q(pk__in=[])
-    return {"held": ~Q(hold=""), "stuck": ~Q(stuck=""), "stale": doubtful}
+    return Q(account__username__in=names) if names else Q(pk__in=[])
 
 
 def _find_doubtful_accounts(now: datetime) -> list[str]:
     """The flown accounts whose rows have a badge."""
     flown = Mysis.objects.exclude(account=None).values_list(ACCOUNT, flat=True)
     usernames = list(flown)
-    present = game_state.load_moments(usernames, now)
+    present = read_moments(usernames, now)
     standings = read_statuses(game_state.load_snapshots(usernames), present)
     return [name for name, standing in standings.items() if standing.badges]
 
 
 def count_flags() -> Mapping[str, int]:
     """How many Myses have each flag; as many queries for any number of them."""
-    conditions = _make_flag_conditions()
     return Mysis.objects.aggregate(
-        **{flag: Count("pk", filter=what) for flag, what in conditions.items()}
+        **{flag: Count("pk", filter=_make_flag_condition(flag)) for flag in FLAGS}
     )
 
 
@@ -252,7 +254,7 @@ def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
     stored = Mysis.objects.filter(pk__in=ids).values(*STORED, "tick", ACCOUNT)
     myses = {one["id"]: one for one in stored}
     usernames = [one[ACCOUNT] for one in myses.values() if one[ACCOUNT]]
-    present = game_state.load_moments(usernames, now)
+    present = read_moments(usernames, now)
     standings = read_statuses(game_state.load_snapshots(usernames), present)
     said = _load_last_lines(ids, {pk: one["name"] for pk, one in myses.items()})
     gauges, hours = _load_gauges(ids), load_last_hours(ids, now)

@@ -34,8 +34,8 @@ from memory.gamestate.facts import Fact, Names, View, collect_names
 from memory.gamestate.render import describe_cause
 from memory.gamestate.types import Moment, Snapshot
 from memory.gamestate.values import find_first, format_title, unwrap_content
-from memory.models import AccountClock, GameSnapshot, fetch_rows
-from memory.snapshots.reads import find_moment, read_names
+from memory.models import GameSnapshot, fetch_rows
+from memory.snapshots.reads import read_moments, read_names
 
 # Where answers name the system, the point of interest and the base of a ship.
 PLACES = (
@@ -224,12 +224,6 @@ def _select_readable(column: str) -> Case:
     )
 
 
-def load_moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
-    """The present of each account, in one query."""
-    clocks = AccountClock.objects.in_bulk(list(usernames))
-    return {name: find_moment(clocks.get(name), now) for name in usernames}
-
-
 class JudgedSnapshot(Judge):
     """A snapshot with the facts that pages show of it, read once at most."""
 
@@ -300,7 +294,7 @@ def load_sections(
     ``beliefs`` are the facts that the newest call was shown.
     """
     found = load_snapshots([username]).get(username, [])
-    moment = load_moments([username], now)[username]
+    moment = read_moments([username], now)[username]
     # As the state block names things: what was told earlier counts as well.
     names = {
         **read_names(username),

@@ -139,7 +139,9 @@ class Flight:
 
     def _count_beliefs(self, view: PreparedRequest) -> tuple[int, int]:
         username = view.subject.username
-        state = read_account_state(username, newest_only=True)
+        state = read_account_state(
+            username, newest_only=True, fetched=view.subject.fetched
+        )
         truth = self.sandbox.truth(str(username))["snapshots"]
         good, found = find_wrong_beliefs(state, truth)
         self.result.wrong += [

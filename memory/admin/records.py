@@ -6,8 +6,10 @@ import re
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import BooleanField, OuterRef, QuerySet, Subquery
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Length
 from django.http import HttpRequest
 from django.utils import timezone
@@ -15,6 +17,7 @@ from django.utils import timezone
 from memory.admin.read_only import MysisFilter, NewestValuesFilter, ReadOnlyAdmin
 from memory.context import registry
 from memory.context.types import TOOL_MODES
+from memory.gamestate.clock import Sighting
 from memory.gamestate.confidence import Confidence, count_age_in_ticks, judge_age
 from memory.gamestate.types import Moment
 from memory.models import (
@@ -28,7 +31,7 @@ from memory.models import (
     SentContext,
     TokenCalibration,
 )
-from memory.snapshots.reads import find_moment
+from memory.snapshots.reads import IS_UNHEARD, find_moment
 
 
 class BeliefFilter(admin.SimpleListFilter):
@@ -77,6 +80,11 @@ class SnapshotAdmin(ReadOnlyAdmin[GameSnapshot]):
             length=Length("content"),
             seen_tick=Subquery(seen.values("tick")[:1]),
             seen_at=Subquery(seen.values("seen_at")[:1]),
+            unheard=RawSQL(  # noqa: S611 (no input in the text)
+                IS_UNHEARD.format(username="memory_gamesnapshot.username"),
+                [],
+                output_field=BooleanField(),
+            ),
         )
 
     @admin.display(description="characters", ordering="length")
@@ -105,8 +113,9 @@ def describe_confidence(row: GameSnapshot) -> str:
 
 def _find_present(row: GameSnapshot) -> Moment:
     tick, at = getattr(row, "seen_tick", None), getattr(row, "seen_at", None)
-    clock = AccountClock(tick=tick, seen_at=at) if tick is not None and at else None
-    return find_moment(clock, timezone.now())
+    seen = Sighting(tick, at) if tick is not None and at else None
+    heard = settings.ZOEA_FETCH_EVENTS and not getattr(row, "unheard", False)
+    return find_moment(seen, timezone.now(), heard=heard)
 
 
 @admin.register(SentContext)

@@ -38,7 +38,6 @@ from memory.gamestate.rows import StateRow, build_rows
 from memory.gamestate.types import AccountState
 from memory.handles import split_reference
 from memory.models import (
-    AccountClock,
     GameSnapshot,
     HistorySummary,
     SentContext,
@@ -46,7 +45,7 @@ from memory.models import (
 )
 from memory.models.contexts import EFFECTIVE_POLICY
 from memory.models.secret_tools import read_secret_tools
-from memory.snapshots.reads import fetches_events, find_moment, read_account_state
+from memory.snapshots.reads import fetches_events, read_account_state, read_moments
 
 state_router = Router(tags=["memory"])
 
@@ -145,9 +144,9 @@ def _build_state_page(
 ) -> Rows:
     shown = found.filter(username=username).exclude(tool_name__in=read_secret_tools())
     page = build_page(shown, wanted)
-    clock = AccountClock.objects.filter(username=username).first()
     snapshots = tuple(row.to_snapshot() for row in page["items"])
-    state = AccountState(username, snapshots, find_moment(clock, timezone.now()))
+    present = read_moments([username], timezone.now())[username]
+    state = AccountState(username, snapshots, present)
     items = []
     for row, snapshot in zip(build_rows(state), snapshots, strict=True):
         content = {"content": snapshot.current} if wanted.full else {}

@@ -17,6 +17,7 @@ from memory.gamestate.clock import (
     count_ticks,
     measure_recency,
 )
+from memory.gamestate.invalidation import SEVERAL
 from memory.gamestate.types import ANY_TOOL, Moment, Snapshot, Stale, Thresholds
 from memory.gamestate.values import (
     applies_to,
@@ -219,17 +220,41 @@ def find_causes(
         return ()
     if marked is not None and not _overlaps_any(path, marked):
         return ()
-    # Paths that do not fit the content say nothing of where in it they apply.
-    misfits = marked is None and bool(mark.fields)
     touching = [
         part
         for part in mark.parts
-        if misfits or not part.fields or _overlaps_any(path, part.fields)
+        if any(
+            not field or paths_overlap(path, field)
+            for field in _list_touched(snapshot, part, marked)
+        )
     ]
     merged_at = _merge_tick(snapshot, path)
+    # Rows of older versions kept no cause of what very many actions touched.
     return tuple(
-        part for part in touching or [mark] if not _is_told_since(merged_at, part)
+        part
+        for part in touching or [replace(mark, reason=SEVERAL, causes=())]
+        if not _is_told_since(merged_at, part)
     )
+
+
+def _list_touched(
+    snapshot: Snapshot, part: Stale, marked: tuple[str, ...] | None
+) -> tuple[str, ...]:
+    """What of the content a cause touches, as paths; an empty one stands for all."""
+    mark = snapshot.stale
+    # Paths that do not fit the content say nothing of where in it they apply.
+    misfits = marked is None and mark is not None and bool(mark.fields)
+    if misfits or not part.fields:
+        return ("",)
+    if marked is not None:
+        return _select_marked(part.fields, marked)
+    content = unwrap_content(snapshot.content)
+    return tuple(field for field in part.fields if applies_to(content, field))
+
+
+@lru_cache(maxsize=4_096)
+def _select_marked(fields: tuple[str, ...], marked: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(field for field in fields if field in marked)
 
 
 def find_cause(
@@ -243,9 +268,8 @@ def find_cause(
     if mark is None or marked == ():
         return None
     found = [part for path in paths for part in find_causes(snapshot, path, marked)]
-    return next((part for part in reversed(mark.parts) if part in found), None) or (
-        mark if found else None
-    )
+    known = next((part for part in reversed(mark.parts) if part in found), None)
+    return known or next(iter(found), None)
 
 
 def list_causes(
@@ -253,11 +277,19 @@ def list_causes(
 ) -> tuple[Stale, ...]:
     """All that put something of a snapshot in doubt, the newest first.
 
+    What touches nothing of its content is left out, and what events have told of since.
     ``marked`` are the snapshot's `find_stale_paths`.
     """
     if snapshot.stale is None or marked == ():
         return ()
-    return snapshot.stale.parts[::-1]
+    return tuple(
+        part
+        for part in reversed(snapshot.stale.parts)
+        if any(
+            not _is_told_since(_merge_tick(snapshot, field), part)
+            for field in _list_touched(snapshot, part, marked)
+        )
+    )
 
 
 def _is_told_since(merged_at: int | None, mark: Stale) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -37,7 +37,7 @@ _NEEDS_DOCK = frozenset({"buy", "sell", "repair", "refuel", "craft"})
 SEPARATOR = ", "
 SEVERAL = "several actions"
 MAX_REASON = 120
-# Causes of a joined mark that are kept apart; the oldest go.
+# Causes of a joined mark that are kept apart; of more, the oldest are one without a name.
 MOST_CAUSES = 20
 
 # Reads by name, for tools that neither the server nor the table tells about.
@@ -235,14 +235,59 @@ def _join_two(current_tick: int | None, before: Stale | None, new: Stale) -> Sta
 
 
 def _join_causes(marks: Iterable[Stale]) -> tuple[Stale, ...]:
-    """Each action with what it touched, once: who mines all day is one cause."""
+    """Each action with what it touched, once: who mines all day is one cause.
+
+    Of very many those go that newer ones stand for wholly, and then the oldest together
+    become one that names no action: no fact gets a cause that is not its own.
+    """
     newest: dict[tuple[str, tuple[str, ...]], Stale] = {}
     for each in marks:
         key = each.reason, each.fields
         known = newest.pop(key, each)
         ticks = (tick for tick in (known.tick, each.tick) if tick is not None)
         newest[key] = Stale(each.reason, max(ticks, default=None), each.fields)
-    return tuple(newest.values())[-MOST_CAUSES:]
+    found = list(newest.values())
+    if len(found) > MOST_CAUSES:
+        found = _drop_covered(found)
+    if len(found) > MOST_CAUSES:
+        cut = len(found) - MOST_CAUSES + 1
+        found[:cut] = [_make_nameless(found[:cut])]
+    return tuple(found)
+
+
+def _make_nameless(marks: Sequence[Stale]) -> Stale:
+    """One cause for all that several marks touch, until the last of them is settled."""
+    ticks = [mark.tick for mark in marks]
+    known = [tick for tick in ticks if tick is not None]
+    whole = any(not mark.fields for mark in marks)
+    fields = () if whole else tuple(dict.fromkeys(p for m in marks for p in m.fields))
+    return Stale(SEVERAL, None if None in ticks else max(known), fields)
+
+
+def _drop_covered(causes: Sequence[Stale]) -> list[Stale]:
+    """Without those of which newer ones touch all, and are settled no sooner."""
+    kept: list[Stale] = []
+    for each in reversed(causes):
+        lasting = [one for one in kept if _lasts_as_long(one, each)]
+        paths = [path for one in lasting for path in one.fields]
+        whole = any(not one.fields for one in lasting)
+        covered = bool(each.fields) and all(
+            any(_leads_into(path, field) for path in paths) for field in each.fields
+        )
+        if not (whole or covered):
+            kept.append(each)
+    return kept[::-1]
+
+
+def _lasts_as_long(one: Stale, other: Stale) -> bool:
+    if one.tick is None or other.tick is None:
+        return one.tick is None
+    return one.tick >= other.tick
+
+
+def _leads_into(path: str, field: str) -> bool:
+    """Whether all that touches the field touches the path too."""
+    return path == field or field.startswith(f"{path}.")
 
 
 def _join_reasons(before: str, tool: str) -> str:

@@ -239,7 +239,8 @@ def _find_whole(snapshot: Snapshot) -> Stale | None:
 def _choose_newest(snapshot: Snapshot, causes: list[Stale | None]) -> Stale | None:
     """The newest of what made facts untrue, by its place among the snapshot's causes."""
     parts = snapshot.stale.parts if snapshot.stale else ()
-    return next((part for part in reversed(parts) if part in causes), None)
+    known = next((part for part in reversed(parts) if part in causes), None)
+    return known or next(filter(None, causes), None)
 
 
 def _ship_elsewhere(scene: Scene, snapshot: Snapshot) -> bool:

@@ -115,11 +115,12 @@ class GameSnapshot(models.Model):
             self.stale_fields.append({_CAUSES: causes})
 
     def set_marks(self, marks: Iterable[Stale]) -> None:
-        """Set the marks; of very many the oldest are joined, and answered no more."""
+        """Set the marks; of very many the oldest of an action that touched the same are
+        one, and are answered no more."""
         listed = list(marks)
         oldest = listed[: len(listed) - MOST_MARKS + 1]
         if len(listed) > MOST_MARKS and (joined := join_marks(oldest, None)):
-            listed[: len(oldest)] = [replace(joined, reason=oldest[-1].reason)]
+            listed[: len(oldest)] = joined.parts
         kept = tuple(replace(each, causes=()) for each in listed)
         self.marks = _MARKS.dump_python(
             kept, mode="json", exclude={"__all__": {_CAUSES}}

@@ -41,6 +41,7 @@ from memory.models import (
     fetch_models,
     fetch_rows,
 )
+from memory.models.contexts import EFFECTIVE_POLICY
 from memory.models.game import BEFORE_LOGOUT, LONG_COLUMNS
 from memory.models.secret_tools import read_secret_tools
 from memory.snapshots import under_way
@@ -73,6 +74,21 @@ SELECT json_build_object(
   'secret', EXISTS (SELECT FROM agents_toolpolicy WHERE policy = 'secret')
 )
 """
+# Beside the clock of each account whether it is flown under a policy that has no state
+# block: then nobody asks for its events (`fetches_events`).
+IS_UNHEARD = f"""
+EXISTS (
+  SELECT FROM agents_mysis AS mysis
+  JOIN agents_account AS account ON account.id = mysis.account_id
+  JOIN memory_contextpolicy AS policy ON policy.id = {EFFECTIVE_POLICY}
+  WHERE account.username = {{username}} AND policy.options -> 'state_block' = 'false'
+)
+"""
+_PRESENTS = f"""
+SELECT asked.username, clock.tick, clock.seen_at, {IS_UNHEARD.format(username="asked.username")}
+FROM unnest(%s::text[]) AS asked (username)
+LEFT JOIN memory_accountclock AS clock ON clock.username = asked.username
+"""  # noqa: S608 (no input in the text)
 _CLOCK = "SELECT tick, seen_at FROM memory_accountclock WHERE username = %s"
 KnownSnapshots = dict[int, tuple[int, Snapshot]]
 """Snapshots with the versions of their rows, by id."""
@@ -97,8 +113,9 @@ def read_account_state(
 
     With ``newest_only`` a tool counts with its newest calls only, so that a view costs
     the same however many sets of arguments it was called with. With ``fetched`` the
-    newest events are part of it: the program asks for them itself. ``known`` are the
-    snapshots of an earlier read, and brought up to date.
+    newest events are part of it: the program asks for them itself, and facts of the
+    ship stay fresh for longer. ``known`` are the snapshots of an earlier read, and
+    brought up to date.
     """
     moment = now or timezone.now()
     known = {} if known is None else known
@@ -125,7 +142,7 @@ def read_account_state(
         snapshots=_leave_out_secret(
             [known[each][1] for each in found.get("ids", ())], found.get("secret")
         ),
-        moment=find_moment(clock, moment),
+        moment=find_moment(clock.sighting if clock else None, moment, heard=fetched),
         last_shown=dict(last_shown or {}),
         names=found.get("names") or {},
         events=tuple(Happening(*e) for e in found.get("events", ()))[::-1],
@@ -209,9 +226,7 @@ def _find_crossings(
 ) -> Iterator[tuple[GameSnapshot, TouchedSnapshot]]:
     """The rows that are older than was announced, but not wholly untrue already."""
     names = list(usernames)
-    read = fetch_models(AccountClock, "username = ANY(%s)", [names])
-    clocks = {clock.username: clock for clock in read}
-    presents = {name: find_moment(clocks.get(name), now) for name in names}
+    presents = read_moments(names, now)
     values = [names, str(_STEPS[-1]), BEFORE_LOGOUT]
     for row in fetch_models(GameSnapshot, _WATCHED, values, without=LONG_COLUMNS):
         crossing = _judge(row, presents[row.username])
@@ -219,13 +234,29 @@ def _find_crossings(
             yield row, crossing
 
 
-def find_moment(clock: AccountClock | None, now: datetime) -> Moment:
-    """The present of an account by its clock, with the configured limits of age."""
-    tick = compute_tick(clock.sighting if clock else None, now)
+def read_moments(usernames: Collection[str], now: datetime) -> dict[str, Moment]:
+    """The present of each account, in one query."""
+    return {
+        username: find_moment(
+            None if tick is None else Sighting(tick, seen_at),
+            now,
+            heard=settings.ZOEA_FETCH_EVENTS and not unheard,
+        )
+        for username, tick, seen_at, unheard in fetch_rows(_PRESENTS, [list(usernames)])
+    }
+
+
+def find_moment(seen: Sighting | None, now: datetime, *, heard: bool) -> Moment:
+    """The present of an account by its clock, with the configured limits of age.
+
+    ``heard``: the program asks for its events. Where nobody does, nothing tells what
+    others did to the ship.
+    """
     pace = settings.ZOEA_SECONDS_PER_TICK
-    # Where nobody asks for events, nothing tells what others did to the ship.
-    unheard = {} if settings.ZOEA_FETCH_EVENTS else {ANY_TOOL: NORMAL}
-    return Moment(tick, now, pace, {**unheard, **settings.ZOEA_STATE_AGES})
+    limits = {} if heard else {ANY_TOOL: NORMAL}
+    return Moment(
+        compute_tick(seen, now), now, pace, {**limits, **settings.ZOEA_STATE_AGES}
+    )
 
 
 def _judge(row: GameSnapshot, present: Moment) -> TouchedSnapshot | None:

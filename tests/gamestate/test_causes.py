@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.gamestate.confidence import (
@@ -17,7 +17,7 @@ from memory.gamestate.confidence import (
 )
 from memory.gamestate.effects import ACTIONS
 from memory.gamestate.facts import View
-from memory.gamestate.invalidation import MOST_CAUSES, join_marks
+from memory.gamestate.invalidation import MOST_CAUSES, SEVERAL, join_marks
 from memory.gamestate.render import render_block
 from memory.gamestate.rows import build_rows
 from memory.gamestate.sections import read_facts
@@ -169,3 +169,144 @@ def test_marks_that_do_not_apply_are_no_causes():
     mark = Stale("trade_offer", 4, ("ship.hold.items",))
     found = snapshot("get_status", payload("get_status"), stale=mark)
     assert list_causes(found, find_stale_paths(found)) == ()
+
+
+# --- Of very many actions
+
+
+def touches_part(part, found, paths):
+    """Whether what a cause says it touched is in the content and leads to a path."""
+    content = unwrap_content(found.content)
+    named = [each for each in part.fields if applies_to(content, each)]
+    return not part.fields or any(paths_overlap(p, n) for p in paths for n in named)
+
+
+@settings(deadline=None)
+@given(st.permutations(sorted(ACTIONS)), st.sampled_from(TOOLS))
+def test_of_very_many_actions_each_fact_names_the_newest_that_touched_it(names, tool):
+    found = act(names, tool)
+    assert found.stale is None or len(found.stale.causes) <= MOST_CAUSES
+    for fact in list_facts(found):
+        cause = find_cause(found, fact.paths, find_stale_paths(found))
+        touched = [n for n in names if any(touches(n, found, p) for p in fact.paths)]
+        assert (cause.reason if cause else None) == (touched[-1] if touched else None)
+
+
+OTHERS = [
+    name
+    for name, effects in sorted(ACTIONS.items())
+    if "get_status" in effects
+    and effects["get_status"].fields
+    and not any(paths_overlap("ship.fuel", f) for f in effects["get_status"].fields)
+]
+
+
+@settings(deadline=None)
+@given(st.permutations(OTHERS))
+def test_the_fuel_is_doubted_by_the_flight_whatever_was_done_since(names):
+    assert len(names) > MOST_CAUSES
+    found = act(["travel", *names], "get_status", STATUS)
+    cause = find_cause(found, ["ship.fuel"], find_stale_paths(found))
+    assert cause is not None
+    assert cause.reason == "travel"
+
+
+PATHS = ("ship", "player.stats", *(f"player.note_{n}" for n in range(30)))
+very_many = st.lists(
+    st.tuples(
+        st.none() | st.integers(0, 9),
+        st.lists(st.sampled_from(PATHS), min_size=1, max_size=2, unique=True).map(tuple)
+        | st.sampled_from([(), ("player",), ("trade.offers.id",)]),
+    ),
+    min_size=MOST_CAUSES + 1,
+    max_size=2 * MOST_CAUSES,
+)
+
+
+@settings(deadline=None)
+@given(very_many, st.integers(0, 9))
+def test_no_cause_is_wrong_however_many_marks_there_are(made, told):
+    """What is dropped leaves no fact with another's cause, and none without one."""
+    marks = [Stale(f"act_{n}", *each) for n, each in enumerate(made)]
+    bounded = snapshot("get_status", STATUS, stale=join_marks(marks, TICK))
+    assert bounded.stale is not None
+    assert len(bounded.stale.parts) <= MOST_CAUSES
+    for ticks in ({}, dict.fromkeys(PATHS[::2], told)):
+        found = replace(bounded, field_ticks=ticks)
+        marked = find_stale_paths(found)
+        for path in PATHS:
+            since = ticks.get(path, -1)
+            doubting = [
+                mark.reason
+                for mark in marks
+                if touches_part(mark, found, [path])
+                and (mark.tick is None or mark.tick > since)
+            ]
+            cause = find_cause(found, [path], marked)
+            assert (cause is None) == (not doubting)
+            assert cause is None or cause.reason in (doubting[-1], SEVERAL)
+
+
+def test_what_is_dropped_for_room_names_no_other_action():
+    marks = [Stale(f"note_{n}", n, (f"player.note_{n}",)) for n in range(MOST_CAUSES)]
+    found = snapshot(
+        "get_status",
+        STATUS,
+        stale=join_marks(
+            [
+                Stale("travel", 0, ("ship.fuel",)),
+                Stale("buy", 0, ("player.stats",)),
+                *marks,
+            ],
+            99,
+        ),
+    )
+    assert found.stale is not None
+    assert len(found.stale.causes) == MOST_CAUSES
+    marked = find_stale_paths(found)
+    fuel = find_cause(found, ["ship.fuel"], marked)
+    assert fuel is not None
+    assert fuel.reason == SEVERAL
+    newest = find_cause(found, [marks[-1].fields[0]], marked)
+    assert newest is not None
+    assert newest.reason == marks[-1].reason
+
+
+def test_a_row_that_kept_no_cause_of_a_field_names_no_other_action():
+    """As older versions stored it, of more than twenty actions."""
+    causes = tuple(Stale("mine", n, ("ship.cargo_used",)) for n in range(2))
+    mark = Stale("mine", 9, ("ship.fuel", "ship.cargo_used"), causes=causes)
+    found = snapshot("get_status", STATUS, stale=mark)
+    cause = find_cause(found, ["ship.fuel"], find_stale_paths(found))
+    assert cause == Stale(SEVERAL, 9, mark.fields)
+    assert (
+        f"Fuel: 60/100 (before {SEVERAL} at tick 9" in render_block(state(found)).text
+    )
+
+
+@given(actions, st.sampled_from(TOOLS))
+def test_a_row_lists_only_what_touches_something_in_it(names, tool):
+    found = act(names, tool)
+    listed = list_causes(found, find_stale_paths(found))
+    content = unwrap_content(found.content)
+    for cause in listed:
+        assert not cause.fields or any(applies_to(content, f) for f in cause.fields)
+    doubted = [
+        find_cause(found, fact.paths, find_stale_paths(found))
+        for fact in list_facts(found)
+    ]
+    assert all(cause in listed for cause in doubted if cause)
+
+
+def test_an_action_that_touches_nothing_in_a_row_is_not_listed():
+    marks = (
+        Stale("travel", 4, ("ship.fuel",)),
+        Stale("trade_x", 6, ("trade.offers.id",)),
+    )
+    found = snapshot("get_status", STATUS, stale=join_marks(marks, TICK))
+    [cause] = list_causes(found, find_stale_paths(found))
+    assert cause.reason == "travel"
+    told = replace(found, field_ticks={"ship.fuel": 5})
+    assert list_causes(told, find_stale_paths(told)) == ()
+    [row] = build_rows(state(found))
+    assert [each.reason for each in row.causes] == ["travel"]

@@ -7,6 +7,7 @@ from django.utils import timezone
 from memory.gamestate.invalidation import join_marks
 from memory.gamestate.types import Stale
 from memory.models import GameSnapshot
+from memory.models.game import MOST_MARKS, parse_marks
 
 
 def store(mark: Stale | None) -> GameSnapshot:
@@ -38,3 +39,20 @@ def test_a_whole_snapshot_in_doubt_keeps_its_causes_too(db: None) -> None:
     assert found == joined
     assert found is not None
     assert found.fields == ()
+
+
+def test_of_very_many_marks_the_oldest_keep_what_each_touched() -> None:
+    """Joined again after an event, none of them gets the name of another."""
+    row = GameSnapshot(username="Ada", tool_name="get_status")
+    kept: tuple[Stale, ...] = (Stale("travel", 0, ("ship.fuel",)),)
+    for tick in range(1, 4 * MOST_MARKS):
+        row.set_marks((*kept, Stale("mine", tick, ("ship.cargo",))))
+        kept = parse_marks(row.marks)
+        assert len(kept) <= 2 * MOST_MARKS
+    assert kept[0] == Stale("travel", 0, ("ship.fuel",))
+    joined = join_marks(kept, 99)
+    assert joined is not None
+    assert [(one.reason, one.fields) for one in joined.causes] == [
+        ("travel", ("ship.fuel",)),
+        ("mine", ("ship.cargo",)),
+    ]

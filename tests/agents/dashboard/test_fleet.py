@@ -359,6 +359,19 @@ def test_a_doubt_that_no_next_step_needs_is_no_badge(db: None):
     assert fleet.count_flags()["stale"] == 1
 
 
+@pytest.mark.parametrize("flag", ["held", "stuck"])
+def test_to_find_who_is_held_no_account_is_judged(
+    db: None, flag: str, django_assert_num_queries: Any
+):
+    ada = make_mysis(name="Ada", hold="budget" if flag == "held" else "")
+    brahe = make_mysis(name="Brahe", stuck="It repeats." if flag == "stuck" else "")
+    for mysis in (ada, brahe):
+        add_account(mysis)
+    with django_assert_num_queries(1):
+        found = fleet.find_matching_ids(fleet.FleetView(state=flag))
+    assert found == [ada.pk if flag == "held" else brahe.pk]
+
+
 def test_a_fact_that_an_action_changed_is_named(db: None):
     mysis = make_mysis(name="Ada", state="running")
     add_account(mysis)
