@@ -81,7 +81,7 @@ def _hide_secrets(request: AssemblyRequest) -> dict[int, Message]:
         for call in message.tool_calls:
             secret[call.id] = hides = policy_of(call.name, call.arguments) == "secret"
             said = HIDDEN if hides else hide_secrets(sanitize(call.arguments))
-            calls.append(replace(call, arguments=said))
+            calls.append(replace(call, arguments=said, original=""))
         hides = message.role == "tool" and secret.get(message.tool_call_id, False)
         said = HIDDEN if hides else hide_secrets(sanitize(message.content))
         shown[message.id] = replace(message, content=said, tool_calls=tuple(calls))

@@ -220,6 +220,7 @@ def _store_rows(rows: Sequence[Memory]) -> list[PendingCall]:
 
 def _stored_call(call: ToolCall) -> dict[str, Any]:
     way = {"via": call.via} if call.via else {}
+    way |= {"original": repair_text(call.original)} if call.original else {}
     return way | {
         "id": repair_text(call.id)[:LONGEST_ID] or f"call_{uuid4().hex[:12]}",
         "type": "function",

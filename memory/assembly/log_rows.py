@@ -106,4 +106,5 @@ def _to_calls(row: LogRow) -> Iterable[ToolCall]:
     for call in row.tool_calls:
         arguments = call["function"]["arguments"]
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        yield ToolCall(call["id"], call["function"]["name"], text, call.get("via", ""))
+        way = call.get("via", ""), call.get("original", "")
+        yield ToolCall(call["id"], call["function"]["name"], text, *way)

@@ -39,6 +39,8 @@ WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
 """
 _TEXTS = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
 _TOOL_TEXTS = ("known", "sent", "catalogue")
+# Of a stored call, how it was made.
+_WAY = frozenset({"via", "original"})
 
 
 # --- What makes two payloads the same
@@ -178,7 +180,7 @@ def refer_view(
 def _refer(message: Mapping[str, Any], row: LogRow | None) -> Reference:
     texts: dict[str, str] = {}
     plain = to_wire(row) if row is not None else {}
-    wrapped = _wrap_calls(plain)
+    wrapped = _wrap_calls(plain, row)
     by_game = wrapped is not plain and wrapped["tool_calls"] == message.get(
         "tool_calls"
     )
@@ -196,19 +198,21 @@ def _refer(message: Mapping[str, Any], row: LogRow | None) -> Reference:
     return Reference(message, row, entry or None, texts)
 
 
-def _wrap_calls(wire: dict[str, Any]) -> dict[str, Any]:
+def _wrap_calls(wire: dict[str, Any], row: LogRow | None) -> dict[str, Any]:
     """The message with the calls of the game's tools made by way of `game`."""
     calls = wire.get("tool_calls", ())
-    if all(is_own_tool(call["function"]["name"]) for call in calls):
+    if row is None or all(is_own_tool(call["function"]["name"]) for call in calls):
         return wire
-    return wire | {"tool_calls": [_wrap_call(call) for call in calls]}
+    return wire | {"tool_calls": [_wrap_call(call) for call in row.tool_calls]}
 
 
-def _wrap_call(call: dict[str, Any]) -> dict[str, Any]:
+def _wrap_call(stored: dict[str, Any]) -> dict[str, Any]:
+    call = _drop_way(stored)
     name, arguments = call["function"]["name"], call["function"]["arguments"]
     if is_own_tool(name):
         return call
-    name, arguments = get_sent_form(ToolCall(call["id"], name, arguments, GAME))
+    made = ToolCall(call["id"], name, arguments, GAME, stored.get("original", ""))
+    name, arguments = get_sent_form(made)
     return call | {"function": {"name": name, "arguments": arguments}}
 
 
@@ -362,7 +366,7 @@ def to_wire(row: LogRow | Memory) -> dict[str, Any]:
 def _drop_way(call: dict[str, Any]) -> dict[str, Any]:
     if "via" not in call:
         return call
-    return {key: value for key, value in call.items() if key != "via"}
+    return {key: value for key, value in call.items() if key not in _WAY}
 
 
 def read_source_rows(
@@ -380,7 +384,7 @@ def _restore(
     entry: Mapping[str, Any], row: LogRow | None, texts: Mapping[str, str]
 ) -> dict[str, Any]:
     values = to_wire(row) if row is not None else {}
-    values = _wrap_calls(values) if entry.get("by_game") else values
+    values = _wrap_calls(values, row) if entry.get("by_game") else values
     values |= {
         key: _fill_text(value, texts) for key, value in entry.get("set", {}).items()
     }

@@ -35,7 +35,7 @@ _OWN = frozenset(
 # Keys of the format that change nothing in a view.
 _IGNORED = {"name", "refusal", "audio", "annotations", "function_call"}
 _MESSAGE_KEYS = _OWN | _IGNORED | {"role", "content", "tool_calls", "tool_call_id"}
-_CALL_KEYS = {"id", "type", "function", "index", "via"}
+_CALL_KEYS = {"id", "type", "function", "index", "via", "original"}
 # Texts of our own, which come back when a view is fed in as a log.
 _RECOGNISED: dict[tuple[Role, str], Origin] = {
     ("user", NUDGE_TEXT): "nudge",
@@ -169,4 +169,5 @@ def _call(value: Any, where: str) -> ToolCall:
         function.required_text("name"),
         function.required_text("arguments"),
         fields.choice("via", ("", GAME), ""),
+        fields.text("original", ""),
     )

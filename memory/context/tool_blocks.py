@@ -277,9 +277,16 @@ def _sendable(
     arguments, same = normalize_arguments(text)
     if not same:
         out.fates.setdefault(message.id, _BAD_ARGUMENTS)
-    if arguments == call.arguments and name == call.name and way == call.via:
+    same = arguments == call.arguments and name == call.name and way == call.via
+    if same and (not call.original or _may_stand(call.original, rules)):
         return call
     return ToolCall(call.id, name, arguments, way)
+
+
+def _may_stand(original: str, rules: RepairRules) -> bool:
+    """Whether a model's own text of arguments can be sent as it is (I8, I27)."""
+    sendable = normalize_arguments(original) == (original, True)
+    return sendable and rules.sanitize(original) is original
 
 
 def _result_item(

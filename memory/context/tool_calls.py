@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, NoReturn, Protocol
 
@@ -262,17 +262,20 @@ def get_sent_form(call: ToolCall) -> tuple[str, str]:
     """The name and the arguments that a call is sent with: its own, or those of `game`."""
     if call.via != GAME:
         return call.name, call.arguments
-    return GAME, f"{_start_wrapped(call.name)}{call.arguments}}}"
+    return GAME, call.original or f"{_start_wrapped(call.name)}{call.arguments}}}"
 
 
 def unwrap_call(call: ToolCall) -> ToolCall:
     """The call that `game` was asked to make; any other, or a wrong one, as it is.
 
-    `get_sent_form` gives back what a call was made of.
+    `get_sent_form` gives back what a call was made of, in the model's own spelling.
     """
-    while call.name == GAME and (inner := _unwrap_once(call)) is not None:
-        call = inner
-    return call
+    made = call
+    while made.name == GAME and (inner := _unwrap_once(made)) is not None:
+        made = inner
+    if made is call or get_sent_form(made) == (GAME, call.arguments):
+        return made
+    return replace(made, original=call.arguments)
 
 
 def _unwrap_once(call: ToolCall) -> ToolCall | None:

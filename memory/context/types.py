@@ -116,13 +116,15 @@ NUDGES = (
 class ToolCall:
     """A tool call of an assistant message; `id` is the provider's and may repeat.
 
-    `via` names the tool by way of which it was, or is to be sent as, made.
+    `via` names the tool by way of which it was, or is to be sent as, made; `original`
+    is that tool's arguments as the model wrote them, where we would spell them otherwise.
     """
 
     id: str
     name: str
     arguments: str
     via: str = field(default="", repr=False)
+    original: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

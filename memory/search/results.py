@@ -190,8 +190,10 @@ def hide_row_secrets(row: Memory, secret: Collection[str]) -> Memory:
 def _hide_arguments(call: Mapping[str, Any], secret: Collection[str]) -> dict[str, Any]:
     function = call["function"]
     arguments = function["arguments"]
+    # The same arguments in another spelling.
+    shown = {key: value for key, value in call.items() if key != "original"}
     if is_secret_call(function["name"], arguments, secret):
         arguments = HIDDEN
     elif isinstance(arguments, str):
         arguments = hide_secrets(arguments)
-    return {**call, "function": {**function, "arguments": arguments}}
+    return {**shown, "function": {**function, "arguments": arguments}}

@@ -2,18 +2,22 @@
 
 The pilot thinks in commands (`mine`). Here a command becomes a call of the tool that
 has it as an action, and such a call and its text become a command with figures again.
+Where the tools are only listed, it reads their schemas before it flies.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sandbox.pilot.reading import Answer
+from sandbox.pilot.reading import Answer, Entry, as_objects, as_text, is_help
 
 _GROUP = "spacemolt"
+# The tools whose commands a captain flies by.
+_FLOWN_BY = (_GROUP, f"{_GROUP}_auth", f"{_GROUP}_intel", f"{_GROUP}_ship")
+_ACTION = re.compile(r"^- (\w+)\(([^()]*)\)", re.M)
 _HEAD = re.compile(r"([^\n|]{1,60}?) \[([a-z]*)\] \| (-?[\d,]+)cr")
 _NAMED = re.compile(r"(.*) \(([^()]*)\)$")
 _TABLE = re.compile(r"([A-Z][\w ]*) \(([\d,]+)[^)]*\):$")
@@ -22,30 +26,58 @@ _SOLD = re.compile(r"Sold ([\d,]+) (.+?) for ([\d,]+)cr\.")
 
 Routes = Mapping[str, str]
 """The grouped tool of each command."""
+Described = Mapping[str, Any]
+"""A tool with `description` and `parameters`."""
 
 
 def is_group(tool: str) -> bool:
     return tool == _GROUP or tool.startswith(f"{_GROUP}_")
 
 
-def find_routes(tools: Mapping[str, Mapping[str, Any]]) -> Routes:
+def read_told(entries: Iterable[Entry]) -> dict[str, Described]:
+    """The tools by name whose schemas the answers in view tell."""
+    told = (
+        as_objects(entry.answer.data.get("tools"))
+        for entry in entries
+        if is_help(entry)
+    )
+    return {str(tool.get("name")): tool for tools in told for tool in tools}
+
+
+def find_unread(listed: Iterable[str], known: Collection[str]) -> list[str]:
+    """The tools that the captain needs and that are listed without their actions."""
+    needed = {*_FLOWN_BY}.intersection(listed).difference(known)
+    return sorted(needed, key=_FLOWN_BY.index)
+
+
+def list_takes(tools: Mapping[str, Described]) -> dict[str, list[str]]:
+    """The names of each command's arguments in order, by what a tool says of itself."""
+    found: dict[str, list[str]] = {}
+    for tool in sorted(filter(is_group, tools), key=len):
+        about = as_text(tools[tool].get("description")) or ""
+        for action in _ACTION.finditer(about):
+            found.setdefault(action[1], re.findall(r"\w+", action[2]))
+    return found
+
+
+def find_routes(tools: Mapping[str, Described]) -> Routes:
     """The tool that has a command as an action, by the schemas of the tools."""
     found: dict[str, str] = {}
     # The core first: a word may mean another thing in a group (sell, of a wreck).
     for tool in sorted(filter(is_group, tools), key=len):
-        properties = tools[tool].get("properties") or {}
+        properties = tools[tool]["parameters"].get("properties") or {}
         for action in (properties.get("action") or {}).get("enum") or ():
             found.setdefault(action, tool)
     return found
 
 
 def list_commands(
-    tools: Mapping[str, Mapping[str, Any]], routes: Routes
+    tools: Mapping[str, Described], routes: Routes
 ) -> dict[str, frozenset[str]]:
     """The names of the arguments of every command and of every other tool."""
     names = {
-        tool: frozenset(schema.get("properties") or ())
-        for tool, schema in tools.items()
+        name: frozenset(tool["parameters"].get("properties") or ())
+        for name, tool in tools.items()
     }
     own = {tool: args for tool, args in names.items() if not is_group(tool)}
     return own | {command: names[tool] - {"action"} for command, tool in routes.items()}

@@ -30,16 +30,26 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
 from memory.context.tokens import estimate_tokens
-from memory.context.tool_calls import GAME, get_sent_form, unwrap_call
+from memory.context.tool_calls import (
+    GAME,
+    GAME_HELP,
+    get_sent_form,
+    is_own_tool,
+    unwrap_call,
+)
 from memory.context.types import ToolCall
 from sandbox.pilot import reading, situation, summary
 from sandbox.pilot.forgetful import reread_state
 from sandbox.pilot.grouped import (
+    Described,
     Routes,
     find_routes,
+    find_unread,
     fold_call,
     list_commands,
+    list_takes,
     read_text,
+    read_told,
     unfold_call,
 )
 from sandbox.pilot.one_message import is_one_message, read_one_message
@@ -109,16 +119,27 @@ def make_pilot(captain: str = "pilot") -> FunctionModel:
 async def _answer(
     rules: Sequence[Rule], messages: list[ModelMessage], info: AgentInfo
 ) -> ModelResponse:
-    transcript = _read_transcript(messages)
-    schemas = {tool.name: tool.parameters_json_schema for tool in info.function_tools}
-    routes = find_routes(schemas)
-    offered = dict(list_commands(schemas, routes))
-    way = GAME if GAME in schemas else ""
-    if way:
-        listed = reading.read_catalogue(transcript.system)
-        offered |= {name: frozenset(takes) for name, takes in listed.items()}
+    tools: dict[str, Described] = {
+        tool.name: {
+            "description": tool.description or "",
+            "parameters": tool.parameters_json_schema,
+        }
+        for tool in info.function_tools
+    }
+    transcript = _read_transcript(messages, tools)
+    way = GAME if GAME in tools else ""
+    listed = reading.read_catalogue(transcript.system) if way else {}
+    tools |= read_told(transcript.entries)
+    routes = find_routes(tools)
+    offered = {name: frozenset(takes) for name, takes in listed.items()}
+    offered |= list_commands(tools, routes)
+    unread = find_unread(listed, tools)
     if summary.is_summary_asked(transcript):
         decision = Decision(text=summary.write_summary(transcript))
+    elif unread and not any(map(reading.is_help, transcript.turn)):
+        # What a group can do stands in its schema alone.
+        thought = "I only know the names of these tools. I read what they can do."
+        decision = Decision((Call(GAME_HELP, {"names": unread}),), thought=thought)
     else:
         decision = _decide(rules, transcript, offered, bool(routes))
     parts = list(_parts(decision, len(messages), routes, way))
@@ -192,11 +213,14 @@ def _parts(
     for index, call in enumerate(decision.calls):
         tool, given = fold_call(call.name, call.arguments, routes)
         arguments = json.dumps(given, ensure_ascii=False)
-        made = ToolCall(f"pilot_{position}_{index}", tool, arguments, way)
+        by = "" if is_own_tool(tool) else way
+        made = ToolCall(f"pilot_{position}_{index}", tool, arguments, by)
         yield ToolCallPart(*get_sent_form(made), made.id)
 
 
-def _read_transcript(messages: Sequence[ModelMessage]) -> Transcript:
+def _read_transcript(
+    messages: Sequence[ModelMessage], tools: Mapping[str, Described]
+) -> Transcript:
     """Read the messages of a view; the newest state block counts."""
     system: list[str] = []
     entries: list[Entry] = []
@@ -211,7 +235,7 @@ def _read_transcript(messages: Sequence[ModelMessage]) -> Transcript:
                 said, block = split_state(part.content)
                 system.append(said)
             elif isinstance(part, UserPromptPart):
-                heard, block = _hear(str(part.content), system)
+                heard, block = _hear(str(part.content), system, tools)
                 entries += heard
             else:
                 block = ""
@@ -221,10 +245,16 @@ def _read_transcript(messages: Sequence[ModelMessage]) -> Transcript:
     return Transcript("\n\n".join(system), entries, state)
 
 
-def _hear(text: str, system: Sequence[str]) -> tuple[Sequence[Entry], str]:
+def _hear(
+    text: str, system: Sequence[str], tools: Mapping[str, Described]
+) -> tuple[Sequence[Entry], str]:
     """What a text of the user role tells, and its state block."""
     if is_one_message(text):
-        found = read_one_message(text, reading.read_catalogue("\n\n".join(system)))
+        listed = reading.read_catalogue("\n\n".join(system))
+        found = read_one_message(text, listed, list_takes(tools))
+        if told := read_told(found.entries):
+            # What the commands take stands in the text itself.
+            found = read_one_message(text, listed, list_takes({**tools, **told}))
         return found.entries, found.state
     said, block = split_state(text)
     return [Heard(said)] if said else [], block

@@ -20,6 +20,7 @@ from memory.context.strategies.coalesced import (
 )
 from memory.context.turn_digest import TURN_END
 from memory.context.types import CRITICAL_REMINDERS, NUDGES
+from sandbox.pilot.grouped import is_group, read_text
 from sandbox.pilot.reading import (
     Called,
     Entry,
@@ -60,11 +61,14 @@ def is_one_message(text: str) -> bool:
 
 
 def read_one_message(
-    text: str, listed: Mapping[str, Sequence[str]] | None = None
+    text: str,
+    listed: Mapping[str, Sequence[str]] | None = None,
+    takes: Mapping[str, Sequence[str]] | None = None,
 ) -> OneMessage:
     """Read a whole history from one text of the user role.
 
-    ``listed`` are the parameters of the tools that the system message lists.
+    ``listed`` are the parameters of the tools that the system message lists, ``takes``
+    those of the commands of grouped tools.
     """
     found = list(_TURNS_LEFT.finditer(text))[-1]
     body, rest = text[: found.start()], text[found.end() :]
@@ -73,7 +77,7 @@ def read_one_message(
     sections = _split_sections(body)
     orders = list(_read_orders(sections.get("", ())))
     own = _read_parameters(sections.get(";; === tool/ ===", ()))
-    names = {**(listed or {}), **own}
+    names = {**(listed or {}), **own, **(takes or {})}
     told = [*sections.get(CALLS_HEADER, ()), *sections.get(ERROR_HEADER, ())]
     entries = _place_entries(orders, list(_read_calls(told, names)))
     return OneMessage([*entries, *([Heard(due)] if due else [])], state)
@@ -132,10 +136,10 @@ def _read_calls(
             result.append(line.removeprefix(_RESULT))
             continue
         if name:
-            given = dict(
-                zip(names.get(name, ()), _read_values(arguments), strict=False)
-            )
-            yield Called(name, given, read_answer("\n".join(result)), step)
+            name, values = _find_command(name, list(_read_values(arguments)))
+            given = dict(zip(names.get(name, ()), values, strict=False))
+            answer = read_text(name, read_answer("\n".join(result)))
+            yield Called(name, given, answer, step)
             name = ""
             result.clear()
         if found := _CALL.match(line):
@@ -144,6 +148,13 @@ def _read_calls(
             yield Heard(found[1])
         elif line == TURN_END and step < len(lines):
             yield Said("")
+
+
+def _find_command(name: str, values: list[Any]) -> tuple[str, list[Any]]:
+    """The command of a call and its values; of a grouped tool the first one names it."""
+    if is_group(name) and values and isinstance(values[0], str):
+        return values[0], values[1:]
+    return name, values
 
 
 def _read_values(text: str) -> Iterator[Any]:

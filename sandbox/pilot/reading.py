@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeGuard
+
+from memory.context.tool_calls import GAME_HELP
 
 Json = Mapping[str, Any]
 
@@ -163,6 +165,11 @@ def call_key(name: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
 
 
 Entry = Heard | Said | Called
+
+
+def is_help(entry: Entry) -> TypeGuard[Called]:
+    """Whether schemas were asked for."""
+    return isinstance(entry, Called) and entry.name == GAME_HELP
 
 
 @dataclass(frozen=True, slots=True)

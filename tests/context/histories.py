@@ -102,7 +102,7 @@ class Log:
     def says(self, content: str, **more: Any) -> int:
         return self.add("assistant", content, "agent", **more)
 
-    def calls(self, *calls: str | tuple[str, str, str], **more: Any) -> int:
+    def calls(self, *calls: str | tuple[str, ...], **more: Any) -> int:
         """An assistant message; a call is a tool name or (id, name, arguments)."""
         number = len(self.messages) * self.step + self.step
         made = tuple(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +235,70 @@ def test_a_call_is_unwrapped_as_it_was_wrapped(name: str, arguments: Any, signs:
     assert sent.name == GAME
     assert json.loads(sent.arguments) == {"command": name, "arguments": arguments}
     assert unwrap_call(sent) == call
+
+
+def _spell(inside: str, *, text: bool, first: bool, sign: str) -> str:
+    given = json.dumps(inside) if text else inside
+    parts = ['"command"' + sign + '"buy"', '"arguments"' + sign + given]
+    return "{" + ", ".join(parts if first else parts[::-1]) + "}"
+
+
+@fast
+@given(
+    st.builds(
+        _spell,
+        st.sampled_from(['{"x":1,  "a":2.0}', "{}", '{"t": "é\\u00e9"}', "{ }"]),
+        text=st.booleans(),
+        first=st.booleans(),
+        sign=st.sampled_from([":", ": ", " :  "]),
+    )
+)
+def test_a_call_is_sent_back_as_the_model_spelt_it(arguments: str):
+    made = unwrap_call(ToolCall("1", GAME, arguments))
+    assert (made.name, made.via) == ("buy", GAME)
+    assert get_sent_form(made) == (GAME, arguments)
+    log = Log()
+    log.user("Fly on.")
+    log.calls(astuple(made))
+    for dialect in ("openai", "anthropic"):
+        more: dict[str, Any] = {"dialect": dialect, "offered": OFFERED[-1]}
+        sent = list(_find_calls(build(log, "full", **more)[1]))
+        wanted = arguments if dialect == "openai" else json.loads(arguments)
+        assert [str(each) for each in sent] == [str(wanted)]
+
+
+def test_what_a_secret_makes_of_a_call_has_no_other_spelling():
+    spelt = '{"arguments":{"password":"hunter2222"},"command":"keep"}'
+    made = unwrap_call(ToolCall("1", GAME, spelt))
+    log = Log()
+    log.user("Fly on.")
+    log.calls(astuple(made))
+    policy = {"keep": "secret"}
+    _, view = build(log, "full", offered=OFFERED[-1], tool_policy=policy)
+    assert "hunter" not in json.dumps(view.messages)
+    # Nor one that hides a value that another call gave away.
+    log.calls(astuple(ToolCall("2", "keep", '{"password": "hunter2222"}')))
+    said = '{"arguments":{"entry":"hunter2222"},"command":"captains_log_add"}'
+    log.calls(astuple(unwrap_call(ToolCall("3", GAME, said))))
+    _, view = build(log, "full", offered=OFFERED[-1], tool_policy=policy)
+    assert "hunter" not in json.dumps(view.messages)
+
+
+@pytest.mark.parametrize("original", ["not json", "[1]", '{"a": "\\ud800"}'])
+def test_a_spelling_that_no_provider_takes_is_not_sent(original: str):
+    log = Log()
+    log.user("Fly on.")
+    log.calls(astuple(ToolCall("1", "mine", "{}", GAME, original)))
+    [sent] = _find_calls(build(log, "full", offered=OFFERED[-1])[1])
+    assert sent == '{"command": "mine", "arguments": {}}'
+
+
+def _find_calls(view: Any) -> Iterator[Any]:
+    for message in view.messages:
+        for call in message.get("tool_calls", ()):
+            yield call["function"]["arguments"]
+        blocks = message["content"] if isinstance(message["content"], list) else []
+        yield from (b["input"] for b in blocks if b["type"] == "tool_use")
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,9 @@ def secret(ada: Mysis) -> None:
         "type": "function",
         "function": {"name": "set_pin", "arguments": '{"pin": 4711}'},
     }
+    spelt = '{"arguments":{"pin":4711},"command":"set_pin"}'
+    other = call | {"via": "game", "original": spelt}
+    make_memory(ada, role="assistant", content="", tool_calls=[other])
     # As it was refused: with something beside it, and cut off.
     named = '{"command": "set_pin", "arguments": {"pin": 4711}, "why": ""}'
     for raw in (named, named[:-20]):

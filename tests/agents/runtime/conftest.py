@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from channels.db import database_sync_to_async
+from pytest_django import Settings
 
 from agents import actions
+from agents.game import sessions
 from agents.models import Mysis, Provider
 from agents.runtime.turn import take_turn
 from bench.providers.openai import KEY, FakeProvider
+from sandbox.game.testing import SandboxServer
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +38,16 @@ def eve(transactional_db: Any, provider: FakeProvider) -> Mysis:
     row.save()
     mysis = actions.create_mysis(name="Eve", model="strict:gpt-5-nano", by="test")
     return actions.start_mysis(mysis=mysis, by="test")
+
+
+@pytest_asyncio.fixture
+async def grouped(settings: Settings) -> AsyncIterator[SandboxServer]:
+    """A game of API v2 at the address of v1: only its own words tell the version."""
+    with SandboxServer(era="v2", tick=0.05) as server:
+        settings.SPACEMOLT_MCP_URL = server.url
+        settings.ZOEA_SECONDS_PER_TICK = 0.05
+        yield server
+        await sessions.get_pool().close()
 
 
 async def refreshed(mysis: Mysis) -> Mysis:

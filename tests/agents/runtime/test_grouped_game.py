@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
-import pytest_asyncio
 from channels.db import database_sync_to_async
-from pytest_django import Settings
 
 from agents import actions
-from agents.game import sessions
 from agents.models import Event, Mysis, Turn
 from agents.runtime.catch_up import fetch_events
 from agents.runtime.turn_rows import TurnHandle
@@ -24,16 +20,6 @@ from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 
 TURNS = 25
-
-
-@pytest_asyncio.fixture
-async def grouped(settings: Settings) -> AsyncIterator[SandboxServer]:
-    """A game of API v2 at the address of v1: only its own words tell the version."""
-    with SandboxServer(era="v2", tick=0.05) as server:
-        settings.SPACEMOLT_MCP_URL = server.url
-        settings.ZOEA_SECONDS_PER_TICK = 0.05
-        yield server
-        await sessions.get_pool().close()
 
 
 def _read(mysis: Mysis) -> dict[str, Any]:

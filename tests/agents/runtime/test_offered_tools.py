@@ -46,6 +46,8 @@ class Script:
     def __init__(self) -> None:
         self.count = 0
         self.unknown: list[str] = []
+        self.spelt: dict[str, str] = {}
+        self.respelt: list[str] = []
         self.offered: list[list[str]] = []
 
     def choose(self, offered: list[str]) -> list[tuple[str, str, Json]] | None:
@@ -69,8 +71,20 @@ class Script:
     ) -> tuple[str, str, Json]:
         # Now and then models call a tool of the list by its own name.
         if "game" in offered and not is_own_tool(name) and name != "view_market":
-            return key, "game", {"command": name, "arguments": given}
+            # In another order than the schema has it, as models do.
+            wrapped = {"arguments": given, "command": name}
+            self.spelt[key] = self.spell(wrapped)
+            return key, "game", wrapped
         return key, name, given
+
+    def spell(self, arguments: Json) -> str:
+        return json.dumps(arguments, separators=(",", ":"))
+
+    def compare(self, key: str, name: str, text: str) -> None:
+        """The model's own calls come back letter for letter."""
+        # One that was made by the tool's own name is sent in our words.
+        if name == "game" and self.spelt.get(key.removeprefix("toolu_"), text) != text:
+            self.respelt.append(text)
 
     def check(self, called: list[str], offered: list[str]) -> None:
         """A stricter provider than there is: the history calls what is offered."""
@@ -87,10 +101,13 @@ class OpenAI(openai.FakeProvider):
         offered = [tool["function"]["name"] for tool in body["tools"]]
         made = [c for m in body["messages"] for c in m.get("tool_calls") or ()]
         self.script.check([each["function"]["name"] for each in made], offered)
+        for each in made:
+            self.script.compare(each["id"], *each["function"].values())
         calls = self.script.choose(offered)
         if calls is None:
             return openai.Reply(body=openai.completion("Enough for now."))
-        sent = [openai.call(n, json.dumps(a), key) for key, n, a in calls]
+        spell = self.script.spell
+        sent = [openai.call(n, spell(a), key) for key, n, a in calls]
         return openai.Reply(body=openai.completion(None, tool_calls=sent))
 
 
@@ -104,7 +121,11 @@ class Anthropic(anthropic.FakeAnthropic):
         for message in body["messages"]:
             blocks = message["content"]
             blocks = blocks if isinstance(blocks, list) else []
-            called = [b["name"] for b in blocks if b["type"] == "tool_use"]
+            made = [block for block in blocks if block["type"] == "tool_use"]
+            called = [block["name"] for block in made]
+            for each in made:
+                text = self.script.spell(each["input"])
+                self.script.compare(each["id"], each["name"], text)
             # What was sealed stays as it was said.
             if not any(block["type"] == "thinking" for block in blocks):
                 self.script.check(called, offered)
@@ -165,6 +186,8 @@ async def test_two_hundred_calls_on_demand(
     await fly_calls(flyer, strict, sandbox, CALLS)
     assert strict.refused == []
     assert strict.script.unknown == []
+    assert strict.script.respelt == []
+    assert len(strict.script.spelt) > CALLS / 2
     rows = await in_db(log)(flyer)
     assert_paired(rows)
     names = {row.tool_name for row in rows if row.role == "tool"}
