@@ -18,7 +18,8 @@ from agents.actions.messages import count_recipients, send_broadcast, send_messa
 from agents.actions.notes import forget_note, save_note
 from agents.broadcast_search import SCHEME as BROADCAST_SCHEME
 from agents.broadcast_search import read_broadcast, search_broadcasts
-from agents.models import Mysis
+from agents.models import Mysis, Order
+from agents.order_status import find_order_numbers
 from memory.context.types import (
     NOTE_SCHEME,
     build_handle,
@@ -135,22 +136,29 @@ def answer_send_message(arguments: Mapping[str, Any], scope: Scope) -> Answer:
         )
     text = _mark_lines("The message", arguments["message"], _sender(scope))
     row = send_message(mysis=to, text=text, by=scope.by)
-    return make_answer({"sent": True, "to": to.name, "memory_id": row.pk})
+    sent = {"sent": True, "to": to.name, "memory_id": row.pk}
+    order = find_order_numbers([row.pk]).get(row.pk)
+    return make_answer(sent | ({"order": order} if order else {}))
 
 
 def answer_broadcast(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """Send a message to every idle and running Mysis but the sender."""
     sender = _sender(scope)
     text = _mark_lines("The broadcast", arguments["message"], sender)
-    row = send_broadcast(text=text, by=scope.by, sender=sender, **_members(arguments))
+    row = send_broadcast(
+        text=text, by=scope.by, sender=sender, **read_members(arguments)
+    )
     count = count_recipients(row)
-    return make_answer({"sent": True, "broadcast_id": row.pk, "recipients": count})
+    sent = {"sent": True, "broadcast_id": row.pk, "recipients": count}
+    order = Order.objects.filter(broadcast=row).first()
+    return make_answer(sent | ({"order": order.pk} if order else {}))
 
 
-def _members(arguments: Mapping[str, Any]) -> dict[str, str]:
+def read_members(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Group or tag of the arguments; raises LocalRefusedError for both at once."""
-    found = {name: str(arguments.get(name) or "") for name in ("group", "tag")}
-    if all(found.values()):
+    given = {name: str(arguments.get(name) or "") for name in ("group", "tag")}
+    found = {name: word for name, word in given.items() if word}
+    if len(found) > 1:
         raise LocalRefusedError("Arguments 'group' and 'tag': give one of them.")
     return found
 
@@ -373,7 +381,7 @@ def answer_swarm_status(arguments: Mapping[str, Any], scope: Scope) -> Answer:
 def answer_list_myses(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """The Myses by number; ``next`` is the ``after`` of the following page."""
     limit = int(arguments.get("limit", DEFAULT_LISTED))
-    found = Mysis.select_members(**_members(arguments))
+    found = Mysis.select_members(**read_members(arguments))
     rows = found.select_related("account", "policy").order_by("pk")
     after = int(arguments.get("after", 0))
     page = list(rows.filter(pk__gt=after)[: limit + 1])
