@@ -43,6 +43,10 @@ class RecipientStatus:
     never: str
     memory_id: int | None
 
+    @property
+    def is_open(self) -> bool:
+        return self.state in OPEN_STATES
+
 
 @dataclass(frozen=True, slots=True)
 class OrderCounts:
