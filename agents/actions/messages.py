@@ -115,7 +115,7 @@ def _store_messages(
     lines = [describe_memory(row) for row in rows]
     if order is not None:
         orders.add_recipients(order, myses, rows)
-        lines.append(orders.describe_sent(order, [mysis.pk for mysis in myses]))
+        lines.insert(0, orders.describe_sent(order, [mysis.pk for mysis in myses]))
     events.append_all(lines)
     wake_myses(myses, trigger="message", by=by)
     return rows
