@@ -288,7 +288,9 @@ def _order(data: Data) -> str:
         return _colon(to, text)
     by = read_sender_name(_text(data, "by"))
     who = "" if data.get("report") else f" (by {by})"
-    return _colon(f"order {state}{who}", clip_text(text, 80), _text(data, "note"))
+    return _colon(
+        f"order {state}{who}", clip_text(text, 80).rstrip("."), _text(data, "note")
+    )
 
 
 def _prompt(data: Data) -> str:

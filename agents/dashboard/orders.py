@@ -45,6 +45,24 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class Act:
+    """What an operator may say of an order."""
+
+    state: str
+    words: str
+    icon: str = ""
+
+
+# Of one that is open, and of one that has ended.
+ENDS = (
+    Act("done", "Done", "check"),
+    Act("not_done", "Not done", "close"),
+    Act("superseded", "Clear"),
+)
+REOPENS = (Act("open", "Open again"),)
+
+
+@dataclass(frozen=True, slots=True)
 class OrderLine:
     """One order of a list; ``whom`` it was for, ``said`` how far it has come."""
 
@@ -53,13 +71,29 @@ class OrderLine:
     said: str
     bar: tuple[Segment, ...]
 
+    @property
+    def acts(self) -> tuple[Act, ...]:
+        return ENDS if self.order.is_open else REOPENS
+
+
+@dataclass(frozen=True, slots=True)
+class RecipientLine:
+    """What became of an order with one Mysis; ``key`` names it in addresses."""
+
+    status: RecipientStatus
+    key: str
+
+    @property
+    def acts(self) -> tuple[Act, ...]:
+        return ENDS if self.status.is_open else REOPENS
+
 
 @dataclass(frozen=True, slots=True)
 class StateGroup:
     """The recipients in one state, by name."""
 
     state: str
-    recipients: tuple[tuple[RecipientStatus, str], ...]
+    recipients: tuple[RecipientLine, ...]
 
     @property
     def is_open(self) -> bool:
@@ -149,7 +183,11 @@ def load_order(number: int) -> tuple[OrderLine, list[StateGroup]] | None:
     rows = sorted(found.recipients, key=lambda one: (places[one.state], one.name))
     groups = [
         StateGroup(
-            state, tuple((one, find_page_key(one.mysis_id, one.name)) for one in each)
+            state,
+            tuple(
+                RecipientLine(one, find_page_key(one.mysis_id, one.name))
+                for one in each
+            ),
         )
         for state, each in groupby(rows, key=lambda one: one.state)
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.actions.base import name_operator
@@ -31,6 +32,7 @@ def orders_page(request: PageRequest) -> HttpResponse:
         "states": [(one, orders.name_state(one)) for one in ["open", *STATES[:-1]]],
         "before": before,
         "next": lines[-1].order.id if more else None,
+        "now": timezone.now(),
     }
     return render(request, "agents/orders.html", context)
 
@@ -40,7 +42,7 @@ def order_page(request: PageRequest, number: int) -> HttpResponse:
     """One order: what everybody who got it made of it."""
     line, groups = _load(number)
     part = fragments.draw_order(line, groups)
-    context = {"line": line, "parts": {part.id: part}}
+    context = {"line": line, "parts": {part.id: part}, "now": timezone.now()}
     return render(request, "agents/order.html", context)
 
 
@@ -62,9 +64,9 @@ def _load(number: int) -> tuple[orders.OrderLine, list[orders.StateGroup]]:
 @require_POST
 @operator_required
 def change(request: PageRequest, number: int) -> HttpResponse:
-    """Say what became of an order, for one recipient or for all."""
+    """Say what became of an order, for the one of ``?mysis=`` or for all."""
     order = get_object_or_404(Order, pk=parse_id(str(number)) or 0)
-    which = request.POST.get("mysis", "")
+    which = request.GET.get("mysis", "")
     mysis = get_object_or_404(Mysis, pk=parse_id(which) or 0) if which else None
     state = request.POST.get("state", "")
     count = change_order(
