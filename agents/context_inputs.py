@@ -24,6 +24,7 @@ from agents.llm.endpoints import resolve
 from agents.llm.model_types import Endpoint, ModelError, read_longest_answer
 from agents.llm.prompts import (
     DEFAULT_PROMPT,
+    OpenOrders,
     choose_nudge,
     name_open_orders,
     render_prompt,
@@ -51,13 +52,6 @@ _compared: tuple[datetime, list[ToolSpec]] | None = None
 _read_catalogue: tuple[datetime | None, str] = (None, NOTHING)
 RESERVE = Budget().reserve
 RESERVE_SHARE = 4
-
-
-class OpenOrders(NamedTuple):
-    """How many orders a Mysis can report on; the first ones as number and text."""
-
-    total: int
-    named: list[tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,10 +255,7 @@ def build_subject(
         | dict(inputs.tool_policies),
         tools_tokens=offered.tokens,
         offered=offered.tools,
-        nudge=choose_nudge(
-            mysis.nudges + 1,
-            name_open_orders(inputs.reportable.named, inputs.reportable.total),
-        ),
+        nudge=choose_nudge(mysis.nudges + 1, name_open_orders(*inputs.reportable)),
         model=mysis.model,
         compaction=replace(
             judge_compaction(inputs.tried, turn=mysis.turn_count),

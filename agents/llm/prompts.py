@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from memory.context.types import CRITICAL_REMINDERS, NUDGES, OPEN_ORDERS_LEAD
 
@@ -88,6 +89,13 @@ def render_prompt(
     return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
 
 
+class OpenOrders(NamedTuple):
+    """How many orders a Mysis can report on; the first ones as number and text."""
+
+    total: int
+    named: list[tuple[int, str]]
+
+
 def choose_nudge(level: int, orders: str = "") -> str:
     """The prompt to go on: 1 asks, 2 is firmer, 3 and more urgent (W13, P7).
 
@@ -97,15 +105,12 @@ def choose_nudge(level: int, orders: str = "") -> str:
     return "\n\n".join(filter(None, (words, orders, CRITICAL_REMINDERS)))
 
 
-def name_open_orders(named: Sequence[tuple[int, str]], count: int) -> str:
-    """The line of a nudge for so many open orders; empty for none.
-
-    ``named`` are numbers and texts of the first of them.
-    """
+def name_open_orders(total: int, named: Sequence[tuple[int, str]]) -> str:
+    """The line of a nudge for so many open orders, as of `OpenOrders`; empty for none."""
     if not named:
         return ""
     told = [f'{number} "{_excerpt(text)}"' for number, text in named]
-    told += [f"and {count - len(named)} more"] if count > len(named) else []
+    told += [f"and {total - len(named)} more"] if total > len(named) else []
     return (
         f"{OPEN_ORDERS_LEAD}{'; '.join(told)}. Report on each with zoea_report_order "
         "when it is done, or when it cannot be."

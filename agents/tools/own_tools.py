@@ -17,7 +17,7 @@ from agents.actions.orders import REPORTS, SAID_BY_OPERATORS
 from agents.db import run_long_in_db
 from agents.models import Mysis
 from agents.order_status import STATES
-from agents.tools import order_answers, own_tool_answers
+from agents.tools import message_answers, own_tool_answers
 from agents.tools.game_calls import IN_PLACE, answer_in_place
 from agents.tools.own_tool_answers import (
     DEFAULT_LIMIT,
@@ -86,14 +86,14 @@ ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
     "zoea_recall": own_tool_answers.answer_recall,
     "zoea_swarm_status": own_tool_answers.answer_swarm_status,
     "zoea_list_myses": own_tool_answers.answer_list_myses,
-    "zoea_send_message": own_tool_answers.answer_send_message,
-    "zoea_broadcast": own_tool_answers.answer_broadcast,
+    "zoea_send_message": message_answers.answer_send_message,
+    "zoea_broadcast": message_answers.answer_broadcast,
     "zoea_note": own_tool_answers.answer_note,
     "zoea_forget": own_tool_answers.answer_forget,
-    "zoea_report_order": order_answers.answer_report_order,
-    "zoea_list_orders": order_answers.answer_list_orders,
-    "zoea_send_order": order_answers.answer_send_order,
-    "zoea_change_order": order_answers.answer_change_order,
+    "zoea_report_order": message_answers.answer_report_order,
+    "zoea_list_orders": message_answers.answer_list_orders,
+    "zoea_send_order": message_answers.answer_send_order,
+    "zoea_change_order": message_answers.answer_change_order,
 }
 
 

@@ -30,7 +30,7 @@ FULL = tuple(line.replace("12/50", "50/50") for line in BELT)
 
 
 def nudge(*named: tuple[int, str]) -> str:
-    return choose_nudge(1, name_open_orders(named, len(named)))
+    return choose_nudge(1, name_open_orders(len(named), named))
 
 
 async def reports(view: View, *named: tuple[int, str], state: Any = STATION) -> Any:
@@ -89,11 +89,11 @@ async def test_without_the_tool_nothing_is_reported() -> None:
 
 def test_what_a_nudge_names_is_read() -> None:
     named = [(1, 'Say "go".'), (22, "Mine."), (3, "a" * 200)]
-    line = name_open_orders(named, 9)
+    line = name_open_orders(9, named)
     assert read_open_orders(line)[:2] == tuple(named[:2])
     assert read_open_orders(line)[2][1] == f"{'a' * 79}…"
-    assert read_open_orders(name_open_orders(named, 3)) == read_open_orders(line)
-    assert name_open_orders([], 0) == ""
+    assert read_open_orders(name_open_orders(3, named)) == read_open_orders(line)
+    assert name_open_orders(0, []) == ""
     text = f"Before.\n\n{choose_nudge(2, line)}"
     before, words, orders = split_nudge(text)
     assert (before.strip(), orders) == ("Before.", line)

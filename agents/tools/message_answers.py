@@ -1,4 +1,8 @@
-"""What our tools for orders answer: reports of a Mysis, and the orders of programs."""
+"""What our tools for messages and orders answer, also to programs.
+
+What a Mysis writes to another has its name on each line: a view shows the text alone,
+and nobody is to take another agent's word for an order of the operator.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,19 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from agents.actions.messages import send_broadcast, send_order
+from agents.actions.base import MAX_TEXT, ActionError, check_text
+from agents.actions.messages import (
+    count_recipients,
+    send_broadcast,
+    send_message,
+    send_order,
+)
 from agents.actions.orders import change_order, report_order
 from agents.models import Mysis, Order
 from agents.order_status import (
     LISTENING,
     OrderStatus,
+    find_order_numbers,
     read_order,
     read_orders,
     select_orders,
@@ -22,12 +33,58 @@ from agents.tools.own_tool_answers import (
     LocalRefusedError,
     Scope,
     find_mysis,
+    find_sender,
     make_answer,
     read_members,
 )
+from memory.context.types import mark_peer_lines
 
 # Recipients that a list tells of each order; one alone is told with all.
 MOST_RECIPIENTS = 100
+
+
+def answer_send_message(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+    """Send a message to one Mysis; an idle one wakes."""
+    to = find_mysis(arguments.get("mysis_id"))
+    if to.pk == scope.mysis_id:
+        raise LocalRefusedError(
+            "Argument 'mysis_id' names yourself: use the captain's log for notes."
+        )
+    text = _mark_lines("The message", arguments["message"], find_sender(scope))
+    row = send_message(mysis=to, text=text, by=scope.by)
+    sent = {"sent": True, "to": to.name, "memory_id": row.pk}
+    order = find_order_numbers([row.pk]).get(row.pk)
+    return make_answer(sent | ({"order": order} if order else {}))
+
+
+def answer_broadcast(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+    """Send a message to every idle and running Mysis but the sender."""
+    sender = find_sender(scope)
+    text = _mark_lines("The broadcast", arguments["message"], sender)
+    row = send_broadcast(
+        text=text, by=scope.by, sender=sender, **read_members(arguments)
+    )
+    count = count_recipients(row)
+    sent = {"sent": True, "broadcast_id": row.pk, "recipients": count}
+    order = Order.objects.filter(broadcast=row).first()
+    return make_answer(sent | ({"order": order.pk} if order else {}))
+
+
+def _mark_lines(what: str, message: str, sender: Mysis | None) -> str:
+    """A checked text with the name of its sender at each line; raises ActionError."""
+    kept = check_text(message, what)
+    if sender is None:
+        return kept
+    marked = mark_peer_lines(kept, sender.name)
+    if len(marked) > MAX_TEXT:
+        lines = len(kept.splitlines())
+        raise ActionError(
+            f"{what} has {lines:,} lines, and each is marked as yours: with that it is "
+            f"longer than {MAX_TEXT:,} characters. Say it in fewer lines.",
+            code="too_long",
+            status=422,
+        )
+    return marked
 
 
 def answer_report_order(arguments: Mapping[str, Any], scope: Scope) -> Answer:
