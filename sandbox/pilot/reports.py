@@ -106,7 +106,10 @@ def _find_done(
 
 
 def _find_failure(since: tuple[Called, ...]) -> str:
-    """Why an order cannot be done: the game refused the same thing again and again."""
+    """Why an order cannot be done: nobody knows the place, or the game refuses."""
+    for call in since:
+        if call.name == "search_systems" and call.answer.data.get("total_found") == 0:
+            return f"I find no place called {call.arguments.get('query')}."
     refused = [
         call
         for call in since

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.db import connection, transaction
+from django.utils import timezone
 
 from agents import actions, events
 from agents.actions import messages, orders
@@ -16,6 +17,7 @@ from agents.actions.base import ActionError
 from agents.events import Kind
 from agents.models import Broadcast, Delivery, Mysis, Order, OrderRecipient
 from agents.order_status import STATES, read_order
+from agents.retention import plan_steps
 from agents.runtime import recovery
 from memory.models import Memory
 from tests.factories import make_memory, make_mysis, make_turn
@@ -423,3 +425,16 @@ def test_what_was_not_answered_before_the_upgrade_becomes_an_order(
     assert (second.text, second.to) == ("Home.", {"group": "miners"})
     assert [one.state for one in second.recipients] == ["shown", "answered"]
     assert Memory.objects.count() == 5
+
+
+def test_prune_removes_orders_that_ended_and_no_open_one(
+    fleet: list[Mysis], operator: Program
+) -> None:
+    ended, waiting = (give(operator, group="miners")["id"] for _ in range(2))
+    operator.patch(f"/orders/{ended}", {"state": "done"})
+    operator.patch(f"/orders/{waiting}", {"state": "done", "mysis": "Ada"})
+    [step] = [
+        step for step in plan_steps(timezone.now()) if step.what == "orders that ended"
+    ]
+    assert (step.count, sum(step.removal)) == (1, 1)
+    assert [order.pk for order in Order.objects.all()] == [waiting]

@@ -23,6 +23,7 @@ from tests.agents.runtime.logs import in_db
 from tests.agents.runtime.workers import Workers
 
 PATIENCE = 60.0
+MOST_TURNS = 40
 TOOL = "zoea_report_order"
 
 
@@ -251,3 +252,36 @@ def await_end(mysis: Mysis, number: int) -> None:
             if line["data"]["number"] == number:
                 assert Turn.objects.get(pk=line["data"]["turn"]).outcome == "done"
                 return
+
+
+@pytest.mark.parametrize("strategy", ["tiered", "coalesced"])
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("Return to base.", "Docked at "),
+        ("Mine until you are full.", "The hold is full."),
+        ("Go to Nowhere Land.", "I find no place called Nowhere Land."),
+        ("Sing a song.", "I do not understand this order"),
+    ],
+)
+async def test_the_pilot_reports_what_became_of_an_order(
+    text: str, note: str, strategy: str, ada: Mysis, sandbox: SandboxServer
+):
+    policy = await in_db(ContextPolicy.objects.create)(name="own", strategy=strategy)
+    await in_db(Mysis.objects.filter(pk=ada.pk).update)(policy=policy)
+    await fly(ada)
+    await asyncio.to_thread(sandbox.step)
+    number = await in_db(give)(ada, text)
+    for _ in range(MOST_TURNS):
+        row = await refreshed(ada)
+        if row.state != "running":
+            break
+        await fly(ada)
+        await asyncio.to_thread(sandbox.step)
+        found = await in_db(read_order)(number)
+        assert found is not None
+        if not found.is_open:
+            break
+    wanted = "done" if note.startswith(("Docked", "The hold")) else "not_done"
+    assert (found.state, found.recipients[0].changed_by) == (wanted, "mysis:Ada")
+    assert found.recipients[0].note.startswith(note)
