@@ -177,6 +177,21 @@ async def test_what_is_to_do_is_the_oldest_open_order_then_what_stands(
     assert await states(coalesced) == [(True, True)] * 4
 
 
+async def test_what_is_reported_in_its_first_turn_leaves_the_mission_at_once(
+    coalesced: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    for text in ("First.", "Second."):
+        await say(coalesced, text)
+    made = await in_db(report)(1, "done")
+    provider.answer(completion(None, tool_calls=[made]))
+    provider.answer(completion("Aye."))
+    await fly(coalesced)
+    one, two = map(view, provider.requests)
+    assert one.startswith("First.\n")
+    assert two.startswith("Second.\n")
+    assert "First." not in two
+
+
 def report(place: int, status: str) -> dict[str, Any]:
     """The call that reports on an order, by its place among all."""
     number = Order.objects.order_by("pk").values_list("pk", flat=True)[place - 1]
