@@ -22,9 +22,15 @@ from agents.actions.base import ActionError
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.llm.endpoints import resolve
 from agents.llm.model_types import Endpoint, ModelError, read_longest_answer
-from agents.llm.prompts import DEFAULT_PROMPT, choose_nudge, render_prompt
+from agents.llm.prompts import (
+    DEFAULT_PROMPT,
+    OpenOrders,
+    choose_nudge,
+    name_open_orders,
+    render_prompt,
+)
 from agents.models import Mysis, ToolCatalogue
-from agents.tools.own_tools import FOR_MYSES, SENDING
+from agents.tools.own_tools import FOR_MYSES, REPORTING, SENDING
 from agents.tools.request import ToolSpec
 from memory.assembly.history_summaries import judge_compaction
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
@@ -58,8 +64,9 @@ class ContextInputs:
     first; ``tool_policies`` were set by hand; ``tried`` are the newest summaries,
     ``summary`` the one in use.
     ``calls_made`` are those of the turn that goes on that were not refused,
-    ``open_orders`` the orders that no turn has answered yet, with the text of the
-    oldest; ``first_order`` is the first message of a person, with its id.
+    ``open_orders`` the messages that are open orders, with the text of the oldest;
+    ``reportable`` are so many orders, the first of them with number and text;
+    ``first_order`` is the first message of a person, with its id.
     """
 
     prompt: str | None
@@ -75,6 +82,7 @@ class ContextInputs:
     calls_made: int
     open_orders: tuple[int, ...]
     oldest_order: str
+    reportable: OpenOrders
     first_order: tuple[int, str] | None
 
     @classmethod
@@ -95,6 +103,7 @@ class ContextInputs:
             row["calls_made"] or 0,
             tuple(waiting["ids"]),
             waiting["oldest"] or "",
+            OpenOrders(**json.loads(row["reportable"])),
             tuple(json.loads(first)) if first else None,
         )
 
@@ -217,9 +226,10 @@ def build_subject(
     answer = read_longest_answer(mysis.model_settings, endpoint)
     budget = fit_budget(policy, endpoint, answer)
     username = mysis.account.username if mysis.account else None
+    more = choose_more_tools(mysis, reports=inputs.reportable.total > 0)
     offered = _offer_stored(
         inputs.catalogue,
-        messaging=mysis.messaging,
+        more=more,
         options=read_tool_options(policy.options),
         factor=inputs.learnt.factor,
     )
@@ -240,13 +250,12 @@ def build_subject(
         budget=narrow_budget(budget, mysis.narrowed_view()),
         dialect=endpoint.dialect if endpoint else "openai",
         tool_policy={
-            tool["name"]: tool["policy"]
-            for tool in _tools(inputs.catalogue, messaging=mysis.messaging)
+            tool["name"]: tool["policy"] for tool in _tools(inputs.catalogue, more=more)
         }
         | dict(inputs.tool_policies),
         tools_tokens=offered.tokens,
         offered=offered.tools,
-        nudge=choose_nudge(mysis.nudges + 1),
+        nudge=choose_nudge(mysis.nudges + 1, name_open_orders(*inputs.reportable)),
         model=mysis.model,
         compaction=replace(
             judge_compaction(inputs.tried, turn=mysis.turn_count),
@@ -310,10 +319,17 @@ def _endpoint(mysis: Mysis) -> Endpoint | None:
         return None
 
 
+def choose_more_tools(mysis: Mysis, *, reports: bool) -> tuple[str, ...]:
+    """Those of our own tools that some Myses are offered, for this one."""
+    sending = sorted(SENDING) if mysis.messaging else ()
+    return (*sending, *(sorted(REPORTING) if reports else ()))
+
+
 def read_known_tools(*, messaging: bool = False) -> list[Described]:
     """The tools that the game offered last, ``messaging`` too; none before a turn."""
     row = db.fetch_row(db.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
-    tools = list(_tools(row[0] if row else NOTHING, messaging=messaging))
+    more = tuple(sorted(SENDING)) if messaging else ()
+    tools = list(_tools(row[0] if row else NOTHING, more=more))
     policies = json.loads(row[2] or "{}") if row else {}
     return [
         tool | {"policy": policies.get(tool["name"], tool["policy"])} for tool in tools
@@ -342,8 +358,8 @@ def remember_tools(specs: Iterable[ToolSpec]) -> None:
 
 
 def _select_stored(specs: Iterable[ToolSpec]) -> list[ToolSpec]:
-    # Those for sending are not stored: some Myses have them and some have not.
-    return [spec for spec in specs if spec.name not in SENDING]
+    # Those that some Myses are offered and some are not are not stored.
+    return [spec for spec in specs if spec.name not in SENDING | REPORTING]
 
 
 class _CountedTools(NamedTuple):
@@ -355,14 +371,14 @@ class _CountedTools(NamedTuple):
 def _offer_stored(
     text: str,
     *,
-    messaging: bool,
+    more: tuple[str, ...],
     options: tuple[str, tuple[str, ...] | None],
     factor: float,
 ) -> _CountedTools:
     """The stored list as it is offered, None where there is none yet, and its tokens."""
     known = [
         {key: tool[key] for key in ("name", "description", "parameters")}
-        for tool in _tools(text, messaging=messaging)
+        for tool in _tools(text, more=more)
     ]
     if not known:
         return _CountedTools(None, 0)
@@ -372,8 +388,9 @@ def _offer_stored(
 
 
 @lru_cache(maxsize=KEPT)
-def _tools(text: str, *, messaging: bool) -> tuple[Described, ...]:
+def _tools(text: str, *, more: tuple[str, ...]) -> tuple[Described, ...]:
+    """The stored list with ``more`` of our own; nothing where none is stored."""
     tools = tuple(json.loads(text))
-    if tools and messaging:
-        tools += tuple(asdict(FOR_MYSES[name].spec) for name in sorted(SENDING))
+    if tools:
+        tools += tuple(asdict(FOR_MYSES[name].spec) for name in more)
     return tools

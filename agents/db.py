@@ -123,6 +123,9 @@ _UNHEARD = f"""
       SELECT said.id FROM unheard JOIN memory_memory AS said ON said.id = unheard.id
       WHERE said.role = 'user'
 """  # noqa: S608 (no input in the text)
+_ORDER_IS_OPEN = "state IN ('queued', 'shown', 'answered')"
+# Open orders that a nudge names.
+NAMED_ORDERS = 5
 # What the next call depends on beside the log and the game. A preview has the row of
 # its Mysis, as it would be; a turn reads it with the rest, in one statement.
 _INPUTS = f"""
@@ -163,7 +166,23 @@ _INPUTS = f"""
       SELECT memory_id, done_at FROM agents_delivery WHERE mysis_id = mysis.id
       ORDER BY mysis_id DESC, memory_id DESC LIMIT {MOST_OPEN_ORDERS}) AS delivery
     JOIN memory_memory AS said ON said.id = delivery.memory_id
-    WHERE delivery.done_at IS NULL AND {IS_ORDER}) AS waiting) AS open_orders,
+    WHERE delivery.done_at IS NULL AND {IS_ORDER}
+    UNION SELECT said.id FROM (
+      SELECT memory_id FROM agents_orderrecipient WHERE mysis_id = mysis.id
+        AND {_ORDER_IS_OPEN} ORDER BY order_id DESC LIMIT 200) AS told
+    JOIN memory_memory AS said ON said.id = told.memory_id
+   ) AS waiting
+   -- Reported, or ticked by an operator, in the middle of its turn.
+   WHERE NOT EXISTS (SELECT FROM agents_orderrecipient AS ended
+     WHERE ended.memory_id = waiting.id AND NOT {_ORDER_IS_OPEN})) AS open_orders,
+  (SELECT jsonb_build_object('total', count(*), 'named', coalesce(jsonb_agg(
+     jsonb_build_array(told.id, left(told.text, 300)) ORDER BY told.id)
+       FILTER (WHERE told.place <= {NAMED_ORDERS}), '[]'))
+   FROM (
+    SELECT given.id, given.text, row_number() OVER (ORDER BY given.id) AS place
+    FROM agents_orderrecipient AS recipient
+    JOIN agents_order AS given ON given.id = recipient.order_id
+    WHERE recipient.mysis_id = mysis.id AND {_ORDER_IS_OPEN}) AS told) AS reportable,
   (SELECT jsonb_build_array(id, content) FROM memory_memory
    -- As a span: else the planner may walk through the rows of every Mysis.
    WHERE mysis_id BETWEEN mysis.id AND mysis.id AND role = 'user' AND origin = 'human'
@@ -209,6 +228,14 @@ _APPEND_EVENT = """
 stamp AS MATERIALIZED (SELECT txid_current() AS xid), event AS (
   INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
   SELECT stamp.xid,
+"""
+# For each order whose row was just ``changed``.
+_APPEND_ORDER_EVENTS = f"""
+{_APPEND_EVENT} 'order.changed', changed.mysis_id, jsonb_build_object(
+    'order', changed.order_id, 'state', changed.state, 'by', 'runtime'),
+    clock_timestamp()
+  FROM stamp, changed
+)
 """
 BEGIN_TURN = f"""
 WITH mysis AS (
@@ -265,6 +292,41 @@ SELECT turn.number, turn.iterations,
     WHERE mysis_id BETWEEN %(mysis)s AND %(mysis)s AND origin IN ('human', 'broadcast')
     ORDER BY mysis_id, id DESC LIMIT 1) > %(seen)s, false)
 FROM agents_turn AS turn WHERE turn.id = %(turn)s AND turn.outcome IS NULL
+"""  # noqa: S608 (no input in the text)
+# Messages that no call had before: shown in this one, or left out of it for want of
+# room. Orders among them are shown, or stay queued.
+SHOW_MESSAGES = f"""
+WITH told AS (
+  SELECT * FROM unnest(%(messages)s::bigint[], %(shown)s::boolean[]) AS told(id, shown)
+), delivery AS (
+  INSERT INTO agents_delivery (
+    memory_id, mysis_id, turn_id, turn_number, call_number, shown, shown_at
+  ) SELECT told.id, %(mysis)s, %(turn)s, %(number)s, %(call)s, told.shown, %(now)s
+    FROM told ON CONFLICT DO NOTHING
+), mysis AS (
+  UPDATE agents_mysis SET heard = %(newest)s WHERE id = %(mysis)s
+), changed AS (
+  UPDATE agents_orderrecipient AS recipient
+  SET state = 'shown', changed_by = 'runtime', changed_at = %(now)s
+  FROM told WHERE recipient.memory_id = told.id AND told.shown
+    AND recipient.state = 'queued'
+  RETURNING recipient.order_id, recipient.mysis_id, recipient.state
+), {_APPEND_ORDER_EVENTS}
+SELECT
+"""  # noqa: S608 (no input in the text)
+# Messages whose turn ended by itself.
+ANSWER_MESSAGES = f"""
+WITH delivery AS (
+  UPDATE agents_delivery SET done_at = %(now)s
+  WHERE memory_id = ANY(%(messages)s::bigint[]) RETURNING memory_id, shown
+), changed AS (
+  UPDATE agents_orderrecipient AS recipient
+  SET state = 'answered', changed_by = 'runtime', changed_at = %(now)s
+  FROM delivery WHERE recipient.memory_id = delivery.memory_id AND delivery.shown
+    AND recipient.state IN ('queued', 'shown')
+  RETURNING recipient.order_id, recipient.mysis_id, recipient.state
+), {_APPEND_ORDER_EVENTS}
+SELECT
 """  # noqa: S608 (no input in the text)
 # Rows of an answer, of which the first is what was said, with the event of that one and
 # what its Mysis does then.

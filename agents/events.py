@@ -85,6 +85,7 @@ class Kind(StrEnum):
     SNAPSHOT_STALE = "snapshot.stale"
     CONTEXT_COMPACTED = "context.compacted"
     BROADCAST_SENT = "broadcast.sent"
+    ORDER_CHANGED = "order.changed"
     PROMPT_CHANGED = "prompt.changed"
     ERROR = "error"
 

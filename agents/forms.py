@@ -33,6 +33,7 @@ class MessageForm(forms.Form):
 
     mysis = forms.Field(required=False, widget=forms.MultipleHiddenInput)
     to = forms.CharField(required=False, max_length=120)
+    clear = forms.BooleanField(required=False)
     text = forms.CharField(
         label="Message",
         max_length=MAX_TEXT,

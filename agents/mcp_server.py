@@ -34,6 +34,7 @@ from agents.tools.own_tools import (
     ANSWERS,
     FOR_PROGRAMS,
     MYSIS,
+    ORDERING,
     SENDING,
     define_tool,
     text_field,
@@ -48,9 +49,13 @@ INSTRUCTIONS = (
     "zoea_swarm_status tell how they are; zoea_search_messages, "
     "zoea_search_reasoning and zoea_search_broadcasts find what they said, thought "
     "and were told; zoea_recall gets a message back in full by its handle; "
+    "zoea_send_order gives orders, zoea_list_orders tells what became of them; "
     "zoea_preview_context shows what a Mysis would be sent next. A Mysis is named by "
     "its number or its name."
 )
+
+# Those that need the role operator.
+WRITING = SENDING | ORDERING
 
 logger = logging.getLogger(__name__)
 
@@ -140,15 +145,15 @@ def _refuse(words: str) -> types.CallToolResult:
 
 
 def _describe(tool: Tool) -> types.Tool:
-    sends = tool.spec.name in SENDING
+    writes = tool.spec.name in WRITING
     return types.Tool(
         name=tool.spec.name,
         description=tool.spec.description,
         input_schema=tool.spec.parameters,
         annotations=types.ToolAnnotations(
-            read_only_hint=not sends,
+            read_only_hint=not writes,
             destructive_hint=False,
-            idempotent_hint=not sends,
+            idempotent_hint=not writes,
             open_world_hint=False,
         ),
     )
@@ -156,7 +161,7 @@ def _describe(tool: Tool) -> types.Tool:
 
 def _offered_tools(guest: Guest) -> list[Tool]:
     return [
-        each for name, each in TOOLS.items() if guest.may_send or name not in SENDING
+        each for name, each in TOOLS.items() if guest.may_send or name not in WRITING
     ]
 
 
@@ -166,7 +171,7 @@ def _call_tool(name: str, given: Mapping[str, Any], guest: Guest) -> Answer:
     if found is None:
         listed = ", ".join(each.spec.name for each in _offered_tools(guest))
         raise LocalRefusedError(f"There is no tool {name[:100]!r}. There are {listed}.")
-    if name in SENDING:
+    if name in WRITING:
         _check_may_send(guest)
     arguments = check_arguments(given, found)
     scope = Scope(guest.by, secret=read_secret_tools())

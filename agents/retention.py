@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Min, Q, QuerySet
+from django.db.models import Exists, Min, OuterRef, Q, QuerySet
 
-from agents.models import Event, Mysis, Turn
+from agents.models import Event, Mysis, Order, OrderRecipient, Turn
 from memory.assembly.history_summaries import read_newest_summary
 from memory.assembly.packing import unpack_sources
 from memory.context.types import PEER
@@ -67,10 +67,20 @@ def plan_steps(before: datetime) -> Iterator[Step]:
     yield Step("context texts", len(texts.digests), texts.remove())
     for what, rows in (
         ("events", Event.objects.filter(created_at__lt=before)),
+        ("orders that ended", _select_ended_orders(before)),
         ("old versions of notes", Note.objects.filter(ended_at__lt=before)),
         ("cleared snapshots", GameSnapshot.objects.filter(logged_out_at__lt=before)),
     ):
         yield Step(what, rows.count(), remove_rows(rows))
+
+
+def _select_ended_orders(before: datetime) -> QuerySet[Order]:
+    """Those with whom nobody is concerned any more; an open one stays, however old."""
+    waiting = OrderRecipient.objects.filter(
+        order=OuterRef("pk"), state__in=OrderRecipient.OPEN
+    )
+    delivered = Order.objects.exclude(broadcast__deliver_to__isnull=False)
+    return delivered.filter(~Exists(waiting), created_at__lt=before)
 
 
 def find_old_turns(before: datetime) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from agents.views import commands, context, fleet, logs, mysis, notes, welcome
+from agents.views import commands, context, fleet, logs, mysis, notes, orders, welcome
 from agents.views.commands import start_or_stop
 
 urlpatterns = [
@@ -12,6 +12,10 @@ urlpatterns = [
     path("feed/", fleet.newest_feed, name="feed"),
     path("send/", commands.send, name="send"),
     path("bulk/", commands.start_or_stop_many, name="bulk"),
+    path("orders/", orders.orders_page, name="orders"),
+    path("orders/<int:number>/", orders.order_page, name="order"),
+    path("orders/<int:number>/names/", orders.order_names, name="order-names"),
+    path("orders/<int:number>/change/", orders.change, name="order-change"),
     path("map/", fleet.map_page, name="map"),
     path("map/ask/", fleet.ask_for_map, name="map-ask"),
     path("accounts/", fleet.accounts_page, name="accounts"),

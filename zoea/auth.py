@@ -43,7 +43,10 @@ READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _PURE = re.compile(r"/context/assemble/?")
 _COMMAND = re.compile(r"/myses/[^/]+/command/?")
 _NOTES = re.compile(r"/myses/[^/]+/notes/.+")
-_STEERING = re.compile(r"/myses/[^/]+/(?:start|stop|message|command)/?|/broadcasts/?")
+_STEERING = re.compile(
+    r"/myses/[^/]+/(?:start|stop|message|command)/?|/broadcasts/?|/orders/?"
+)
+_ORDER = re.compile(r"/orders/[^/]+/?")
 
 # A fixed beginning lets secret scanners recognise a leaked token.
 PREFIX = "zoea_"
@@ -167,11 +170,10 @@ def required_role(method: str, path: str) -> Role:
     """The role that a request to the API needs (SURFACES section 6, Roles)."""
     if method.upper() in READS or is_pure(method, path):
         return Role.VIEWER
-    if method.upper() == "POST" and _STEERING.fullmatch(path.removeprefix(API_ROOT)):
-        return Role.OPERATOR
-    if method.upper() in ("PUT", "DELETE") and _NOTES.fullmatch(
-        path.removeprefix(API_ROOT)
-    ):
+    route = path.removeprefix(API_ROOT)
+    steers = {"POST": _STEERING, "PUT": _NOTES, "DELETE": _NOTES, "PATCH": _ORDER}
+    asked = steers.get(method.upper())
+    if asked is not None and asked.fullmatch(route):
         return Role.OPERATOR
     return Role.ADMIN
 

@@ -18,6 +18,7 @@ from agents.actions.lifecycle import update_mysis as update_mysis
 from agents.actions.messages import count_recipients as count_recipients
 from agents.actions.messages import send_broadcast as send_broadcast
 from agents.actions.messages import send_message as send_message
+from agents.actions.messages import send_order as send_order
 from agents.actions.pins import add_pin as add_pin
 from agents.actions.pins import set_pin_state as set_pin_state
 from agents.actions.settings import DEFAULT_PROMPT_NAME as DEFAULT_PROMPT_NAME

@@ -19,7 +19,8 @@ from django.db import transaction
 from django.db.models import Max, QuerySet
 from django.utils import timezone
 
-from agents import events
+from agents import db, events
+from agents.actions import orders
 from agents.actions.base import (
     OPEN_STATES,
     ActionError,
@@ -29,13 +30,17 @@ from agents.actions.base import (
     wake_myses,
 )
 from agents.events import Kind
-from agents.models import Broadcast, Delivery, Mysis
+from agents.models import Broadcast, Delivery, Mysis, Order
+from agents.order_status import select_awaiting
 from memory.context.result_types import Source
-from memory.context.types import INTENT_ORIGINS
+from memory.context.types import INTENT_ORIGINS, PEER
 from memory.models import Memory, Origin, Role
 
 # Myses whose rows one transaction locks.
 BATCH = 100
+# Myses that one order may name, and refusals that its error repeats.
+MOST_NAMED = 1_000
+MOST_REFUSALS = 3
 
 
 @transaction.atomic
@@ -47,17 +52,73 @@ def send_message(*, mysis: Mysis, text: str, by: str) -> Memory:
     kept = check_text(text, "The message")
     locked = lock_mysis(mysis)
     if locked.state not in OPEN_STATES:
-        why = f": {locked.last_error.rstrip('.')}" if locked.last_error else ""
-        raise ActionError(
-            f"{locked.name} is {locked.state}{why}. Start it, then send again.",
-            code=locked.state,
-        )
-    row = Memory.objects.create(
-        mysis=locked, role=Role.USER, origin=Origin.HUMAN, sender=by, content=kept
-    )
-    events.append_all([describe_memory(row)])
-    wake_myses([locked], trigger="message", by=by)
+        raise _refuse_at_rest(locked)
+    order = orders.store_order(text=kept, by=by, to={"myses": [locked.pk]})
+    [row] = _store_messages(order, [locked], kept, by)
     return row
+
+
+@transaction.atomic
+def send_order(
+    *, myses: Sequence[Mysis], text: str, by: str, supersedes: bool = False
+) -> tuple[Order, list[str]]:
+    """Send one order to these Myses; and why some of them do not get it.
+
+    With ``supersedes`` what they have open ends. Raises ActionError 409 where all of
+    them are stopped or errored, and 422 for too many.
+    """
+    kept = check_text(text, "text:")
+    if len(myses) > MOST_NAMED:
+        raise ActionError(
+            f"to: {len(myses):,} Myses are named, at most {MOST_NAMED:,} may be: give a "
+            "group, or the whole fleet.",
+            code="too_many",
+            status=422,
+        )
+    ids = [mysis.pk for mysis in myses]
+    rows = Mysis.objects.select_for_update(of=("self",)).filter(pk__in=ids)
+    locked = list(rows.order_by("pk"))
+    listening = [mysis for mysis in locked if mysis.state in OPEN_STATES]
+    refused = [_refuse_at_rest(one) for one in locked if one.state not in OPEN_STATES]
+    if not listening:
+        raise refused[0] if len(refused) == 1 else _refuse_all(refused)
+    to = {"myses": [mysis.pk for mysis in listening]}
+    order = orders.store_order(text=kept, by=by, to=to, supersedes=supersedes)
+    assert order is not None  # noqa: S101 (no Mysis sends orders)
+    _store_messages(order, listening, kept, by)
+    return order, [each.detail for each in refused]
+
+
+def _refuse_at_rest(mysis: Mysis) -> ActionError:
+    why = f": {mysis.last_error.rstrip('.')}" if mysis.last_error else ""
+    return ActionError(
+        f"{mysis.name} is {mysis.state}{why}. Start it, then send again.",
+        code=mysis.state,
+    )
+
+
+def _refuse_all(refused: Sequence[ActionError]) -> ActionError:
+    words = " ".join(each.detail for each in refused[:MOST_REFUSALS])
+    return ActionError(f"It would reach nobody. {words}".strip(), code="nobody")
+
+
+def _store_messages(
+    order: Order | None, myses: Sequence[Mysis], text: str, by: str
+) -> list[Memory]:
+    """Store a text as a message to each of these locked Myses, and wake the idle."""
+    rows = Memory.objects.bulk_create(
+        Memory(
+            mysis=mysis, role=Role.USER, origin=Origin.HUMAN, sender=by, content=text
+        )
+        for mysis in myses
+    )
+    lines = [describe_memory(row) for row in rows]
+    if order is not None:
+        orders.add_recipients(order, myses, rows)
+        lines.insert(0, orders.describe_sent(order, [mysis.pk for mysis in myses]))
+    events.append_all(lines)
+    wake_myses(myses, trigger="message", by=by)
+    return rows
 
 
 @transaction.atomic
@@ -68,12 +129,14 @@ def send_broadcast(
     sender: Mysis | None = None,
     group: str = "",
     tag: str = "",
+    supersedes: bool = False,
 ) -> Broadcast:
     """Store a broadcast; every idle and running Mysis but its sender gets it.
 
     With a ``group`` or a ``tag`` only those in it get it; raises ActionError 422 where
     there are none. Busy ones read it with their next call. Delivery begins after the
-    commit.
+    commit. One that no Mysis sent is an order; with ``supersedes`` what its recipients
+    have open ends.
     """
     kept = check_text(text, "The broadcast")
     check_recipients(group=group, tag=tag)
@@ -85,6 +148,13 @@ def send_broadcast(
         mysis=sender,
         from_mysis=sender is not None,
         deliver_to=Mysis.objects.aggregate(last=Max("pk"))["last"] or 0,
+    )
+    orders.store_order(
+        text=kept,
+        by=by if sender is None else f"{PEER}{sender.name}",
+        to=broadcast.to,
+        supersedes=supersedes,
+        broadcast=broadcast,
     )
     # A failure is no business of the sender's: it is stored, and upkeep delivers it.
     transaction.on_commit(partial(deliver_broadcast, broadcast.pk), robust=True)
@@ -121,7 +191,7 @@ def count_recipients(broadcast: Broadcast) -> int:
     # The counter first: a delivery in between then counts twice, never not at all.
     row = Broadcast.objects.only("mysis", "group", "tag", "delivered_to", "deliver_to")
     now = row.get(pk=broadcast.pk)
-    return now.deliveries.count() + _find_left(now).count()
+    return now.deliveries.count() + select_awaiting(now).count()
 
 
 @transaction.atomic
@@ -131,7 +201,7 @@ def _deliver_batch(broadcast_id: int, *, wait: bool) -> bool:
     broadcast = rows.defer("vector").filter(pk=broadcast_id).first()
     if broadcast is None or broadcast.deliver_to is None:
         return False
-    left = _find_left(broadcast)
+    left = select_awaiting(broadcast)
     ids = list(left.order_by("pk").values_list("pk", flat=True)[:BATCH])
     if ids:
         # Those that were stopped meanwhile are left out, so ``ids`` counts, not these.
@@ -140,27 +210,26 @@ def _deliver_batch(broadcast_id: int, *, wait: bool) -> bool:
         broadcast.delivered_to = ids[-1]
     if len(ids) < BATCH:
         broadcast.deliver_to = None
-        # Said once, when the number of recipients is known.
-        data = {
-            "id": broadcast.pk,
-            "text": broadcast.text[:500],
-            "recipients": broadcast.deliveries.count(),
-            "to": broadcast.to,
-        }
-        events.append(Kind.BROADCAST_SENT, mysis_id=broadcast.mysis_id, data=data)
+        _tell_sent(broadcast)
     broadcast.save(update_fields=["delivered_to", "deliver_to"])
     return broadcast.deliver_to is not None
 
 
-def _find_left(broadcast: Broadcast) -> QuerySet[Mysis]:
-    if broadcast.deliver_to is None:
-        return Mysis.objects.none()
-    left = Mysis.select_members(group=broadcast.group, tag=broadcast.tag).filter(
-        pk__gt=broadcast.delivered_to,
-        pk__lte=broadcast.deliver_to,
-        state__in=OPEN_STATES,
-    )
-    return left.exclude(pk=broadcast.mysis_id) if broadcast.mysis_id else left
+def _tell_sent(broadcast: Broadcast) -> None:
+    """Append the events of a broadcast, once, when its recipients are known."""
+    data: dict[str, object] = {
+        "id": broadcast.pk,
+        "text": broadcast.text[:500],
+        "recipients": broadcast.deliveries.count(),
+        "to": broadcast.to,
+    }
+    lines: list[events.Line] = [(Kind.BROADCAST_SENT, broadcast.mysis_id, data)]
+    order = Order.objects.filter(broadcast=broadcast).first()
+    if order is not None:
+        data["order"] = order.pk
+        got = order.recipients.values_list("mysis_id", flat=True)
+        lines.append(orders.describe_sent(order, list(got)))
+    events.append_all(lines)
 
 
 def _store_deliveries(broadcast: Broadcast, batch: list[Mysis]) -> None:
@@ -175,6 +244,9 @@ def _store_deliveries(broadcast: Broadcast, batch: list[Mysis]) -> None:
         )
         for mysis in batch
     )
+    order = Order.objects.filter(broadcast=broadcast).first()
+    if order is not None:
+        orders.add_recipients(order, batch, rows)
     events.append_all([describe_memory(row) for row in rows])
     wake_myses(batch, trigger="broadcast", by=broadcast.sender)
 
@@ -254,25 +326,23 @@ def record_shown(
     """
     rows = (source if isinstance(source, list) else [source] for source in sources)
     sent = set(chain.from_iterable(rows))
-    Delivery.objects.bulk_create(
-        [
-            Delivery(
-                memory_id=number,
-                mysis=mysis,
-                turn_id=turn[0],
-                turn_number=turn[1],
-                call_number=call,
-                shown=number in sent,
-            )
-            for number in new
-        ],
-        ignore_conflicts=True,
-    )
+    values = {
+        "mysis": mysis.pk,
+        "messages": list(new),
+        "shown": [number in sent for number in new],
+        "turn": turn[0],
+        "number": turn[1],
+        "call": call,
+        "now": timezone.now(),
+        "newest": max(new),
+    }
+    db.fetch_row(db.SHOW_MESSAGES, values, prepare=True)
     mysis.heard = max(new)
-    mysis.save(update_fields=["heard"])
+    events.send_hint()
 
 
 def finish_shown(ids: Sequence[int]) -> None:
     """Mark messages that a Mysis was shown as done: its turn ended by itself."""
     if ids:
-        Delivery.objects.filter(pk__in=ids).update(done_at=timezone.now())
+        values = {"messages": list(ids), "now": timezone.now()}
+        db.fetch_row(db.ANSWER_MESSAGES, values, prepare=True)

@@ -23,6 +23,8 @@ from agents.models import (
     GameGate,
     ModelCall,
     Mysis,
+    Order,
+    OrderRecipient,
     Pin,
     PromptVersion,
     ToolCatalogue,
@@ -78,6 +80,18 @@ COLUMNS: Mapping[type[Model], Mapping[str, Any]] = {
         "list_display": ("id", "text", "sender", "group", "tag", "created_at"),
         "list_filter": (("group", NewestValuesFilter), ("tag", NewestValuesFilter)),
         "search_fields": ("text",),
+        "ordering": ("-id",),
+    },
+    Order: {
+        "list_display": ("id", "text", "sender", "to", "created_at"),
+        "search_fields": ("text", "sender"),
+        "ordering": ("-id",),
+    },
+    OrderRecipient: {
+        "list_display": ("order_id", "mysis", "state", "note", "changed_by"),
+        "list_filter": (MysisFilter, "state"),
+        "list_select_related": ("mysis",),
+        "search_fields": ("mysis__name", "note", "=order__id"),
         "ordering": ("-id",),
     },
     UnknownOutcome: {

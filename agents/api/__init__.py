@@ -7,6 +7,7 @@ from agents.api import (
     llm,
     myses,
     notes,
+    orders,
     pins,
     previews,
     spending,
@@ -30,6 +31,7 @@ routers = {
     "budgets": spending.budgets_router,
     "messages": myses.messages_router,
     "notes": notes.notes_router,
+    "orders": orders.orders_router,
     "pins": pins.pins_router,
     "tool_policies": tool_policies.tool_policies_router,
 }

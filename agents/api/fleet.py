@@ -19,7 +19,7 @@ from agents.api.turns import Tokens, caller_name, get_mysis
 from agents.budgets import read_budget_statuses
 from agents.dashboard import game_state
 from agents.dashboard.charts import HOUR, find_first_turn_since, load_fleet_hour
-from agents.models import Broadcast, Mysis, Usage
+from agents.models import Broadcast, Mysis, Order, Usage
 from memory.api.log import HitOut, Question, parse_query
 from memory.api.parameters import (
     Body,
@@ -158,7 +158,14 @@ class BroadcastOut(Schema):
     mysis: int | None = Field(validation_alias="mysis_id", examples=[None])
     to: dict[str, Any] = Field(examples=[{"fleet": True}])
     recipients: int = Field(examples=[5])
+    order: int | None = Field(examples=[12])
     created_at: datetime
+
+    @staticmethod
+    def resolve_order(row: Broadcast) -> int | None:
+        """The number of the order that it is; what a Mysis said is none."""
+        found = Order.objects.filter(broadcast=row).values_list("pk", flat=True)
+        return found.first()
 
     @staticmethod
     def resolve_recipients(row: Broadcast) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -11,9 +12,10 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from agents import actions, usage
+from agents import actions, order_status, usage
 from agents.actions import messages
 from agents.actions.settings import SUMMARY_PROMPT_NAME
+from agents.api.orders import State
 from agents.api.spending import BudgetOut, UsageOut
 from agents.api.turns import RowName, caller_name, get_mysis, read_changes
 from agents.budgets import BudgetStatus, read_mysis_statuses
@@ -235,14 +237,22 @@ def stop_mysis(request: HttpRequest, reference: MysisReference) -> Mysis:
     return actions.stop_mysis(mysis=get_mysis(reference), by=caller_name(request))
 
 
-@myses_router.post("/myses/{reference}/message", response=MemoryOut)
+class SentMessageOut(MemoryOut):
+    """The message as it is stored; ``order`` is the number of the order that it is."""
+
+    order: int = Field(examples=[12])
+
+
+@myses_router.post("/myses/{reference}/message", response=SentMessageOut)
 def send_message(
     request: HttpRequest, reference: MysisReference, body: MessageIn
 ) -> Memory:
     """Tell it something; wakes an idle one, 409 for a stopped or errored one."""
-    return actions.send_message(
+    sent: Any = actions.send_message(
         mysis=get_mysis(reference), text=body.text, by=caller_name(request)
     )
+    sent.order = order_status.find_order_numbers([sent.pk])[sent.pk]
+    return cast("Memory", sent)
 
 
 def _changes_in(body: MysisChange) -> dict[str, Any]:
@@ -310,8 +320,21 @@ class DeliveryOut(Schema):
     done_at: datetime | None
 
 
+class OrderOfMessage(Schema):
+    """The order that a message is, and what became of it with this Mysis."""
+
+    id: int = Field(examples=[12])
+    state: State = Field(examples=["done"])
+    note: str = Field(examples=["Sold 12 Iron Ore."])
+    overdue: bool
+
+
 class ToldOut(Schema):
-    """A message of a human, of another Mysis, or of a broadcast."""
+    """A message of a human, of another Mysis, or of a broadcast.
+
+    ``order`` is null where nobody ordered anything: a Mysis said it, or it was
+    answered before orders were kept.
+    """
 
     id: int
     origin: str = Field(examples=["human"])
@@ -319,6 +342,7 @@ class ToldOut(Schema):
     content: str = Field(examples=["Sell what you have."])
     created_at: datetime
     delivery: DeliveryOut = Field(validation_alias="reached")
+    order: OrderOfMessage | None = Field(validation_alias="ordered")
 
 
 @messages_router.get("/myses/{reference}/messages", response=Page[ToldOut])
@@ -328,7 +352,11 @@ def list_messages(
     """Messages and broadcasts to a Mysis, oldest first, with their delivery."""
     mysis = get_mysis(reference)
     page = build_page(messages.select_orders(mysis), window)
-    reached = messages.read_delivery_statuses(mysis, [row.pk for row in page["items"]])
+    ids = [row.pk for row in page["items"]]
+    reached = messages.read_delivery_statuses(mysis, ids)
+    ordered = order_status.read_statuses_of(ids)
     for row in page["items"]:
         row.reached = reached[row.pk]
+        order, status = ordered.get(row.pk, (None, None))
+        row.ordered = asdict(status) | {"id": order} if status else None
     return page

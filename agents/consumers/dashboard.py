@@ -22,7 +22,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from agents import events
-from agents.dashboard import fleet
+from agents.dashboard import fleet, orders
 from agents.dashboard.live import fragments, pages
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.context_page import ContextPage
@@ -32,11 +32,13 @@ from agents.dashboard.live.pages import (
     FleetPage,
     LivePage,
     MysisPage,
+    OrdersPage,
     TimedPage,
 )
 from agents.dashboard.live.turn_page import TurnPage, find_turn
 from agents.hub import Viewer, ViewerOverflowError, hub, sockets
 from agents.models import Mysis
+from agents.order_status import STATES
 from memory.handles import parse_id
 
 # Seconds from the start of one flush to that of the next: at least so many (SURFACES 3).
@@ -211,6 +213,32 @@ def _events(params: Params) -> LivePage:
     return EventsPage(chosen, events.read_settled_end().id if after is None else after)
 
 
+def _orders(params: Params) -> LivePage:
+    """``?state=<state>``: the newest orders."""
+    state = params.get("state", "")
+    state = state if state in STATES else ""
+
+    def draw() -> fragments.Fragment:
+        lines = orders.load_lines(state, most=orders.PAGE)
+        return fragments.draw_orders_list(lines, state)
+
+    return OrdersPage(f"orders {state}", draw)
+
+
+def _order(params: Params) -> LivePage | None:
+    """``?order=<number>``: what became of one."""
+    number = parse_id(params.get("order", "")) or 0
+    if orders.load_order(number) is None:
+        return None
+
+    def draw() -> fragments.Fragment:
+        found = orders.load_order(number)
+        assert found is not None  # noqa: S101 (nothing deletes orders)
+        return fragments.draw_order(*found)
+
+    return OrdersPage(f"order {number}", draw)
+
+
 PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
     "fleet": lambda params: FleetPage(
         fleet.FleetView.read(params), params.get("rows", ""), params.get("feed", "")
@@ -219,6 +247,8 @@ PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
     "context": _context,
     "turn": _turn,
     "events": _events,
+    "order": _order,
+    "orders": _orders,
     "health": lambda _: TimedPage("health", pages.draw_health_parts),
     "map": lambda _: TimedPage("map", pages.draw_map_parts),
 }

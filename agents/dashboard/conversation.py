@@ -18,6 +18,7 @@ from django.db.models.functions import Left, Length
 from agents.actions import messages
 from agents.actions.messages import DeliveryStatus
 from agents.models import Mysis
+from agents.order_status import RecipientStatus, read_statuses_of
 from memory.models import Memory, Origin, Role
 
 # Characters of a text, of an argument and of an excerpt.
@@ -78,11 +79,15 @@ class Line:
     tokens: int
     at: datetime
     reach: DeliveryStatus | None = None
+    order: int | None = None
+    status: RecipientStatus | None = None
 
     @property
     def waits(self) -> bool:
         """Whether what is shown of it can still change."""
-        return self.pending or (self.reach is not None and self.reach.state in OPEN)
+        on_the_way = self.reach is not None and self.reach.state in OPEN
+        is_open = self.status is not None and self.status.is_open
+        return self.pending or on_the_way or is_open
 
     @property
     def clipped(self) -> bool:
@@ -106,7 +111,12 @@ class Line:
     def version(self) -> tuple[object, ...]:
         """What can change after a row is stored: a pending answer arrives."""
         how_far = self.reach.state if self.reach else ""
-        return (self.pending, self.is_error, self.size, len(self.calls), how_far)
+        told = self.status and (
+            self.status.state,
+            self.status.note,
+            self.status.overdue,
+        )
+        return (self.pending, self.is_error, self.size, len(self.calls), how_far, told)
 
 
 def select_columns(
@@ -268,4 +278,14 @@ def _make_lines(found: QuerySet[Memory], mysis: Mysis) -> list[Line]:
     if now is None:
         return page
     reach = messages.read_delivery_statuses(now, told)
-    return [replace(one, reach=reach.get(one.id)) for one in page]
+    ordered = read_statuses_of(told)
+    return [_add_status(one, reach.get(one.id), ordered.get(one.id)) for one in page]
+
+
+def _add_status(
+    line: Line,
+    reach: DeliveryStatus | None,
+    ordered: tuple[int, RecipientStatus] | None,
+) -> Line:
+    order, status = ordered or (None, None)
+    return replace(line, reach=reach, order=order, status=status)

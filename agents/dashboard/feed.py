@@ -21,6 +21,10 @@ from memory.models import Origin, Role
 LOOKS = ("get_", "view_", "list_", "find_", "search_", "zoea_")
 # Everything grows old while nobody looks: the badges of the rows tell that.
 BY_AGE = ("ageing", "stale")
+# An order on its way is no news; a broadcast has a line of its own, and so has a tick
+# for all recipients.
+ON_THE_WAY = ("shown", "answered")
+TOLD_ELSEWHERE = ("broadcast", "whole")
 # Characters of a value, and lines of the feed.
 TEXT = 300
 SHOWN = 40
@@ -94,6 +98,9 @@ def is_news(kind: str, data: Data) -> bool:
         return not str(data.get("tool")).startswith(LOOKS)
     if kind == Kind.SNAPSHOT_STALE:
         return data.get("confidence") not in BY_AGE
+    if kind == Kind.ORDER_CHANGED:
+        told = any(data.get(name) for name in TOLD_ELSEWHERE)
+        return data.get("state") not in ON_THE_WAY and not told
     return _style(kind).news
 
 
@@ -170,9 +177,11 @@ def make_feed_line(
 
 
 def _find_link(kind: str, data: Data, key: str) -> str:
-    memory, turn = data.get("memory_id"), data.get("turn")
+    memory, turn, order = (data.get(key) for key in ("memory_id", "turn", "order"))
     if kind == Kind.MEMORY_ADDED and key and isinstance(memory, int):
         return f"{reverse('mysis', args=[key])}?at={memory}"
+    if kind == Kind.ORDER_CHANGED and isinstance(order, int):
+        return reverse("order", args=[order])
     if kind in TURNS and isinstance(turn, int):
         return reverse("turn", args=[turn])
     return ""
@@ -270,6 +279,20 @@ def _broadcast(data: Data) -> str:
     return _colon(to, _text(data, "text"))
 
 
+def _order(data: Data) -> str:
+    """What was ordered, or what became of it and why; the Mysis is named before."""
+    text, state = _text(data, "text"), _text(data, "state").replace("_", " ")
+    if state == "queued":
+        count = data.get("recipients")
+        to = f"order to {count}" if isinstance(count, int) and count > 1 else "order"
+        return _colon(to, text)
+    by = read_sender_name(_text(data, "by"))
+    who = "" if data.get("report") else f" (by {by})"
+    return _colon(
+        f"order {state}{who}", clip_text(text, 80).rstrip("."), _text(data, "note")
+    )
+
+
 def _prompt(data: Data) -> str:
     return f"prompt {_text(data, 'prompt')} is now version {_text(data, 'version')}"
 
@@ -303,6 +326,7 @@ KINDS: Mapping[str, KindStyle] = {
     Kind.SNAPSHOT_STALE: KindStyle("stale", "stale", True, _stale),
     Kind.CONTEXT_COMPACTED: KindStyle("fold", "states", True, _compacted),
     Kind.BROADCAST_SENT: KindStyle("broadcast", "orders", True, _broadcast),
+    Kind.ORDER_CHANGED: KindStyle("check", "orders", True, _order),
     Kind.PROMPT_CHANGED: KindStyle("prompt", "orders", True, _prompt),
     Kind.ERROR: KindStyle("alert", BAD, True, _error),
 }
@@ -345,6 +369,9 @@ def _select_news(kind: str, group: str) -> QuerySet[Event]:
     if kind == Kind.TOOL_CALLED:
         looks = Q(data__tool__regex=f"^({'|'.join(LOOKS)})")
         return rows.exclude(looks, data__ok=True)
+    if kind == Kind.ORDER_CHANGED:
+        known = rows.exclude(data__state__in=ON_THE_WAY)
+        return known.exclude(data__has_any_keys=TOLD_ELSEWHERE)
     if kind == Kind.SNAPSHOT_STALE:
         unknown = Q(data__confidence__isnull=True)
         return rows.filter(unknown | ~Q(data__confidence__in=BY_AGE))

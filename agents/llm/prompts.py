@@ -7,8 +7,10 @@ account or a new broadcast shows in the very next call.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from memory.context.types import CRITICAL_REMINDERS, NUDGES
+from memory.context.types import CRITICAL_REMINDERS, NUDGES, OPEN_ORDERS_LEAD
 
 DEFAULT_PROMPT = """\
 You are {{ name }}, a Mysis: one of a fleet of captains in SpaceMolt, an online \
@@ -33,7 +35,8 @@ station. Every flight burns fuel: turn back while there is enough left.
 
 ## What to do
 - Obey orders of the human operator and of the commander first, and say briefly that \
-you have heard them.
+you have heard them. When one is carried out, or cannot be, report it with \
+zoea_report_order.
 - Otherwise earn credits, keep your ship fuelled and whole, and explore.
 - When nothing more can be done this tick, end your turn with one short sentence \
 that says what you are waiting for. You are called again.
@@ -62,6 +65,8 @@ for one or two telling words, and then again with others before you give up.
 """
 
 LONGEST_BROADCAST = 1_000
+# Characters of an order that a nudge repeats.
+LONGEST_ORDER = 80
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
@@ -84,7 +89,34 @@ def render_prompt(
     return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
 
 
-def choose_nudge(level: int) -> str:
-    """The prompt to go on: 1 asks, 2 is firmer, 3 and more urgent (W13, P7)."""
+class OpenOrders(NamedTuple):
+    """How many orders a Mysis can report on; the first ones as number and text."""
+
+    total: int
+    named: list[tuple[int, str]]
+
+
+def choose_nudge(level: int, orders: str = "") -> str:
+    """The prompt to go on: 1 asks, 2 is firmer, 3 and more urgent (W13, P7).
+
+    ``orders`` is what `name_open_orders` says.
+    """
     words = NUDGES[min(max(level, 1), len(NUDGES)) - 1]
-    return f"{words}\n\n{CRITICAL_REMINDERS}"
+    return "\n\n".join(filter(None, (words, orders, CRITICAL_REMINDERS)))
+
+
+def name_open_orders(total: int, named: Sequence[tuple[int, str]]) -> str:
+    """The line of a nudge for so many open orders, as of `OpenOrders`; empty for none."""
+    if not named:
+        return ""
+    told = [f'{number} "{_excerpt(text)}"' for number, text in named]
+    told += [f"and {total - len(named)} more"] if total > len(named) else []
+    return (
+        f"{OPEN_ORDERS_LEAD}{'; '.join(told)}. Report on each with zoea_report_order "
+        "when it is done, or when it cannot be."
+    )
+
+
+def _excerpt(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_ORDER else f"{line[: LONGEST_ORDER - 1]}…"

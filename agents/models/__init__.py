@@ -13,6 +13,9 @@ from agents.models.llm import AskedWindow as AskedWindow
 from agents.models.llm import Prompt as Prompt
 from agents.models.llm import PromptVersion as PromptVersion
 from agents.models.llm import Provider as Provider
+from agents.models.orders import Order as Order
+from agents.models.orders import OrderRecipient as OrderRecipient
+from agents.models.orders import OrderState as OrderState
 from agents.models.runs import Delivery as Delivery
 from agents.models.runs import Event as Event
 from agents.models.runs import GameGate as GameGate

@@ -1,7 +1,6 @@
 """What our own tools answer, and whose memory is open to their caller (I27).
 
-What a Mysis writes to another has its name on each line: a view shows the text alone,
-and nobody is to take another agent's word for an order of the operator.
+Those that write to others, and those for orders, stand in `message_answers`.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from agents.actions.base import MAX_TEXT, ActionError, check_text
-from agents.actions.messages import count_recipients, send_broadcast, send_message
+from agents.actions.base import ActionError
 from agents.actions.notes import forget_note, save_note
 from agents.broadcast_search import SCHEME as BROADCAST_SCHEME
 from agents.broadcast_search import read_broadcast, search_broadcasts
@@ -23,7 +21,6 @@ from memory.context.types import (
     NOTE_SCHEME,
     build_handle,
     build_note_handle,
-    mark_peer_lines,
 )
 from memory.gamestate.rows import SCHEME as STATE_SCHEME
 from memory.handles import (
@@ -123,58 +120,19 @@ def find_mysis(reference: object, argument: str = "mysis_id") -> Mysis:
     return cast("Mysis", found)
 
 
-# --- Messages
-
-
-def answer_send_message(arguments: Mapping[str, Any], scope: Scope) -> Answer:
-    """Send a message to one Mysis; an idle one wakes."""
-    to = find_mysis(arguments.get("mysis_id"))
-    if to.pk == scope.mysis_id:
-        raise LocalRefusedError(
-            "Argument 'mysis_id' names yourself: use the captain's log for notes."
-        )
-    text = _mark_lines("The message", arguments["message"], _sender(scope))
-    row = send_message(mysis=to, text=text, by=scope.by)
-    return make_answer({"sent": True, "to": to.name, "memory_id": row.pk})
-
-
-def answer_broadcast(arguments: Mapping[str, Any], scope: Scope) -> Answer:
-    """Send a message to every idle and running Mysis but the sender."""
-    sender = _sender(scope)
-    text = _mark_lines("The broadcast", arguments["message"], sender)
-    row = send_broadcast(text=text, by=scope.by, sender=sender, **_members(arguments))
-    count = count_recipients(row)
-    return make_answer({"sent": True, "broadcast_id": row.pk, "recipients": count})
-
-
-def _members(arguments: Mapping[str, Any]) -> dict[str, str]:
+def read_members(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Group or tag of the arguments; raises LocalRefusedError for both at once."""
-    found = {name: str(arguments.get(name) or "") for name in ("group", "tag")}
-    if all(found.values()):
+    given = {name: str(arguments.get(name) or "") for name in ("group", "tag")}
+    found = {name: word for name, word in given.items() if word}
+    if len(found) > 1:
         raise LocalRefusedError("Arguments 'group' and 'tag': give one of them.")
     return found
 
 
-def _sender(scope: Scope) -> Mysis | None:
+def find_sender(scope: Scope) -> Mysis | None:
+    """The Mysis that calls, None for a program."""
     own = scope.mysis_id
     return None if own is None else Mysis.objects.get(pk=own)
-
-
-def _mark_lines(what: str, message: str, sender: Mysis | None) -> str:
-    """A checked text with the name of its sender at each line; raises ActionError."""
-    kept = check_text(message, what)
-    if sender is None:
-        return kept
-    marked = mark_peer_lines(kept, sender.name)
-    if len(marked) > MAX_TEXT:
-        lines = len(kept.splitlines())
-        raise ActionError(
-            f"{what} has {lines:,} lines, and each is marked as yours: with that it is "
-            f"longer than {MAX_TEXT:,} characters. Say it in fewer lines.",
-            code="too_long",
-            status=422,
-        )
-    return marked
 
 
 # --- Handles
@@ -189,7 +147,7 @@ def answer_recall(arguments: Mapping[str, Any], scope: Scope) -> Answer:
         named, note = parse_note_handle(handle)
         text = read_note(_find_owner_in_handle(named, scope).pk, note)
     elif handle.startswith(BROADCAST_SCHEME):
-        text = read_broadcast(handle, _sender(scope))
+        text = read_broadcast(handle, find_sender(scope))
     else:
         named, message_id = parse_handle(handle)
         owner = _find_owner_in_handle(named, scope)
@@ -257,7 +215,7 @@ answer_search_reasoning = partial(answer_search_messages, reasoning=True)
 def answer_search_broadcasts(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """The newest matching broadcasts, oldest first; a Mysis finds those for it (W11)."""
     search = _read_search(arguments)
-    hits = search_broadcasts(reader=_sender(scope), **search)
+    hits = search_broadcasts(reader=find_sender(scope), **search)
     return _list_matches(
         {
             "broadcast_id": hit.id,
@@ -373,7 +331,7 @@ def answer_swarm_status(arguments: Mapping[str, Any], scope: Scope) -> Answer:
 def answer_list_myses(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """The Myses by number; ``next`` is the ``after`` of the following page."""
     limit = int(arguments.get("limit", DEFAULT_LISTED))
-    found = Mysis.select_members(**_members(arguments))
+    found = Mysis.select_members(**read_members(arguments))
     rows = found.select_related("account", "policy").order_by("pk")
     after = int(arguments.get("after", 0))
     page = list(rows.filter(pk__gt=after)[: limit + 1])

@@ -12,9 +12,12 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from agents.actions.notes import LONGEST_NOTE
+from agents.actions.orders import LONGEST_NOTE as LONGEST_WORDS
+from agents.actions.orders import REPORTS, SAID_BY_OPERATORS
 from agents.db import run_long_in_db
 from agents.models import Mysis
-from agents.tools import own_tool_answers
+from agents.order_status import STATES
+from agents.tools import message_answers, own_tool_answers
 from agents.tools.game_calls import IN_PLACE, answer_in_place
 from agents.tools.own_tool_answers import (
     DEFAULT_LIMIT,
@@ -44,6 +47,10 @@ Schema = dict[str, Any]
 
 # These act; they are offered only where the Mysis's policy allows it.
 SENDING = frozenset({"zoea_send_message", "zoea_broadcast"})
+# These say what became of an order; a Mysis is offered them while it has an open one.
+REPORTING = frozenset({"zoea_report_order"})
+# What programs do with orders, beside reading them.
+ORDERING = frozenset({"zoea_send_order", "zoea_change_order"})
 # These change what the Mysis itself keeps.
 NOTING = frozenset({"zoea_note", "zoea_forget"})
 
@@ -79,10 +86,14 @@ ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
     "zoea_recall": own_tool_answers.answer_recall,
     "zoea_swarm_status": own_tool_answers.answer_swarm_status,
     "zoea_list_myses": own_tool_answers.answer_list_myses,
-    "zoea_send_message": own_tool_answers.answer_send_message,
-    "zoea_broadcast": own_tool_answers.answer_broadcast,
+    "zoea_send_message": message_answers.answer_send_message,
+    "zoea_broadcast": message_answers.answer_broadcast,
     "zoea_note": own_tool_answers.answer_note,
     "zoea_forget": own_tool_answers.answer_forget,
+    "zoea_report_order": message_answers.answer_report_order,
+    "zoea_list_orders": message_answers.answer_list_orders,
+    "zoea_send_order": message_answers.answer_send_order,
+    "zoea_change_order": message_answers.answer_change_order,
 }
 
 
@@ -116,6 +127,7 @@ _LISTING = {
     "limit": _whole(f"How many at most (default {DEFAULT_LISTED})", 1, MOST_LISTED),
     "after": _whole("`next` of the answer before, for more"),
 }
+_BEFORE = _whole("`next` of the answer before, for more", 1)
 
 
 def define_tool(
@@ -130,7 +142,8 @@ def define_tool(
         "properties": dict(properties),
         "required": list(required),
     }
-    policy, read_only = guess_policy(name), name not in SENDING | NOTING
+    acts = SENDING | NOTING | REPORTING | ORDERING
+    policy, read_only = guess_policy(name), name not in acts
     spec = ToolSpec(name, description, schema, policy, read_only)
     return Tool(spec, validator=Draft202012Validator(schema), local=True)
 
@@ -181,6 +194,16 @@ FOR_MYSES = _table(
         {"name": text_field("The name of the note")},
         ["name"],
     ),
+    zoea_report_order=(
+        "Report what became of an order that was given to you: done, not_done, or "
+        "working while you go on with it.",
+        {
+            "order": _whole("Its number; leave it out if one is open", 1),
+            "status": text_field("What became of it", enum=list(REPORTS)),
+            "note": text_field("What you did, or why not", maxLength=LONGEST_WORDS),
+        },
+        ["status"],
+    ),
     zoea_swarm_status=("How many Myses of the fleet are in which state.", {}, []),
     zoea_list_myses=(
         "The Myses of the fleet: number, name, state, game account.",
@@ -198,6 +221,15 @@ FOR_MYSES = _table(
         list(_TO_ALL),
     ),
 )
+
+_NOTE = text_field("What came of it, or what is in the way", maxLength=LONGEST_WORDS)
+_ORDER = _whole("The number of the order", 1)
+_OF_ORDERS = {
+    "state": text_field(
+        "Those in this state; open: that nobody has ended", enum=STATES
+    ),
+    "order": _whole("This one alone", 1),
+}
 
 # As programs outside see them, over MCP.
 FOR_PROGRAMS = _table(
@@ -239,6 +271,34 @@ FOR_PROGRAMS = _table(
         "Write to every Mysis that is idle or running, or to those of a group or a tag.",
         {**_TO_ALL, **_MEMBERS},
         list(_TO_ALL),
+    ),
+    zoea_list_orders=(
+        "Orders, newest first: how far each has come with whom, and what was said of it.",
+        {**_OF_ORDERS, "limit": _LISTING["limit"], "before": _BEFORE},
+        [],
+    ),
+    zoea_send_order=(
+        "Give an order: to Myses by name, to a group, to a tag, or to the whole fleet. "
+        "Those that are stopped or errored do not get it.",
+        {
+            **_TO_ALL,
+            "myses": {"type": "array", "items": MYSIS, "minItems": 1},
+            **_MEMBERS,
+            "fleet": _flag("The whole fleet"),
+            "supersede": _flag("End the orders that they have open"),
+        },
+        list(_TO_ALL),
+    ),
+    zoea_change_order=(
+        "Say what became of an order: done, not_done or superseded; open takes that "
+        "back. Without mysis_id for all with whom it is open.",
+        {
+            "order": _ORDER,
+            "state": text_field("What became of it", enum=list(SAID_BY_OPERATORS)),
+            "note": _NOTE,
+            "mysis_id": MYSIS,
+        },
+        ["order"],
     ),
 )
 

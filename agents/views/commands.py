@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from django.http import HttpResponse, QueryDict
 from django.views.decorators.http import require_POST
@@ -55,14 +56,20 @@ def send(request: PageRequest) -> HttpResponse:
         errors = [str(text) for texts in form.errors.values() for text in texts]
         return notify_error(request, " ".join(errors), 422)
     myses: list[Mysis] | None = form.cleaned_data["to"]
-    text, by = form.cleaned_data["text"], name_operator(request)
-    if myses is not None and len(myses) > 1:
-        act = partial(actions.send_message, text=text, by=by)
-        return _command_many(request, myses, act, "Sent to")
-    if myses:
-        actions.send_message(mysis=myses[0], text=text, by=by)
+    given = {
+        "text": form.cleaned_data["text"],
+        "by": name_operator(request),
+        "supersedes": form.cleaned_data["clear"],
+    }
+    if myses is None:
+        return notify_success(request, _broadcast(form.members, given))
+    order, refused = actions.send_order(myses=myses, **given)
+    if len(myses) == 1:
         return notify_success(request, f"Sent to {myses[0].name}.")
-    return notify_success(request, _broadcast(form.members, text, by))
+    said = f"Sent to {_count(order.recipients.count())}."
+    if not refused:
+        return notify_success(request, said)
+    return notify_success(request, f"{said} {_describe_refused(refused)}", "warning")
 
 
 def _select_all(sent: QueryDict) -> QueryDict:
@@ -75,15 +82,14 @@ def _select_all(sent: QueryDict) -> QueryDict:
     return given
 
 
-def _broadcast(members: Mapping[str, str], text: str, by: str) -> str:
+def _broadcast(members: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """Send to the whole fleet, or to the members of a group or a tag."""
     check_recipients(**members)
     listening = Mysis.select_members(**members).filter(state__in=OPEN_STATES)
     if not listening.exists():
         # Refused, so that the text stays where it can be sent from again.
         raise ActionError(NOBODY, code="nobody", status=409)
-    group, tag = members.get("group", ""), members.get("tag", "")
-    broadcast = actions.send_broadcast(text=text, by=by, group=group, tag=tag)
+    broadcast = actions.send_broadcast(**given, **members)
     return f"Sent to {_count(actions.count_recipients(broadcast))}."
 
 
@@ -111,13 +117,17 @@ def _command_many(
     said = f"{words} {_count(count)}."
     if not refused:
         return notify_success(request, said)
-    rest = len(refused) - NAMED
-    more = f" And {rest} more." if rest > 0 else ""
-    why = f"{len(refused)} refused: {' '.join(refused[:NAMED])}{more}"
+    why = _describe_refused(refused)
     if not count:
         return notify_error(request, f"{said} {why}", 409)
     # It was done to some: asked again, it would be done to these twice.
     return notify_success(request, f"{said} {why}", "warning")
+
+
+def _describe_refused(refused: Sequence[str]) -> str:
+    rest = len(refused) - NAMED
+    more = f" And {rest} more." if rest > 0 else ""
+    return f"{len(refused)} refused: {' '.join(refused[:NAMED])}{more}"
 
 
 def _count(myses: int) -> str:

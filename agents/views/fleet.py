@@ -35,6 +35,7 @@ def fleet_page(request: PageRequest) -> HttpResponse:
         pages.draw_shared_rows(fleet.load_view(view, now)),
         *fragments.draw_fleet_head(found),
         *events_page.draw_group_counts(),
+        fragments.draw_newest_orders(),
         fragments.draw_newest_feed(),
     ]
     rows = _list_addressees()

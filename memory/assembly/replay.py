@@ -24,13 +24,14 @@ from memory.context.result_types import Assembly, LedgerLine, Synthetic
 from memory.context.sections import drop_catalogue, split_pins
 from memory.context.types import (
     CRITICAL_REMINDERS,
-    NUDGES,
+    NUDGE_TEXT,
     AssemblyRequest,
     Budget,
     Compaction,
     Message,
     Note,
     Role,
+    split_nudge,
 )
 from memory.gamestate.render import NOT_LOGGED_IN, TITLE
 from memory.models import HistorySummary, Memory, SentContext
@@ -231,11 +232,12 @@ def _read_synthetic_texts(sent: SentContext, shown: RenderedView) -> dict[str, s
 def _split_coalesced(text: str) -> dict[str, str]:
     """The state block and the nudge at the end of a view that is one message."""
     found = {}
-    body = text.removesuffix(CRITICAL_REMINDERS).rstrip()
-    for nudge in NUDGES:
-        if body.endswith(f"\n\n{nudge}"):
-            body = body.removesuffix(f"\n\n{nudge}")
-            found["nudge"] = f"{nudge}\n\n{CRITICAL_REMINDERS}"
+    body = text
+    if text.endswith(CRITICAL_REMINDERS):
+        body, words, orders = split_nudge(text)
+        # Where none was due, its words were not said, whichever they were.
+        parts = (words or NUDGE_TEXT, orders, CRITICAL_REMINDERS)
+        found["nudge"] = "\n\n".join(filter(None, parts))
     for title in (TITLE, NOT_LOGGED_IN):
         at = body.rfind(f"\n\n{title}")
         if at >= 0:

@@ -103,6 +103,9 @@ CRITICAL_REMINDERS = """\
 CRITICAL REMINDERS:
 - If you need past data, use zoea_search_messages or zoea_search_reasoning"""
 
+# What the paragraph of a nudge begins with that names the open orders.
+OPEN_ORDERS_LEAD = "Open orders: "
+
 NUDGES = (
     NUDGE_TEXT,
     "You ended your last turn without doing anything. Look at the game state, choose "
@@ -340,6 +343,26 @@ def is_order(origin: str, sender: str | None) -> bool:
 def is_nudge(text: str) -> bool:
     """Whether a text was written by the program, so that it is nobody's order."""
     return text.startswith((*NUDGES, CRITICAL_REMINDERS, FILLER_TEXT))
+
+
+def split_nudge(text: str) -> tuple[str, str, str]:
+    """What stands before the nudge at the end of a text, its words, its open orders.
+
+    The words are empty where only its orders and its reminder end the text.
+    """
+    body = text.rpartition(CRITICAL_REMINDERS)[0].rstrip() or text
+    head, _, last = body.rpartition("\n\n")
+    orders = last if last.startswith(OPEN_ORDERS_LEAD) else ""
+    before = head if orders else body
+    words = next((each for each in NUDGES if before.endswith(each)), "")
+    return before.removesuffix(words), words, orders
+
+
+def drop_nudge_words(nudge: str) -> str:
+    """What of a nudge is said where none is due: its open orders and its reminder."""
+    found = (nudge.find(each) for each in (OPEN_ORDERS_LEAD, CRITICAL_REMINDERS))
+    at = next((place for place in found if place >= 0), len(nudge))
+    return nudge[at:]
 
 
 def mark_peer_lines(text: str, name: str) -> str:

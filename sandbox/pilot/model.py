@@ -37,7 +37,7 @@ from memory.context.tool_calls import (
     is_own_tool,
     unwrap_call,
 )
-from memory.context.types import ToolCall
+from memory.context.types import ToolCall, is_nudge, split_nudge
 from sandbox.pilot import reading, situation, summary
 from sandbox.pilot.forgetful import reread_state
 from sandbox.pilot.grouped import (
@@ -64,6 +64,7 @@ from sandbox.pilot.reading import (
     split_state,
 )
 from sandbox.pilot.replay import ACTIONS, Replay, learn_block
+from sandbox.pilot.reports import read_open_orders, report_orders
 from sandbox.pilot.rules_account import (
     end_turn,
     enter_game,
@@ -80,6 +81,7 @@ Rule = Callable[[Situation], Decision | None]
 
 # The first rule with a decision wins.
 RULES: tuple[Rule, ...] = (
+    report_orders,
     end_turn,
     give_up,
     enter_game,
@@ -225,7 +227,7 @@ def _read_transcript(
     system: list[str] = []
     entries: list[Entry] = []
     pending: dict[str, int] = {}
-    state = ""
+    state = named = ""
     for step, message in enumerate(messages):
         if isinstance(message, ModelResponse):
             _add_own(entries, pending, message, step)
@@ -235,29 +237,31 @@ def _read_transcript(
                 said, block = split_state(part.content)
                 system.append(said)
             elif isinstance(part, UserPromptPart):
-                heard, block = _hear(str(part.content), system, tools)
+                heard, block, told = _hear(str(part.content), system, tools)
                 entries += heard
+                named = told or named
             else:
                 block = ""
                 if isinstance(part, ToolReturnPart):
                     _put_answer(entries, pending, part)
             state = block or state
-    return Transcript("\n\n".join(system), entries, state)
+    return Transcript("\n\n".join(system), entries, state, read_open_orders(named))
 
 
 def _hear(
     text: str, system: Sequence[str], tools: Mapping[str, Described]
-) -> tuple[Sequence[Entry], str]:
-    """What a text of the user role tells, and its state block."""
+) -> tuple[Sequence[Entry], str, str]:
+    """What a text of the user role tells, its state block, and what is open."""
     if is_one_message(text):
         listed = reading.read_catalogue("\n\n".join(system))
         found = read_one_message(text, listed, list_takes(tools))
         if told := read_told(found.entries):
             # What the commands take stands in the text itself.
             found = read_one_message(text, listed, list_takes({**tools, **told}))
-        return found.entries, found.state
+        return found.entries, found.state, found.named
     said, block = split_state(text)
-    return [Heard(said)] if said else [], block
+    named = split_nudge(said)[2] if is_nudge(said) else ""
+    return [Heard(said)] if said else [], block, named
 
 
 def _add_own(

@@ -19,7 +19,7 @@ from memory.context.strategies.coalesced import (
     OUTPUT_HEADER,
 )
 from memory.context.turn_digest import TURN_END
-from memory.context.types import CRITICAL_REMINDERS, NUDGES
+from memory.context.types import split_nudge
 from sandbox.pilot.grouped import is_group, read_text
 from sandbox.pilot.reading import (
     Called,
@@ -42,10 +42,14 @@ _WORDS: Mapping[str, Any] = {"true": True, "false": False, "nil": None}
 
 @dataclass(slots=True)
 class OneMessage:
-    """What such a message holds: the entries in their order, and the state block."""
+    """What such a message holds: the entries in their order, and the state block.
+
+    ``named`` is the paragraph of its reminder that names the open orders.
+    """
 
     entries: list[Entry] = field(default_factory=list)
     state: str = ""
+    named: str = ""
 
 
 @dataclass(slots=True)
@@ -72,7 +76,7 @@ def read_one_message(
     """
     found = list(_TURNS_LEFT.finditer(text))[-1]
     body, rest = text[: found.start()], text[found.end() :]
-    rest, due = _split_nudge(rest)
+    rest, due, named = split_nudge(rest)
     _, state = split_state(rest.strip())
     sections = _split_sections(body)
     orders = list(_read_orders(sections.get("", ())))
@@ -80,16 +84,7 @@ def read_one_message(
     names = {**(listed or {}), **own, **(takes or {})}
     told = [*sections.get(CALLS_HEADER, ()), *sections.get(ERROR_HEADER, ())]
     entries = _place_entries(orders, list(_read_calls(told, names)))
-    return OneMessage([*entries, *([Heard(due)] if due else [])], state)
-
-
-def _split_nudge(text: str) -> tuple[str, str]:
-    """What stands before the reminder, and the nudge if one is due."""
-    before = text.rpartition(CRITICAL_REMINDERS)[0].rstrip() or text
-    for nudge in NUDGES:
-        if before.endswith(nudge):
-            return before.removesuffix(nudge), nudge
-    return before, ""
+    return OneMessage([*entries, *([Heard(due)] if due else [])], state, named)
 
 
 def _split_sections(body: str) -> dict[str, list[str]]:

@@ -174,11 +174,15 @@ def is_help(entry: Entry) -> TypeGuard[Called]:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """All that the pilot is given for a call, beside the tools."""
+    """All that the pilot is given for a call, beside the tools.
+
+    ``open_orders`` are those that the nudge names, by number and beginning.
+    """
 
     system: str = ""
     entries: Sequence[Entry] = ()
     state: str = ""
+    open_orders: Sequence[tuple[int, str]] = ()
     turn_start: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:

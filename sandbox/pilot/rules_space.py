@@ -215,6 +215,11 @@ def go_to(s: Situation, wanted: str) -> Decision | None:
     return _jump_towards(s, wanted)
 
 
+def is_at(s: Situation, wanted: str) -> bool:
+    """Whether the ship is where an order meant, as far as that is known."""
+    return _is_there(s, _goal(s.beliefs.chart_here, wanted), wanted)
+
+
 def _goal(chart: Chart | None, wanted: str) -> Place | None:
     if chart is None:
         return None

@@ -59,13 +59,16 @@ def everything(fleet: dict[str, Mysis]) -> list[str]:
     """The addresses of all pages."""
     ada = fleet["Ada"]
     prompt = actions.get_default_prompt()
+    order, _ = actions.send_order(myses=[ada], text="Return to base.", by="operator:x")
+    Mysis.objects.filter(pk=ada.pk).update(turn_count=ada.turn_count + 20)
     here = f"/myses/{ada.pk}/"
     return [
         "/", "/map/", here, f"{here}context/",
         f"{here}context/?against=window&beside=4", f"{here}context/?view=raw",
         f"/turns/{ada.turns.latest('pk').pk}/", "/search/?q=mine", "/events/",
         "/prompts/", f"/prompts/{prompt.pk}/", "/policies/", "/accounts/", "/health/",
-        "/welcome/", "/myses/new/", f"{here}notes/",
+        "/welcome/", "/myses/new/", f"{here}notes/", "/orders/",
+        order.get_absolute_url(),
     ]  # fmt: skip
 
 

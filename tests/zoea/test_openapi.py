@@ -38,7 +38,9 @@ from zoea.auth import create_token
 pytestmark = pytest.mark.django_db
 
 ROLES = ("anonymous", "viewer", "operator", "admin")
-STEERING = re.compile(r"/myses/[^/]+/(start|stop|message|command)|/broadcasts")
+STEERING = re.compile(
+    r"/myses/[^/]+/(start|stop|message|command)|/broadcasts|/orders(/[^/]+)?"
+)
 NOTES = re.compile(r"/myses/[^/]+/notes/.+")
 DOCUMENT: dict[str, Any] = json.loads(json.dumps(api.get_openapi_schema()))
 # Tokens are the tests' own business: nothing is to be made up for them.

@@ -17,8 +17,8 @@ class Dirty:
     """Myses to draw again, with the newest event that says so, and feed lines.
 
     ``newest`` is the last event of the stream, ``wide`` the last one that
-    concerns the fleet as a whole, ``prompts`` the last one that changed a prompt;
-    0 for none. ``states`` are those of the Myses whose state changed.
+    concerns the fleet as a whole, ``prompts`` the last one that changed a prompt,
+    ``orders`` the last one that changed an order; 0 for none. ``states`` are those of the Myses whose state changed.
     """
 
     myses: dict[int, int] = field(default_factory=dict)
@@ -26,6 +26,7 @@ class Dirty:
     newest: int = 0
     wide: int = 0
     prompts: int = 0
+    orders: int = 0
     states: set[int] = field(default_factory=set)
     everything: bool = False
 
@@ -40,6 +41,8 @@ class Dirty:
             self.wide = item["id"]
         if item["kind"] == Kind.PROMPT_CHANGED:
             self.prompts = item["id"]
+        if item["kind"] == Kind.ORDER_CHANGED:
+            self.orders = item["id"]
         self.feed.append(item)
 
     def __bool__(self) -> bool:
@@ -52,6 +55,7 @@ class Dirty:
         states = self.states.intersection(chosen)
         taken = replace(self, myses=myses, states=states)
         self.feed = deque(maxlen=FEED)
-        self.newest, self.wide, self.prompts, self.everything = 0, 0, 0, False
+        self.newest = self.wide = self.prompts = self.orders = 0
+        self.everything = False
         self.states.difference_update(chosen)
         return taken

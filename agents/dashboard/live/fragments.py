@@ -20,7 +20,7 @@ from django.template.loader import render_to_string
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from agents.dashboard import budget_bars, feed, health
+from agents.dashboard import budget_bars, feed, health, orders
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.conversation import Line
 from agents.dashboard.fleet import COLUMNS, FleetRow, FleetRows
@@ -124,6 +124,21 @@ def draw_fleet_head(found: health.Health) -> list[Fragment]:
         draw_fragment("fleet/reach", health=found),
         *(draw_count(f"count-{name}", count) for name, count in counts.items()),
     ]
+
+
+def draw_newest_orders() -> Fragment:
+    """The last orders, as they stand under the composer."""
+    return draw_fragment("fleet/orders", lines=orders.load_lines())
+
+
+def draw_orders_list(lines: Sequence[orders.OrderLine], state: str) -> Fragment:
+    """A page of the list of orders."""
+    return draw_fragment("orders/list", lines=lines, state=state)
+
+
+def draw_order(line: orders.OrderLine, groups: Sequence[orders.StateGroup]) -> Fragment:
+    """How far one order has come with everybody."""
+    return draw_fragment("order/status", line=line, groups=groups)
 
 
 def draw_feed_lines(lines: Iterable[feed.FeedLine], group: str = "") -> SafeString:

@@ -140,6 +140,33 @@ def share_sums(now: datetime) -> health.FleetSums:
     return shared.get(("sums", time_bucket(now)), lambda: health.add_up_fleet(now))
 
 
+def share_orders(now: datetime, newest: int) -> Fragment:
+    """The last orders as of an event, drawn once for all who look.
+
+    Who grew late or was stopped since shows with the next ten seconds.
+    """
+    key = ("orders", newest, time_bucket(now))
+    return shared.get(key, fragments.draw_newest_orders)
+
+
+class OrdersPage:
+    """A page of orders: drawn again when one has changed, and now and then."""
+
+    def __init__(self, name: str, draw: Callable[[], Fragment]) -> None:
+        self.name = name
+        self.draw = draw
+        self.newest = 0
+        self.sent = SentVersions()
+
+    def draw_all(self, version: int) -> list[SafeString]:
+        self.newest = version
+        key = (self.name, version, time_bucket(timezone.now()))
+        return self.sent.draw_news([shared.get(key, self.draw)])
+
+    def draw_changes(self, dirty: Dirty) -> list[SafeString]:
+        return self.draw_all(dirty.orders or self.newest)
+
+
 class FleetPage:
     """The fleet, as one viewer filters and sorts it.
 
@@ -153,17 +180,18 @@ class FleetPage:
         self.ids: list[int] = []
         self.matching: frozenset[int] = frozenset()
         self.sent = SentVersions()
-        self.newest = self.wide = 0
+        self.newest = self.wide = self.orders = 0
 
     def draw_all(self, version: int) -> list[SafeString]:
         """Head, all rows, the feed; of the last two what the viewer has not got."""
         now = timezone.now()
-        self.newest = self.wide = version
+        self.newest = self.wide = self.orders = version
         rows = fleet.load_view(self.view, now)
         head = self.sent.draw_news(
             [
                 *fragments.draw_fleet_head(health.read_health(now)),
                 *events_page.draw_group_counts(),
+                fragments.draw_newest_orders(),
             ]
         )
         shown, told = self.has
@@ -182,6 +210,7 @@ class FleetPage:
         now = timezone.now()
         self.newest = dirty.newest or self.newest
         self.wide = dirty.wide or self.wide
+        self.orders = dirty.orders or self.orders
         if dirty.everything:
             return [*self._recheck(now), *_draw_feed(dirty)]
         swaps: list[SafeString] = []
@@ -225,7 +254,8 @@ class FleetPage:
         head = shared.get(
             key, lambda: fragments.draw_fleet_head(health.read_health(now, known=known))
         )
-        return self.sent.draw_news([*head, *events_page.draw_group_counts()])
+        given = share_orders(now, self.orders)
+        return self.sent.draw_news([*head, *events_page.draw_group_counts(), given])
 
 
 def _draw_cells(rows: Iterable[FleetRow]) -> Iterable[Fragment]:

@@ -27,7 +27,7 @@ from memory.context.turn_digest import (
     flatten_json,
     note_losses,
 )
-from memory.context.types import CRITICAL_REMINDERS, NUDGE_TEXT, AssemblyRequest
+from memory.context.types import NUDGE_TEXT, AssemblyRequest, drop_nudge_words
 from memory.context.units import (
     Fate,
     History,
@@ -342,7 +342,7 @@ def _write_reminder(history: History) -> str:
     if nudge is None or not history.request.show_results:
         return ""
     if units and (units[-1].role == "user" or units[-1].items[0].calls):
-        nudge = CRITICAL_REMINDERS if CRITICAL_REMINDERS in nudge else ""
+        nudge = drop_nudge_words(nudge)
     return history.sanitize(nudge).strip()
 
 

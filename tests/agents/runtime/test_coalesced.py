@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from agents import actions, context_inputs
+from agents.actions import orders
 from agents.game import sessions
-from agents.models import Delivery, Mysis, Pin, Provider
+from agents.models import Delivery, Mysis, Order, Pin, Provider
 from bench.providers.anthropic import KEY as ANTHROPIC_KEY
 from bench.providers.anthropic import Answer, FakeAnthropic, message
 from bench.providers.openai import KEY, FakeProvider, Json, Reply, call, completion
@@ -151,13 +152,22 @@ async def test_what_is_to_do_is_the_oldest_open_order_then_what_stands(
     assert head.index("First.") < head.index("Second.") < head.index("Third.")
     assert head.count(", open\n") == 3
     assert await states(coalesced) == [(True, True)] * 3
+    made = await in_db(report)(1, "done")
+    provider.answer(completion(None, tool_calls=[made]))
+    provider.answer(completion("Aye."))
+    await fly(coalesced)
+    head = newest(provider)
+    assert head.startswith("Second.\n"), "what is reported done leaves the mission"
+    assert head.count(", open\n") == 2, "what is answered only is open still"
+    assert "First." not in head
+    await in_db(end_orders)()
     await fly(coalesced)
     head = newest(provider)
     assert head.startswith("First.\n")
     assert ", open\n" not in head
     assert "Second." not in head, "answered long ago"
     assert "Third.\n" in head, "the newest order is never lost"
-    assert head.endswith(f"{NUDGES[1]}\n\n{CRITICAL_REMINDERS}")
+    assert head.endswith(f"{NUDGES[0]}\n\n{CRITICAL_REMINDERS}")
     await in_db(Pin.objects.create)(mysis=coalesced, text="never attack miners")
     await fly(coalesced)
     assert newest(provider).startswith("never attack miners\n\nThird.\n")
@@ -165,6 +175,33 @@ async def test_what_is_to_do_is_the_oldest_open_order_then_what_stands(
     await fly(coalesced)
     assert newest(provider).startswith("All to Sol.\n")
     assert await states(coalesced) == [(True, True)] * 4
+
+
+async def test_what_is_reported_in_its_first_turn_leaves_the_mission_at_once(
+    coalesced: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    for text in ("First.", "Second."):
+        await say(coalesced, text)
+    made = await in_db(report)(1, "done")
+    provider.answer(completion(None, tool_calls=[made]))
+    provider.answer(completion("Aye."))
+    await fly(coalesced)
+    one, two = map(view, provider.requests)
+    assert one.startswith("First.\n")
+    assert two.startswith("Second.\n")
+    assert "First." not in two
+
+
+def report(place: int, status: str) -> dict[str, Any]:
+    """The call that reports on an order, by its place among all."""
+    number = Order.objects.order_by("pk").values_list("pk", flat=True)[place - 1]
+    given = {"order": number, "status": status, "note": "So it is."}
+    return call("zoea_report_order", json.dumps(given))
+
+
+def end_orders() -> None:
+    for order in Order.objects.all():
+        orders.change_order(order=order, by="test", state="done")
 
 
 class Impatient(FakeProvider):

@@ -12,7 +12,7 @@ from agents import actions
 from agents.actions.notes import save_note
 from agents.context_inputs import preview_context
 from agents.db import run_in_db
-from agents.models import Broadcast, Mysis
+from agents.models import Broadcast, Mysis, Order, OrderRecipient
 from agents.tools.chain import open_toolbox
 from agents.tools.own_tools import FOR_MYSES
 from memory.context import registry
@@ -28,6 +28,8 @@ SECRET = "xyzzy"
 def _of_bob(bob: Mysis) -> Memory:
     """Everything a Mysis may have, each with the word that must not come out."""
     order = make_memory(bob, content=f"{SECRET} order")
+    given = Order.objects.create(text=SECRET, sender="operator:ann")
+    OrderRecipient.objects.create(order=given, mysis=bob, memory=order, note=SECRET)
     call = {
         "id": "c",
         "type": "function",
@@ -90,6 +92,11 @@ def _questions(bob: Mysis, order: Memory) -> Iterator[tuple[str, dict[str, Any]]
     yield "zoea_forget", {"name": "base"}
     yield "zoea_note", {"name": "mine", "text": "x"}
     yield "zoea_search_messages", {"query": "base"}
+    for given in Order.objects.values_list("pk", flat=True):
+        for status in ("done", "working"):
+            yield "zoea_report_order", {"order": given, "status": status}
+    for number in (None, 0, 2**63, "x"):
+        yield "zoea_report_order", {"order": number, "status": "done"}
     yield "zoea_swarm_status", {}
     yield "zoea_list_myses", {}
     assert order.mysis_id == bob.pk

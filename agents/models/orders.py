@@ -1,0 +1,135 @@
+"""Orders, and how far each has come with everybody who got it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
+from django.urls import reverse
+
+from agents.models.fleet import Broadcast, Mysis
+from memory.models import Memory
+
+
+class OrderState(models.TextChoices):
+    """How far an order has come; the program finds the first three by itself.
+
+    queued: in no call yet. shown: a call had it. answered: a turn that had it ended by
+    itself. done, not_done: said by the Mysis or by an operator. superseded: an operator
+    put something else in its place.
+    """
+
+    QUEUED = "queued"
+    SHOWN = "shown"
+    ANSWERED = "answered"
+    DONE = "done"
+    NOT_DONE = "not_done"
+    SUPERSEDED = "superseded"
+
+
+# An order in one of these is open: somebody still has to say what became of it.
+OPEN_STATES = (OrderState.QUEUED, OrderState.SHOWN, OrderState.ANSWERED)
+# What an order of several is summed up as: the first of these that one of them is in.
+# So it is open until the last of them ended, and done only where none was not done.
+SUMMED_UP = (*OPEN_STATES, OrderState.NOT_DONE, OrderState.DONE, OrderState.SUPERSEDED)
+
+
+class Order(models.Model):
+    """What a person or a program told one Mysis, several, a group or the fleet.
+
+    ``to`` is whom it was meant for: ``{"fleet": true}``, ``{"group": ...}``,
+    ``{"tag": ...}`` or ``{"myses": [numbers]}``. With ``supersedes`` the orders that
+    its recipients had open end with it.
+    """
+
+    text = models.TextField()
+    sender = models.CharField(max_length=200)
+    to = models.JSONField(default=dict)
+    supersedes = models.BooleanField(default=False)
+    broadcast = models.OneToOneField(
+        Broadcast,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="order",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.text[:60]
+
+    def get_absolute_url(self) -> str:
+        """The address of its page."""
+        return reverse("order", args=[self.pk])
+
+    @classmethod
+    def select_summed_up(cls) -> QuerySet[Order]:
+        """All orders, each with its ``state``, which is summed up of its recipients.
+
+        One that reached nobody is not done, unless it is still being delivered.
+        """
+        own = OrderRecipient.objects.filter(order=OuterRef("pk"))
+        cases = [
+            When(Exists(own.filter(state=state)), then=Value(str(state)))
+            for state in SUMMED_UP
+        ]
+        delivered = When(
+            Q(broadcast__deliver_to__isnull=False), then=Value(str(OrderState.QUEUED))
+        )
+        nobody = Value(str(OrderState.NOT_DONE))
+        state = Case(*cases, delivered, default=nobody, output_field=models.CharField())
+        return cls.objects.annotate(state=state)
+
+
+class OrderRecipient(models.Model):
+    """How far an order has come with one Mysis; ``memory`` is the message it came as.
+
+    ``note`` is what was said of it last, by ``changed_by``. ``since_turn`` is the
+    number of the Mysis's newest turn when it got the order, or last said it works on it.
+    """
+
+    OPEN: ClassVar = OPEN_STATES
+
+    order = models.ForeignKey(
+        Order, on_delete=models.CASCADE, related_name="recipients", db_index=False
+    )
+    mysis = models.ForeignKey(
+        Mysis, on_delete=models.CASCADE, related_name="orders", db_index=False
+    )
+    memory = models.OneToOneField(
+        Memory,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+    )
+    state = models.CharField(
+        max_length=10, choices=OrderState.choices, default=OrderState.QUEUED
+    )
+    note = models.TextField(blank=True)
+    since_turn = models.PositiveIntegerField(default=0)
+    changed_by = models.CharField(max_length=200, blank=True)
+    changed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["order", "mysis"], name="order_once_for_each"
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=OrderState.values), name="order_state_known"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["order", "state"], name="order_by_state"),
+            models.Index(fields=["mysis", "order"], name="order_of_mysis"),
+            models.Index(
+                fields=["mysis", "order"],
+                name="order_open",
+                condition=Q(state__in=["queued", "shown", "answered"]),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.state}: order {self.order_id} to {self.mysis_id}"
