@@ -240,7 +240,7 @@ def _state(data: Data) -> str:
         return f"note {note} {done} (by {by})"
     state = _text(data, "state") or "changed"
     words = state if by in UNNAMED else f"{state} (by {by})"
-    return _colon(words, _text(data, "error"))
+    return _colon(words, _text(data, "reason"), _text(data, "error"))
 
 
 def _tool(data: Data) -> str:

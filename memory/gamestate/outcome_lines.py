@@ -283,6 +283,13 @@ def _search(call: GameCall, data: Data) -> str:
     return f"searched “{query}”: {format_quantity(data.get('count', 0))} found"
 
 
+def _report(call: GameCall, data: Data) -> str:
+    given = call.arguments
+    order, status = format_line(given.get("order")), find_text(given, "status")
+    named = f"order {order}" if order else "its order"
+    return f"reported {named} as {format_line(status).replace('_', ' ') or 'done'}"
+
+
 def _own(verb: str, *keys: str) -> Words:
     """What one of our own tools did, with what its answer or its call names."""
 
@@ -321,6 +328,7 @@ _PAST: Mapping[str, Words] = {
     "zoea_recall": _own("recalled", "handle"),
     "zoea_send_message": _own("wrote to", "to", "mysis_id"),
     "zoea_broadcast": _own("sent a broadcast"),
+    "zoea_report_order": _report,
     "zoea_search_messages": _search,
     "zoea_search_reasoning": _search,
     "zoea_search_broadcasts": _search,
