@@ -171,7 +171,7 @@ def read_health(
         newest=max((at for *_, at in found if at is not None), default=None),
         troubles=tuple(wrong[:most]),
         more=max(0, len(wrong) - most),
-        idle=read_idlers(),
+        idle=read_idlers() if counts["idle"] else Idlers(),
         workers=workers,
         heartbeat=heartbeat,
         sums=known or add_up_fleet(now),

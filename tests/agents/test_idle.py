@@ -22,6 +22,7 @@ from agents.tools.own_tool_answers import Scope
 from tests.agents.dashboard.test_health import worker
 from tests.factories import make_mysis, make_turn
 
+HTMX = {"HX-Request": "true"}
 pytestmark = pytest.mark.django_db
 
 
@@ -144,12 +145,14 @@ def test_the_buttons_do_what_they_say(sign_in: Callable[[str], Client]) -> None:
     started = operator_client.post("/idle/restart/", {"myses": str(other.pk)})
     assert started.status_code in (200, 302)
     assert Mysis.objects.get(name="Cassini").state == "running"
-    assert operator_client.post("/idle/start/", {"myses": "x,"}).status_code == 422
+    wrong = operator_client.post("/idle/start/", {"myses": "x,"}, headers=HTMX)
+    assert wrong.status_code == 422
 
 
 def test_a_viewer_starts_nobody(sign_in: Callable[[str], Client]) -> None:
     ada = rest("Ada")
-    refused = sign_in("viewer").post("/idle/restart/", {"myses": str(ada.pk)})
+    viewer = sign_in("viewer")
+    refused = viewer.post("/idle/restart/", {"myses": str(ada.pk)}, headers=HTMX)
     assert refused.status_code == 403
     assert Mysis.objects.get().state == "idle"
 
