@@ -76,7 +76,11 @@ class Idle:
     @property
     def words(self) -> str:
         """Why it idles, and after which order."""
-        return _join(_WHY[self.reason], self._after_start, self.order_words, self.error)
+        why = _WHY[self.reason], self._after_start
+        if self.reason == Reason.NOTHING_DONE:
+            # In a narrow row what it was told says more than that it did nothing.
+            return _join(self.order_words, *why)
+        return _join(*why, self.order_words, self.error)
 
     @property
     def order_words(self) -> str:

@@ -1,8 +1,4 @@
-"""The event log in words: one line an event, the noise left out.
-
-Of a call the outcome is told, of a message what it says. What made cached answers stale
-is shown under its own chip alone.
-"""
+"""The event log in words: one line an event, the noise left out."""
 
 from __future__ import annotations
 
@@ -364,10 +360,7 @@ def _style(kind: str) -> KindStyle:
 
 
 def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
-    """The newest events that are news, newest first; those of one chip if named.
-
-    Without a chip what became stale is left out.
-    """
+    """The newest news, newest first: of one chip if named, else all but staleness."""
     # Each kind has an index of its own; one scan of all would read much noise.
     first, *others = (
         _select_news(kind, group)[:limit]
