@@ -407,7 +407,7 @@ def test_the_feed_says_what_happened_and_links_to_it(db: None):
 
 def test_a_call_is_told_by_its_outcome_and_leads_to_its_place(db: None):
     ada = make_mysis(name="Ada")
-    sold = {"tool": "sell", "arguments": {"item_id": "iron_ore"}, "ok": True}
+    sold: dict[str, Any] = {"tool": "sell", "arguments": {}, "ok": True}
     sold |= {"memory": 12, "turn": 7, "call": 2, "outcome": "sold 20 Iron Ore, +100 cr"}
     looks = {"tool": "get_notifications", "arguments": {}, "ok": True}
     told = {"outcome": "mined 5 Iron Ore", "told": 1, "memory": None, "turn": 8}
@@ -420,8 +420,8 @@ def test_a_call_is_told_by_its_outcome_and_leads_to_its_place(db: None):
         ("mined 5 Iron Ore", "/turns/8/"),
         ("sold 20 Iron Ore, +100 cr", "/myses/Ada/?at=12"),
     ]
-    data = (sold, looks, looks | told, by_hand)
-    items = [item(n, Kind.TOOL_CALLED, ada.pk, **one) for n, one in enumerate(data)]
+    happened = (sold, looks, looks | told, by_hand)
+    items = [item(n, Kind.TOOL_CALLED, ada.pk, **one) for n, one in enumerate(happened)]
     news = feed.make_news_lines(items)
     assert [line.text for line in news] == [line.text for line in found]
 
@@ -430,7 +430,7 @@ def test_messages_are_told_in_their_own_words(db: None):
     ada = make_mysis(name="Ada")
     call = {"id": "c", "function": {"name": "sell", "arguments": '{"quantity": 2}'}}
     answer = {"role": "tool", "origin": "tool", "tool_name": "sell"}
-    rows = [
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"content": "Off to\n the belt."}, "says: Off to the belt."),
         ({"content": "", "tool_calls": [call]}, "calls sell(quantity=2)"),
         ({"content": "", "reasoning": "Where am I?"}, "thinks: Where am I?"),
