@@ -195,8 +195,8 @@ FROM (SELECT %(mysis)s::bigint AS id, %(prompt)s::bigint AS prompt_id,
   %(group)s::text AS "group", %(tags)s::text[] AS tags, %(heard)s::bigint AS heard) AS mysis
 """  # noqa: S608 (no input in the text)
 LOAD_INPUTS_FOR_TURN = f"{_MYSIS_COLUMNS}, {_INPUTS} {_FOR_TURN}"
-# Also when the stored list of the game's tools was written last, and which answers lost
-# events have put in doubt.
+# Also when the stored list of the game's tools was written last, which answers lost
+# events have put in doubt, and where the last calls stand in the log.
 TOOL_SESSION = """
 SELECT mysis.messaging, account.id, account.username, account.sealed_session,
   (SELECT updated_at FROM agents_toolcatalogue WHERE url = %s),
@@ -207,7 +207,15 @@ SELECT mysis.messaging, account.id, account.username, account.sealed_session,
    WHERE username = account.username AND args_key = '' AND logged_out_at IS NULL
      AND (stale_reason = ANY(%s) OR jsonb_path_query_array(
        stale_fields, '$[*].causes[*].reason') ?| %s::text[])
-   ORDER BY tool_name)
+   ORDER BY tool_name),
+  (SELECT era FROM memory_accountclock WHERE username = account.username),
+  (SELECT jsonb_object_agg(tool_name, last) FROM (
+    SELECT tool_name, max(id) AS last FROM (
+      SELECT id, role, tool_name FROM memory_memory
+      -- As a span: else the planner may walk through the rows of every Mysis.
+      WHERE mysis_id BETWEEN mysis.id AND mysis.id
+      ORDER BY mysis_id, id DESC LIMIT 40) AS recent
+    WHERE role = 'tool' GROUP BY tool_name) AS calls)
 FROM agents_mysis AS mysis LEFT JOIN agents_account AS account
   ON account.id = mysis.account_id
 WHERE mysis.id = %s

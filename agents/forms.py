@@ -27,12 +27,13 @@ DEFAULT_POLICY = lazy(lambda: ContextPolicy.read_default().default_label, str)()
 
 
 class MessageForm(forms.Form):
-    """A message to one Mysis, to chosen ones (``mysis``), or to all that listen."""
+    """A message to one Mysis or several (``to``), to those ticked (``mysis``), or to all."""
 
     SELECTED = "selected"
 
     mysis = forms.Field(required=False, widget=forms.MultipleHiddenInput)
-    to = forms.CharField(required=False, max_length=120)
+    # As many numbers as a line of the page names, with commas between.
+    to = forms.CharField(required=False, max_length=10_000)
     clear = forms.BooleanField(required=False)
     text = forms.CharField(
         label="Message",
@@ -53,7 +54,7 @@ class MessageForm(forms.Form):
                 "Nobody is selected: tick some rows first.",
             )
         else:
-            ids, nobody = [to], "That Mysis is gone: choose another."
+            ids, nobody = to.split(","), "That Mysis is gone: choose another."
         found = load_chosen_myses(ids)
         if not found:
             raise forms.ValidationError(nobody)

@@ -30,7 +30,7 @@ from agents.models import Mysis
 from agents.tools.account import AUTH
 from agents.tools.chain import open_toolbox
 from agents.tools.guard import ArgumentsError
-from agents.tools.request import INTERRUPTED, NOT_EXECUTED, Outcome
+from agents.tools.request import INTERRUPTED, NOT_EXECUTED, CallPlace, Outcome
 from agents.tools.snapshot import doubt_call
 from memory.context.tokens import estimate_tokens
 from memory.game_calls import resolve_call
@@ -72,7 +72,8 @@ async def _call(mysis: Mysis, tool: str, given: str, by: str) -> int:
         raise ActionError(str(error), code="invalid", status=422) from error
     row = await run_in_db(_begin, mysis, tool, arguments, by)
     try:
-        result = await toolbox.call(tool, json.dumps(arguments))
+        place = CallPlace(memory=row)
+        result = await toolbox.call(tool, json.dumps(arguments), place=place)
     except GameUnreachableError:
         await run_in_db(_end, row, Outcome((NOT_EXECUTED,), is_error=True))
         raise

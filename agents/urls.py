@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from agents.views import commands, context, fleet, logs, mysis, notes, orders, welcome
-from agents.views.commands import start_or_stop
+from agents.views.commands import start_idle, start_or_stop
 
 urlpatterns = [
     path("", fleet.fleet_page, name="fleet"),
@@ -16,6 +16,8 @@ urlpatterns = [
     path("orders/<int:number>/", orders.order_page, name="order"),
     path("orders/<int:number>/names/", orders.order_names, name="order-names"),
     path("orders/<int:number>/change/", orders.change, name="order-change"),
+    path("idle/start/", start_idle, {"act": "start"}, name="idle-start"),
+    path("idle/restart/", start_idle, {"act": "restart"}, name="idle-restart"),
     path("map/", fleet.map_page, name="map"),
     path("map/ask/", fleet.ask_for_map, name="map-ask"),
     path("accounts/", fleet.accounts_page, name="accounts"),

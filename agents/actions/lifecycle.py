@@ -17,6 +17,7 @@ from agents.actions.base import (
     set_running,
     validate_row,
 )
+from agents.actions.orders import clear_open_orders
 from agents.actions.pins import replace_pins
 from agents.actions.settings import get_default_prompt
 from agents.events import Kind
@@ -113,14 +114,20 @@ def delete_mysis(*, mysis: Mysis, by: str) -> None:
 
 
 @transaction.atomic
-def start_mysis(*, mysis: Mysis, by: str) -> Mysis:
-    """Start an idle, stopped or errored Mysis. Raises ActionError while it runs."""
+def start_mysis(*, mysis: Mysis, by: str, clear_orders: bool = False) -> Mysis:
+    """Start an idle, stopped or errored Mysis. Raises ActionError while it runs.
+
+    With ``clear_orders`` its open orders end as superseded first, so that it goes on
+    with its mission.
+    """
     locked = lock_mysis(mysis)
     if locked.state == Mysis.State.RUNNING:
         raise ActionError(
             f"{locked.name} is running already: stop it first, or send a message.",
             code="running",
         )
+    if clear_orders:
+        clear_open_orders([locked], by=by)
     set_running(locked, trigger="start")
     append_state_event(locked, by)
     return locked

@@ -19,6 +19,7 @@ from agents.api.turns import Tokens, caller_name, get_mysis
 from agents.budgets import read_budget_statuses
 from agents.dashboard import game_state
 from agents.dashboard.charts import HOUR, find_first_turn_since, load_fleet_hour
+from agents.idle import describe_idlers, read_idlers
 from agents.models import Broadcast, Mysis, Order, Usage
 from memory.api.log import HitOut, Question, parse_query
 from memory.api.parameters import (
@@ -66,6 +67,33 @@ class Redundant(Schema):
     rate: float = Field(examples=[0.04])
 
 
+class IdleGroupOut(Schema):
+    """Myses that idle for the same reason after the same order.
+
+    `reason` is never_started, no_answer (the model answered nothing) or nothing_done
+    (the last turns did nothing); `since` is when the first of them idled, `order` the
+    number of the newest order to them, `text` all of it in words. `myses` are up to 50
+    names.
+    """
+
+    reason: str = Field(examples=["nothing_done"])
+    count: int = Field(examples=[13])
+    since: datetime
+    order: int | None = Field(examples=[12])
+    order_text: str | None = Field(examples=["All hands: return to base"])
+    text: str = Field(examples=["13 idle, last order 'All hands: return to base'"])
+    myses: list[str] = Field(examples=[["Ada", "Brahe"]])
+
+
+class IdleOut(Schema):
+    """Who stands still: `asked` have done their order and have no other."""
+
+    total: int = Field(examples=[14])
+    asked: int = Field(examples=[1])
+    unasked: int = Field(examples=[13])
+    groups: list[IdleGroupOut]
+
+
 class FleetOut(Schema):
     """Counts per state; tokens and cost (US dollars) of the last hour.
 
@@ -85,6 +113,7 @@ class FleetOut(Schema):
     today: UsageOut
     held: int = Field(examples=[0])
     stuck: int = Field(examples=[0])
+    idle: IdleOut
     budgets: list[BudgetOut]
     staleness: dict[str, int] = Field(
         examples=[
@@ -117,6 +146,7 @@ def read_fleet(request: HttpRequest) -> dict[str, Any]:
         "cost": hour.cost,
         "turns": hour.turns,
         "stuck": Mysis.objects.exclude(stuck="").count(),
+        "idle": describe_idlers(read_idlers()),
         "held": Mysis.objects.exclude(hold="").count(),
         "budgets": read_budget_statuses(list(select_budgets())),
         "today": usage.add_up(Usage.objects.filter(day=usage.today())),

@@ -226,9 +226,16 @@ def delete_mysis(request: HttpRequest, reference: MysisReference) -> Status[None
 
 
 @myses_router.post("/myses/{reference}/start", response=MysisOut)
-def start_mysis(request: HttpRequest, reference: MysisReference) -> Mysis:
-    """Start one that is idle, stopped or errored; 409 while it runs."""
-    return actions.start_mysis(mysis=get_mysis(reference), by=caller_name(request))
+def start_mysis(
+    request: HttpRequest, reference: MysisReference, clear_orders: bool = False
+) -> Mysis:
+    """Start one that is idle, stopped or errored; 409 while it runs.
+
+    With `clear_orders` its open orders end as superseded first.
+    """
+    return actions.start_mysis(
+        mysis=get_mysis(reference), by=caller_name(request), clear_orders=clear_orders
+    )
 
 
 @myses_router.post("/myses/{reference}/stop", response=MysisOut)

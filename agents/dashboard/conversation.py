@@ -20,11 +20,15 @@ from agents.actions.messages import DeliveryStatus
 from agents.models import Mysis
 from agents.order_status import RecipientStatus, read_statuses_of
 from memory.models import Memory, Origin, Role
+from memory.models.secret_tools import read_secret_tools
+from memory.redaction import hide_secrets
 
 # Characters of a text, of an argument and of an excerpt.
 SHOWN = 4_000
 ARGUMENT = 200
 GIST = 140
+# Characters of a whole message told in one line.
+WORDS = 300
 # Lines of a page.
 PAGE = 50
 # What tells most of an answer, if it is there.
@@ -48,6 +52,16 @@ WHO: Mapping[str, str] = {
     Origin.STATE: "State",
     Origin.FILLER: "Filler",
     Origin.WARNING: "Warning",
+}
+
+
+# What a Mysis does when a message of this origin goes into its memory.
+GETS: Mapping[str, str] = {
+    Origin.AGENT: "says",
+    Origin.HUMAN: "gets a message",
+    Origin.BROADCAST: "gets a broadcast",
+    Origin.NUDGE: "is nudged",
+    Origin.WARNING: "is warned",
 }
 
 
@@ -289,3 +303,51 @@ def _add_status(
 ) -> Line:
     order, status = ordered or (None, None)
     return replace(line, reach=reach, order=order, status=status)
+
+
+# --- A message in one line
+
+
+def describe_messages(ids: Iterable[int]) -> dict[int, str]:
+    """What these messages say, by their numbers, in two queries; without secrets."""
+    wanted = list(ids)
+    if not wanted:
+        return {}
+    secret = read_secret_tools()
+    rows = select_columns(Memory.objects.filter(pk__in=wanted), WORDS)
+    return {row["id"]: _describe(row, secret) for row in rows}
+
+
+def _describe(row: Mapping[str, Any], secret: frozenset[str]) -> str:
+    words = _say_answer if row["role"] == Role.TOOL else _say_text
+    # Cleaned as a whole: a secret must not slip through where it is cut.
+    return clip_text(hide_secrets(words(row, secret)), WORDS)
+
+
+def _say_answer(row: Mapping[str, Any], secret: frozenset[str]) -> str:
+    tool = str(row["tool_name"])
+    gist = "" if tool in secret or row["pending"] else excerpt_answer(row["head"])
+    does = f"gets the result of {tool}" if tool else name_message(Role.TOOL, "")
+    return f"{does}: {gist}" if gist else does
+
+
+def _say_text(row: Mapping[str, Any], secret: frozenset[str]) -> str:
+    text, thought = (" ".join(row[key].split()) for key in ("head", "thought"))
+    calls = ", ".join(
+        f"{call.name}({'' if call.name in secret else call.args})"
+        for call in read_calls(row["tool_calls"])
+    )
+    if not text and (calls or thought):
+        return f"calls {calls}" if calls else f"thinks: {thought}"
+    does = name_message(row["role"], row["origin"])
+    who = read_sender_name(row["sender"]) if row["origin"] in TOLD else ""
+    does = f"{does} from {who}" if who else does
+    return f"{does}: {text}" if text else does
+
+
+def name_message(role: str, origin: str) -> str:
+    """What a Mysis does when such a message goes into its log."""
+    if role == Role.TOOL:
+        return "gets a tool result"
+    other = f"gets a message ({origin})" if origin else "gets a message"
+    return GETS.get(origin, other)

@@ -10,15 +10,22 @@ from typing import Any, NamedTuple
 from django.db.models import Max, Q, QuerySet
 from django.urls import reverse
 
-from agents.dashboard.conversation import clip_text, format_arguments, read_sender_name
+from agents.dashboard.conversation import (
+    clip_text,
+    describe_messages,
+    format_arguments,
+    name_message,
+    read_sender_name,
+)
 from agents.dashboard.shared_results import shared
 from agents.events import Item, Kind
 from agents.models import Event, Mysis
 from memory.gamestate.values import format_title
-from memory.models import Origin, Role
 
 # Looking at something is no news, unless it failed.
 LOOKS = ("get_", "view_", "list_", "find_", "search_", "zoea_")
+# What the feed has under this chip only.
+STALENESS = "stale"
 # Everything grows old while nobody looks: the badges of the rows tell that.
 BY_AGE = ("ageing", "stale")
 # An order on its way is no news; a broadcast has a line of its own, and so has a tick
@@ -35,21 +42,16 @@ BAD = "bad"
 # What the chips above the feed show, by the kind of a line.
 GROUPS: Mapping[str, str] = {
     "acts": "Actions",
-    "stale": "Staleness",
+    STALENESS: "Staleness",
     "orders": "Orders",
     "states": "States",
     BAD: "Errors",
 }
 Data = Mapping[str, Any]
-TURNS = frozenset({Kind.TURN_STARTED, Kind.TURN_FINISHED})
-# What a Mysis does when a message of this origin goes into its memory.
-GETS: Mapping[str, str] = {
-    Origin.AGENT: "says something",
-    Origin.HUMAN: "gets a message",
-    Origin.BROADCAST: "gets a broadcast",
-    Origin.NUDGE: "is nudged",
-    Origin.WARNING: "is warned",
-}
+MESSAGE = Kind.MEMORY_ADDED
+# Kinds whose lines lead to a message in its place, or else to a turn.
+PLACED = frozenset({MESSAGE, Kind.TOOL_CALLED})
+LINKED_TURNS = frozenset({Kind.TURN_STARTED, Kind.TURN_FINISHED, Kind.TOOL_CALLED})
 UNNAMED = frozenset({"", "system", "runtime"})
 
 
@@ -77,7 +79,7 @@ class FeedLine:
     def groups(self) -> str:
         """The chips under which the line is shown, as class names."""
         found = {_style(self.kind).group}
-        found |= {"stale"} if self.stale else set()
+        found |= {STALENESS} if self.stale else set()
         found |= {BAD} if self.bad else set()
         return " ".join(f"group-{name}" for name in sorted(found))
 
@@ -93,9 +95,13 @@ def make_event_lines(found: Iterable[Event]) -> list[FeedLine]:
 
 
 def is_news(kind: str, data: Data) -> bool:
-    """Whether an event of a kind goes into the feed, by what it says."""
+    """Whether an event of a kind goes into the feed, by what it says.
+
+    A look is news where it brought the outcome of an action.
+    """
     if kind == Kind.TOOL_CALLED and data.get("ok") is True:
-        return not str(data.get("tool")).startswith(LOOKS)
+        looks = str(data.get("tool")).startswith(LOOKS)
+        return not looks or bool(data.get("told"))
     if kind == Kind.SNAPSHOT_STALE:
         return data.get("confidence") not in BY_AGE
     if kind == Kind.ORDER_CHANGED:
@@ -127,10 +133,21 @@ def _make_lines(
 ) -> list[FeedLine]:
     kept = list(found)
     known = load_names(owner for owner, *_ in kept)
+    messages = (
+        data.get("memory_id") for _, _, kind, _, data in kept if kind == MESSAGE
+    )
+    said = describe_messages(n for n in messages if isinstance(n, int))
     return _join_effects(
-        make_feed_line(number, kind, at, data, known.get(owner or 0))
+        make_feed_line(
+            number, kind, at, _add_words(kind, data, said), known.get(owner or 0)
+        )
         for owner, number, kind, at, data in kept
     )
+
+
+def _add_words(kind: str, data: Data, said: Mapping[int, str]) -> Data:
+    words = said.get(data.get("memory_id", 0)) if kind == MESSAGE else None
+    return {**data, "words": words} if words else data
 
 
 def _join_effects(found: Iterable[FeedLine]) -> list[FeedLine]:
@@ -178,11 +195,13 @@ def make_feed_line(
 
 def _find_link(kind: str, data: Data, key: str) -> str:
     memory, turn, order = (data.get(key) for key in ("memory_id", "turn", "order"))
-    if kind == Kind.MEMORY_ADDED and key and isinstance(memory, int):
+    if kind == Kind.TOOL_CALLED:
+        memory = data.get("memory")
+    if kind in PLACED and key and isinstance(memory, int):
         return f"{reverse('mysis', args=[key])}?at={memory}"
     if kind == Kind.ORDER_CHANGED and isinstance(order, int):
         return reverse("order", args=[order])
-    if kind in TURNS and isinstance(turn, int):
+    if kind in LINKED_TURNS and isinstance(turn, int):
         return reverse("turn", args=[turn])
     return ""
 
@@ -217,10 +236,14 @@ def _state(data: Data) -> str:
         return f"note {note} {done} (by {by})"
     state = _text(data, "state") or "changed"
     words = state if by in UNNAMED else f"{state} (by {by})"
-    return _colon(words, _text(data, "error"))
+    return _colon(words, _text(data, "reason"), _text(data, "error"))
 
 
 def _tool(data: Data) -> str:
+    if outcome := _text(data, "outcome"):
+        by = read_sender_name(_text(data, "by"))
+        return f"{outcome} (by hand, {by})" if by else outcome
+    # An event of a version that did not tell outcomes.
     words = (
         f"{_text(data, 'tool') or 'a tool'}({format_arguments(data.get('arguments'))})"
     )
@@ -266,11 +289,9 @@ def _compacted(data: Data) -> str:
 
 
 def _memory(data: Data) -> str:
-    if data.get("role") == Role.TOOL:
-        return "gets a tool result"
-    origin = _text(data, "origin")
-    other = f"gets a message ({origin})" if origin else "gets a message"
-    return GETS.get(origin, other)
+    # A message that is gone by now leaves no words.
+    role, origin = _text(data, "role"), _text(data, "origin")
+    return _text(data, "words") or name_message(role, origin)
 
 
 def _broadcast(data: Data) -> str:
@@ -322,8 +343,8 @@ KINDS: Mapping[str, KindStyle] = {
     Kind.TURN_FINISHED: KindStyle("turn", "states", False, _ended),
     Kind.MEMORY_ADDED: KindStyle("message", "orders", False, _memory),
     Kind.TOOL_CALLED: KindStyle("tool", "acts", True, _tool),
-    Kind.SNAPSHOT_UPDATED: KindStyle("refresh", "stale", False, _updated),
-    Kind.SNAPSHOT_STALE: KindStyle("stale", "stale", True, _stale),
+    Kind.SNAPSHOT_UPDATED: KindStyle("refresh", STALENESS, False, _updated),
+    Kind.SNAPSHOT_STALE: KindStyle("stale", STALENESS, True, _stale),
     Kind.CONTEXT_COMPACTED: KindStyle("fold", "states", True, _compacted),
     Kind.BROADCAST_SENT: KindStyle("broadcast", "orders", True, _broadcast),
     Kind.ORDER_CHANGED: KindStyle("check", "orders", True, _order),
@@ -339,14 +360,14 @@ def _style(kind: str) -> KindStyle:
 
 
 def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
-    """The newest events that are news, newest first; those of one chip if named."""
+    """The newest news, newest first: of one chip if named, else all but staleness."""
     # Each kind has an index of its own; one scan of all would read much noise.
     first, *others = (
         _select_news(kind, group)[:limit]
         for kind, style in KINDS.items()
         if style.news
         and (
-            group not in GROUPS
+            (group not in GROUPS and style.group != STALENESS)
             or style.group == group
             or _is_searched_for_failures(kind, group)
         )
@@ -368,7 +389,7 @@ def _select_news(kind: str, group: str) -> QuerySet[Event]:
         return rows.filter(failed, pk__gt=last - FAR)
     if kind == Kind.TOOL_CALLED:
         looks = Q(data__tool__regex=f"^({'|'.join(LOOKS)})")
-        return rows.exclude(looks, data__ok=True)
+        return rows.exclude(looks, data__ok=True, data__told__isnull=True)
     if kind == Kind.ORDER_CHANGED:
         known = rows.exclude(data__state__in=ON_THE_WAY)
         return known.exclude(data__has_any_keys=TOLD_ELSEWHERE)

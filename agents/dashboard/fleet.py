@@ -27,6 +27,7 @@ from django.utils.http import urlencode
 from agents.dashboard import charts, conversation, game_state
 from agents.dashboard.accounts import AccountStatus, read_statuses
 from agents.dashboard.charts import MysisHour, load_last_hours
+from agents.idle import Idle, load_idle
 from agents.models import Mysis
 from agents.models.fleet import find_page_key
 from memory.models import Memory, Role, SentContext
@@ -80,6 +81,7 @@ class FleetRow:
     last_error: str
     hold: str
     stuck: str
+    idle: Idle | None
     account: str
     standing: AccountStatus
     tick: int | None
@@ -100,7 +102,7 @@ class Column(NamedTuple):
     end: bool = False
 
 
-WHO = ("id", "key", "name", "state", "activity", "hold", "stuck", "last_error")
+WHO = ("id", "key", "name", "state", "activity", "hold", "stuck", "last_error", "idle")
 # Each has a track of its own, in this order, in the grids of static/css/fleet.css.
 COLUMNS = (
     Column("who", "Mysis", WHO),
@@ -258,6 +260,8 @@ def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
     standings = read_statuses(game_state.load_snapshots(usernames), present)
     said = _load_last_lines(ids, {pk: one["name"] for pk, one in myses.items()})
     gauges, hours = _load_gauges(ids), load_last_hours(ids, now)
+    resting = [pk for pk, one in myses.items() if one["state"] == Mysis.State.IDLE]
+    idle = {one.id: one for one in load_idle(resting)} if resting else {}
     rows = []
     for one in (myses[number] for number in ids if number in myses):
         account, tick = one.pop(ACCOUNT) or "", one.pop("tick")
@@ -265,6 +269,7 @@ def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
         row = FleetRow(
             **one,
             key=find_page_key(one["id"], one["name"]),
+            idle=idle.get(one["id"]),
             account=account,
             standing=standing,
             tick=tick if standing.tick is None else standing.tick,

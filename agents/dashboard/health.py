@@ -5,7 +5,7 @@ Errors lead to a form or a page by the code that is stored beside their text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -24,6 +24,7 @@ from agents.dashboard.charts import (
     load_fleet_hour,
 )
 from agents.dashboard.conversation import clip_text
+from agents.idle import IdleGroup, Idlers, read_idlers
 from agents.llm.endpoints import list_provider_candidates
 from agents.models import Account, ErrorCode, Mysis, Provider, Usage
 from agents.usage import today
@@ -35,27 +36,55 @@ ADMINS, ALL = "admin-only", ""
 SILENT = timedelta(minutes=5)
 # Characters. The front page names the cause; the Mysis's own page has the whole text.
 TEXT = 200
-# How many troubles the front page and the health page show.
+# How many troubles, and lines of those that idle, the front page and the health page show.
 SHOWN, ALL_TROUBLES = 4, 500
+IDLE_SHOWN = 3
+# Names that a line of equal troubles has.
+NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """Where to mend it; ``css`` names who may."""
+    """Where to mend it; ``css`` names who may.
+
+    ``each`` are names and links, where several Myses have each a place of its own.
+    """
 
     label: str
     link: str
     css: str = ADMINS
+    each: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One Mysis that needs somebody, why, and where to mend it."""
+    """One Mysis that needs somebody, why, and where to mend it.
+
+    ``more`` are the other ways out, ``others`` the Myses in the same trouble.
+    """
 
     mysis: Mysis
     text: str
     remedy: str
     fix: Fix
+    more: tuple[Fix, ...] = ()
+    others: tuple[Mysis, ...] = ()
+
+    @property
+    def myses(self) -> tuple[Mysis, ...]:
+        return (self.mysis, *self.others)
+
+    @property
+    def named(self) -> tuple[Mysis, ...]:
+        return self.myses[:NAMED]
+
+    @property
+    def unnamed(self) -> int:
+        return max(0, len(self.myses) - NAMED)
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        return (self.fix, *self.more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +125,23 @@ class Health:
     workers: int
     heartbeat: datetime | None
     sums: FleetSums
+    idle: Idlers
+
+    @property
+    def idle_shown(self) -> tuple[IdleGroup, ...]:
+        return self.idle.groups[:IDLE_SHOWN]
+
+    @property
+    def idle_more(self) -> int:
+        """The Myses that idle unasked in groups that are not shown."""
+        return sum(group.count for group in self.idle.groups[IDLE_SHOWN:])
+
+    @property
+    def all_well(self) -> bool:
+        """Whether nothing is wrong, and nobody stands still unasked."""
+        return bool(self.total and self.workers and not self.troubles) and not (
+            self.idle.unasked
+        )
 
     @property
     def broadcast_cost(self) -> Decimal:
@@ -115,7 +161,7 @@ def read_health(
     grouped = Mysis.objects.values_list("state").annotate(n=Count("id"), **newest)
     found = list(grouped.order_by())
     counts |= {state: count for state, count, *_ in found}
-    wrong = find_troubles(now)
+    wrong = join_equal(find_troubles(now))
     workers, heartbeat = system_status.count_workers(now)
     return Health(
         total=sum(counts.values()),
@@ -125,6 +171,7 @@ def read_health(
         newest=max((at for *_, at in found if at is not None), default=None),
         troubles=tuple(wrong[:most]),
         more=max(0, len(wrong) - most),
+        idle=read_idlers() if counts["idle"] else Idlers(),
         workers=workers,
         heartbeat=heartbeat,
         sums=known or add_up_fleet(now),
@@ -190,6 +237,31 @@ def find_troubles(now: datetime) -> list[Trouble]:
     return [one for _, one in sorted(found, key=itemgetter(0))]
 
 
+def join_equal(troubles: Sequence[Trouble]) -> list[Trouble]:
+    """Make one of equal troubles, in the place of the first.
+
+    A way out that is another for each of them leads to each by name.
+    """
+    equal: dict[tuple[object, ...], list[Trouble]] = {}
+    for one in troubles:
+        labels = tuple(fix.label for fix in one.fixes)
+        equal.setdefault((one.text, one.remedy, labels), []).append(one)
+    return [_join(found) if len(found) > 1 else found[0] for found in equal.values()]
+
+
+def _join(found: Sequence[Trouble]) -> Trouble:
+    others = tuple(other for one in found for other in one.myses)[1:]
+    fixes = [_join_fixes(found, place) for place in range(len(found[0].fixes))]
+    return replace(found[0], fix=fixes[0], more=tuple(fixes[1:]), others=others)
+
+
+def _join_fixes(found: Sequence[Trouble], place: int) -> Fix:
+    each = tuple((one.mysis.name, one.fixes[place].link) for one in found)
+    first = found[0].fixes[place]
+    same = len({link for _, link in each}) == 1
+    return first if same else replace(first, each=each[:NAMED])
+
+
 def _list_troubles(
     mysis: Mysis, known: Mapping[str, int], long_ago: datetime
 ) -> Iterator[tuple[int, Trouble]]:
@@ -198,7 +270,7 @@ def _list_troubles(
     if mysis.state == Mysis.State.ERRORED:
         text = mysis.last_error or "It stopped with an error that left no text."
         remedy = "Mend the cause, then start it again."
-        yield 0, Trouble(mysis, text, remedy, find_fix(mysis, known))
+        yield 0, Trouble(mysis, text, remedy, *_find_ways(mysis, known))
     # Running for long without a line, though nothing is being waited for.
     wakes = mysis.wake_at is not None and mysis.wake_at > long_ago
     last = mysis.last_memory_at
@@ -209,18 +281,20 @@ def _list_troubles(
     # After a failed turn: the error stays until a turn goes well.
     if running and mysis.last_error:
         remedy = "It tries again by itself."
-        yield 2, Trouble(mysis, mysis.last_error, remedy, find_fix(mysis, known))
+        ways = _find_ways(mysis, known)
+        yield 2, Trouble(mysis, mysis.last_error, remedy, *ways)
     if mysis.hold:
         remedy = "Raise the budget, or wait until its period ends."
         fix = Fix("Budgets", reverse("admin:agents_budget_changelist"))
-        yield 3, Trouble(mysis, mysis.hold, remedy, fix)
+        more = (_model_form(mysis),)
+        yield 3, Trouble(mysis, mysis.hold, remedy, fix, more)
     if mysis.lost_pins:
         remedy = "The model does not see it as it was pinned."
         yield 3, Trouble(mysis, mysis.lost_pins, remedy, _sent_context(mysis))
     if running and mysis.stuck:
         remedy = "Read its last turns and tell it what to do."
         fix = Fix("Message it", f"{mysis.get_absolute_url()}#composer", "operator-only")
-        yield 4, Trouble(mysis, mysis.stuck, remedy, fix)
+        yield 4, Trouble(mysis, mysis.stuck, remedy, fix, (_sent_context(mysis),))
     if running and _lacks_state(mysis):
         text = "Its last view had no room for the state of the game."
         remedy = "Give it a larger budget, or one with fewer tools."
@@ -236,12 +310,23 @@ def load_provider_ids() -> Mapping[str, int]:
 
 
 def find_fix(mysis: Mysis, known: Mapping[str, int]) -> Fix:
-    """The form or page that mends its last error; ``known`` are the providers.
+    """The first of `find_fixes`."""
+    return find_fixes(mysis, known)[0]
 
-    An error without a code, or with one of a later version, is mended in its settings.
+
+def find_fixes(mysis: Mysis, known: Mapping[str, int]) -> tuple[Fix, ...]:
+    """The forms and pages that mend its last error, the likeliest first.
+
+    ``known`` are the providers. An error without a code, or with one of a later version,
+    is mended in its settings.
     """
-    place = PLACES.get(mysis.last_error_code)
-    return place(mysis, known) if place else _own_form(mysis, "Its settings")
+    places = PLACES.get(mysis.last_error_code)
+    return places(mysis, known) if places else (_own_form(mysis, "Its settings"),)
+
+
+def _find_ways(mysis: Mysis, known: Mapping[str, int]) -> tuple[Fix, tuple[Fix, ...]]:
+    first, *more = find_fixes(mysis, known)
+    return first, tuple(more)
 
 
 def _own_form(mysis: Mysis, label: str) -> Fix:
@@ -269,6 +354,14 @@ def _policy_form(mysis: Mysis) -> Fix:
     return Fix(label, link)
 
 
+def _model_form(mysis: Mysis) -> Fix:
+    return _own_form(mysis, "Change its model")
+
+
+def _new_provider() -> Fix:
+    return Fix("Add its provider", reverse("admin:agents_provider_add"))
+
+
 def _provider_form(mysis: Mysis, known: Mapping[str, int]) -> Fix | None:
     """The form of the provider that its model belongs to; None without a row."""
     found = next(
@@ -282,16 +375,24 @@ def _provider_form(mysis: Mysis, known: Mapping[str, int]) -> Fix | None:
 
 # A provider without a row comes from the environment: of it only a key can be added
 # here, else the name of the model changed.
-PLACES: Mapping[str, Callable[[Mysis, Mapping[str, int]], Fix]] = {
-    ErrorCode.MODEL: lambda mysis, _: _own_form(mysis, "Change its model"),
+PLACES: Mapping[str, Callable[[Mysis, Mapping[str, int]], tuple[Fix, ...]]] = {
+    ErrorCode.MODEL: lambda mysis, known: (
+        _model_form(mysis),
+        _provider_form(mysis, known) or _new_provider(),
+    ),
     ErrorCode.PROVIDER: lambda mysis, known: (
-        _provider_form(mysis, known) or _own_form(mysis, "Change its model")
+        (form, _model_form(mysis))
+        if (form := _provider_form(mysis, known))
+        else (_model_form(mysis), _new_provider())
     ),
     ErrorCode.KEY: lambda mysis, known: (
-        _provider_form(mysis, known)
-        or Fix("Add its provider", reverse("admin:agents_provider_add"))
+        _provider_form(mysis, known) or _new_provider(),
+        _model_form(mysis),
     ),
-    ErrorCode.REQUEST: lambda mysis, _: _sent_context(mysis),
-    ErrorCode.CONTEXT: lambda mysis, _: _policy_form(mysis),
-    ErrorCode.GAME: lambda *_: Fix("Health", reverse("health"), ALL),
+    ErrorCode.REQUEST: lambda mysis, _: (
+        _sent_context(mysis),
+        _own_form(mysis, "Its settings"),
+    ),
+    ErrorCode.CONTEXT: lambda mysis, _: (_policy_form(mysis), _model_form(mysis)),
+    ErrorCode.GAME: lambda *_: (Fix("Health", reverse("health"), ALL),),
 }

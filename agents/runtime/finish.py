@@ -37,6 +37,7 @@ from memory.snapshots.reads import compute_present_tick
 NUDGE_SECONDS = 1.0
 
 FRUITLESS_LIMIT = 3
+FRUITLESS = f"{FRUITLESS_LIMIT} turns in a row did nothing"
 
 # A retry waits twice as long as the one before, up to the longest pause.
 FIRST_PAUSE_SECONDS = 2.0
@@ -160,7 +161,13 @@ def _begin_rest(mysis: Mysis, ending: Ending, chosen: NextTurn) -> None:
     if chosen.errored:
         put_to_rest(mysis, Mysis.State.ERRORED, ending.error, ending.code)
     elif chosen.trigger is None:
-        put_to_rest(mysis, Mysis.State.IDLE, mysis.last_error, mysis.last_error_code)
+        put_to_rest(
+            mysis,
+            Mysis.State.IDLE,
+            mysis.last_error,
+            mysis.last_error_code,
+            reason=FRUITLESS,
+        )
     if ending.outcome == Turn.Outcome.DONE and ending.error:
         events.append_error(mysis.pk, mysis.last_error, code="empty_answer")
 
@@ -177,9 +184,13 @@ def _activity(ending: Ending, chosen: NextTurn) -> str:
 
 
 def put_to_rest(
-    mysis: Mysis, state: Mysis.State, error: str = "", code: str = ""
+    mysis: Mysis,
+    state: Mysis.State,
+    error: str = "",
+    code: str = "",
+    reason: str = "",
 ) -> None:
-    """Put a locked Mysis to rest, idle or errored, with its events."""
+    """Put a locked Mysis to rest, idle or errored, with its events; ``reason`` is why."""
     mysis.state = state
     mysis.activity = ""
     mysis.nudges = 0
@@ -188,6 +199,8 @@ def put_to_rest(
     mysis.save(update_fields=fields)
     scheduling.unschedule(mysis)
     data = {"name": mysis.name, "state": str(state), "by": "runtime"}
+    if reason:
+        data["reason"] = reason
     if error:
         data["error"] = error
     if state == Mysis.State.ERRORED:

@@ -41,7 +41,7 @@ from agents.runtime.model_calls import ReadyCall, list_offered
 from agents.runtime.summary_job import make_summary
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.request import NOT_EXECUTED, Outcome
+from agents.tools.request import NOT_EXECUTED, CallPlace, Outcome
 from memory.context.types import OfferedTools
 
 EMPTY_ANSWERS: Mapping[str, str] = {
@@ -162,6 +162,7 @@ async def _take_guarded(handle: TurnHandle, guarded: Guarded) -> None:
 async def _run(handle: TurnHandle, progress: Progress) -> Ending:
     endpoint = await resolve_with_window(handle.model, handle.providers)
     toolbox = await open_toolbox(handle.mysis_id)
+    toolbox.turn = handle.turn_id
     if not tools_are_stored(toolbox.specs, toolbox.catalogue_at):
         await run_in_db(remember_tools, toolbox.specs)
     await fetch_events(handle, toolbox)
@@ -262,7 +263,11 @@ async def _run_tools(
         try:
             keep = partial(_keep_result, handle, progress, pending[place:])
             result = await toolbox.call(
-                call.name, call.arguments, keep=keep, offered=progress.offered
+                call.name,
+                call.arguments,
+                keep=keep,
+                offered=progress.offered,
+                place=CallPlace(call.memory_id, handle.turn_id, progress.calls),
             )
         except GameUnreachableError:
             await run_in_db(_record_not_executed, handle, pending[place:])

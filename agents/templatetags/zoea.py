@@ -21,6 +21,8 @@ register = template.Library()
 # Sparklines and gauges stay the same while all else of a row changes, and have more
 # numbers than all else: they are drawn once, and not by a template.
 DRAWN = 2048
+# Seconds of the units in which ages are told, as the script tells them.
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _MARKS = re.compile(r"<mark>(.*?)</mark>", re.DOTALL)
 
 
@@ -63,6 +65,19 @@ def ago(moment: datetime | None, prefix: str = "") -> SafeString | str:
         prefix,
         utc.strftime("%Y-%m-%d %H:%M:%S"),
         shown,
+    )
+
+
+@register.simple_tag
+def brief(moment: datetime) -> SafeString:
+    """How long ago a moment was, in one unit: "2 min". The script keeps it current."""
+    seconds = max(0, round((timezone.now() - moment).total_seconds()))
+    length, unit = next(one for one in UNITS if seconds >= one[0] or one[0] == 1)
+    return format_html(
+        '<time datetime="{}" data-time data-brief>{} {}</time>',
+        moment.astimezone(UTC).isoformat(timespec="milliseconds"),
+        seconds // length,
+        unit,
     )
 
 

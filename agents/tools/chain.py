@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import reduce
 from typing import Any
@@ -30,6 +30,7 @@ from agents.tools.guard import ArgumentsError, guard, read_arguments
 from agents.tools.own_tools import FOR_MYSES, SILENT, answer_locally
 from agents.tools.request import (
     CallNext,
+    CallPlace,
     Keep,
     Outcome,
     Request,
@@ -47,7 +48,10 @@ from agents.tools.transport import retry, send, verify
 from agents.tools.unknown_outcomes import find_read
 from memory.context.types import OfferedTools
 from memory.gamestate.effects import LOSSES
-from memory.gamestate.notices import read_notices
+from memory.gamestate.event_lines import EventLine, describe_events
+from memory.gamestate.notices import Notice, read_notices
+from memory.gamestate.outcome_lines import describe_outcome
+from memory.gamestate.reactions import Owner
 from memory.gamestate.values import make_storable
 from memory.gamestate.values import repair_text as storable_text
 from memory.models import build_row
@@ -101,14 +105,19 @@ class Toolbox(ToolSession):
         *,
         keep: Keep | None = None,
         offered: OfferedTools | None = None,
+        place: CallPlace | None = None,
     ) -> Outcome:
         """Call a tool with a model's JSON text; no secret comes back.
 
-        ``offered`` are the tools that a model was offered, which may be some of all.
+        ``offered`` are the tools that a model was offered, which may be some of all;
+        ``place`` is where the call stands, where it is of the log at all.
         Errors of the game and of the arguments are results. Raises
         GameUnreachableError when the game server cannot be reached, and keeps nothing.
         """
-        request = Request(self, name, arguments, keep=keep, offered=offered)
+        place = place or CallPlace(turn=self.turn)
+        request = Request(
+            self, name, arguments, keep=keep, offered=offered, place=place
+        )
         return await _pass_chain(request)
 
 
@@ -129,11 +138,15 @@ def _load(mysis_id: int, by: str) -> Toolbox:
     losses = list(LOSSES)
     given = [settings.SPACEMOLT_MCP_URL, losses, losses, mysis_id]
     row = db.fetch_row(db.TOOL_SESSION, given, prepare=True)
-    found = row or [None] * 8
-    messaging, pk, username, sealed, catalogue_at, lost, policies, doubted = found
+    found = row or [None] * 10
+    messaging, pk, username, sealed, catalogue_at, lost, policies, doubted, *more = (
+        found
+    )
     own = FOR_MYSES if messaging else SILENT
     toolbox = Toolbox(mysis_id, own, by=by, catalogue_at=catalogue_at)
     toolbox.policies = json.loads(policies or "{}")
+    era, last_calls = more
+    toolbox.era, toolbox.last_calls = era or "", json.loads(last_calls or "{}")
     if pk is not None:
         account = Account(pk=pk, username=username, sealed_session=sealed)
         toolbox.card = make_card(account)
@@ -178,27 +191,28 @@ async def record(request: Request, call_next: CallNext) -> Outcome:
         await store_unstored(request)
         raise
     called = [_describe_call(request, outcome, _since(started))]
-    if request.caller.polls and not _brings_events(outcome):
+    if request.caller.polls and not _read_events(outcome):
         called = []
     tick = await let_finish(run_in_db(store_call, request, called, outcome))
     return replace(outcome, resolve_tick=outcome.resolve_tick or tick)
 
 
-def _brings_events(outcome: Outcome) -> bool:
-    return bool(read_notices(outcome.read().content, timezone.now()))
+def _read_events(outcome: Outcome) -> Sequence[Notice]:
+    return read_notices(outcome.read().content, timezone.now())
 
 
 def _describe_call(request: Request, outcome: Outcome, ms: int) -> events.Line:
     command = request.command
     given = json.dumps(command.arguments) if command.grouped else request.raw
+    shown = mask_arguments(given, request.caller.secrets)
     data = {
         "tool": storable_text(command.name)[:200],
-        "arguments": HIDDEN
-        if request.is_secret
-        else mask_arguments(given, request.caller.secrets),
+        "arguments": HIDDEN if request.is_secret else shown,
         "ok": not outcome.is_error,
         "ms": ms,
         "tick": outcome.tick,
+        **asdict(request.place),
+        **_describe_outcome(request, outcome, shown if isinstance(shown, dict) else {}),
     }
     if outcome.is_error and outcome.text:
         # Why it was refused, in the game's own words; secrets were taken out before.
@@ -207,6 +221,28 @@ def _describe_call(request: Request, outcome: Outcome, ms: int) -> events.Line:
     if request.caller.by:
         data["by"] = request.caller.by
     return events.Kind.TOOL_CALLED, request.caller.mysis_id, data
+
+
+def _describe_outcome(
+    request: Request, outcome: Outcome, shown: dict[str, Any]
+) -> dict[str, Any]:
+    """The outcome in a line. Where events told it (``told``), the row of their action."""
+    command, caller = request.command, request.caller
+    call = replace(command, arguments=shown)
+    result = replace(outcome.read(), is_unknown=outcome.unknown)
+    lines: list[EventLine] = []
+    if request.kind == "drain" and not result.is_error and not request.is_secret:
+        me = Owner(caller.card.username if caller.card else "")
+        lines = list(describe_events(_read_events(outcome), me, caller.era))
+    words = [one.text for one in lines]
+    line = describe_outcome(call, result, hidden=request.is_secret, events=words)
+    found: dict[str, Any] = {"outcome": hide_secrets(line, caller.secrets)}
+    if lines:
+        found["told"] = len(lines)
+        rows = [caller.last_calls.get(one.command) for one in lines]
+        if request.place.memory is None:
+            found["memory"] = next(filter(None, reversed(rows)), None)
+    return found
 
 
 def mask_arguments(raw: str, secrets: set[str]) -> Any:

@@ -38,7 +38,6 @@ from memory.problems import SlowSearchError
 from memory.redaction import hide_secrets
 from memory.search.results import Hit, search_messages
 from memory.snapshots import reads
-from memory.snapshots.writes import read_newest_tick
 
 DEFAULT_LIMIT = 20
 MOST_HITS = 100
@@ -316,49 +315,3 @@ def answer_forget(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     mysis = scope.find_target(None)
     note = forget_note(mysis=mysis, name=arguments["name"], by=scope.by)
     return make_answer({"forgotten": note.name})
-
-
-# --- The fleet
-
-
-def answer_swarm_status(arguments: Mapping[str, Any], scope: Scope) -> Answer:
-    """How many Myses are in which state, and the newest game tick."""
-    counts = Mysis.count_by_state()
-    total = sum(counts.values())
-    return make_answer({"total": total, "counts": counts, "tick": read_newest_tick()})
-
-
-def answer_list_myses(arguments: Mapping[str, Any], scope: Scope) -> Answer:
-    """The Myses by number; ``next`` is the ``after`` of the following page."""
-    limit = int(arguments.get("limit", DEFAULT_LISTED))
-    found = Mysis.select_members(**read_members(arguments))
-    rows = found.select_related("account", "policy").order_by("pk")
-    after = int(arguments.get("after", 0))
-    page = list(rows.filter(pk__gt=after)[: limit + 1])
-    more = page[limit - 1].pk if len(page) > limit else None
-    if scope.mysis_id is None:
-        Mysis.share_fleet_policy(page)
-    shown = [_mysis_line(row, scope) for row in page[:limit]]
-    return make_answer({"total": rows.count(), "myses": shown, "next": more})
-
-
-def _mysis_line(row: Mysis, scope: Scope) -> dict[str, Any]:
-    known: dict[str, Any] = {
-        "id": row.pk,
-        "name": row.name,
-        "state": row.state,
-        "account": row.account.username if row.account else None,
-    }
-    if scope.mysis_id is not None:
-        # What another one does and runs on is not a Mysis's business.
-        return known | {"is_you": row.pk == scope.mysis_id}
-    return known | {
-        "model": row.model,
-        "policy": row.policy.name if row.policy else None,
-        "effective_policy": row.effective_policy.name or None,
-        "group": row.group,
-        "tags": row.tags,
-        "activity": row.activity,
-        "tick": row.tick,
-        "last_error": row.last_error or None,
-    }

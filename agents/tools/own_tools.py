@@ -15,9 +15,10 @@ from agents.actions.notes import LONGEST_NOTE
 from agents.actions.orders import LONGEST_NOTE as LONGEST_WORDS
 from agents.actions.orders import REPORTS, SAID_BY_OPERATORS
 from agents.db import run_long_in_db
+from agents.events import Kind
 from agents.models import Mysis
 from agents.order_status import STATES
-from agents.tools import message_answers, own_tool_answers
+from agents.tools import fleet_answers, message_answers, own_tool_answers
 from agents.tools.game_calls import IN_PLACE, answer_in_place
 from agents.tools.own_tool_answers import (
     DEFAULT_LIMIT,
@@ -84,8 +85,9 @@ ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
     "zoea_search_reasoning": own_tool_answers.answer_search_reasoning,
     "zoea_search_broadcasts": own_tool_answers.answer_search_broadcasts,
     "zoea_recall": own_tool_answers.answer_recall,
-    "zoea_swarm_status": own_tool_answers.answer_swarm_status,
-    "zoea_list_myses": own_tool_answers.answer_list_myses,
+    "zoea_swarm_status": fleet_answers.answer_swarm_status,
+    "zoea_list_myses": fleet_answers.answer_list_myses,
+    "zoea_list_events": fleet_answers.answer_list_events,
     "zoea_send_message": message_answers.answer_send_message,
     "zoea_broadcast": message_answers.answer_broadcast,
     "zoea_note": own_tool_answers.answer_note,
@@ -255,7 +257,22 @@ FOR_PROGRAMS = _table(
         {**_RECALL, "mysis_id": MYSIS | {"description": "For state:// handles"}},
         ["handle"],
     ),
-    zoea_swarm_status=("How many Myses are in which state.", {}, []),
+    zoea_swarm_status=(
+        "How many Myses are in which state, who stands still, since when and why.",
+        {},
+        [],
+    ),
+    zoea_list_events=(
+        "What happened, oldest first: the newest events, or those after one. A call of "
+        "a tool has its outcome in one line.",
+        {
+            "mysis_id": MYSIS | {"description": "Of this Mysis alone"},
+            "kind": text_field("Of this kind alone", enum=list(map(str, Kind))),
+            "after": _whole("`next` of the answer before"),
+            "limit": _LISTING["limit"],
+        },
+        [],
+    ),
     zoea_list_myses=(
         "The Myses: number, name, state, account, model, group, tags, what they do, "
         "last error.",

@@ -64,6 +64,16 @@ class Tool:
     local: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class CallPlace:
+    """Where a call stands: its result's row of the log, its turn, and which of the
+    turn's model calls made it, from 1; None for what it has not."""
+
+    memory: int | None = None
+    turn: int | None = None
+    call: int | None = None
+
+
 @dataclass(slots=True)
 class ToolSession:
     """One Mysis at the game: its tools, its account, and the secrets to take out.
@@ -71,7 +81,9 @@ class ToolSession:
     ``by`` names the person who calls by hand, "" for the Mysis itself; the program that
     ``polls`` records only calls that bring events. ``unknown``
     are the actions of its account of which no read has told yet, ``doubted`` the tools
-    whose answers lost events had put in doubt when it was opened.
+    whose answers lost events had put in doubt when it was opened, ``era`` how its game
+    carries out actions (`AccountClock`), and ``last_calls`` the rows of its last results
+    by command. ``turn`` is the one that the tools were opened for.
     """
 
     mysis_id: int
@@ -83,6 +95,9 @@ class ToolSession:
     doubted: tuple[str, ...] = ()
     policies: Mapping[str, str] = field(default_factory=dict)
     polls: bool = False
+    era: str = ""
+    last_calls: Mapping[str, int] = field(default_factory=dict)
+    turn: int | None = None
 
     def find_policy(self, name: str) -> str:
         """What a tool counts as: as set by hand, else as it was found out.
@@ -111,6 +126,7 @@ class Request:
     offered: OfferedTools | None = None
     unstored: list[Answer] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
+    place: CallPlace = CallPlace()
 
     @property
     def tool(self) -> Tool | None:

@@ -35,6 +35,14 @@ ACTS: Mapping[str, tuple[Callable[..., object], str, str]] = {
     "start": (actions.start_mysis, "{} starts.", "Started"),
     "stop": (actions.stop_mysis, "{} is stopped.", "Stopped"),
 }
+# What can be done to those that idle, and how to say so.
+IDLE_ACTS: Mapping[str, tuple[Callable[..., object], str]] = {
+    "start": (actions.start_mysis, "Started"),
+    "restart": (
+        partial(actions.start_mysis, clear_orders=True),
+        "Cleared the open orders of, and started,",
+    ),
+}
 
 
 @require_POST
@@ -104,6 +112,19 @@ def start_or_stop_many(request: PageRequest) -> HttpResponse:
     if not myses:
         return notify_error(request, "Nobody is selected: tick some rows first.", 422)
     return _command_many(request, myses, partial(act, by=name_operator(request)), words)
+
+
+@require_POST
+@operator_required
+def start_idle(request: PageRequest, act: str) -> HttpResponse:
+    """Start the Myses whose numbers ``myses`` names, after clearing their orders if asked."""
+    start, words = IDLE_ACTS[act]
+    myses = load_chosen_myses(request.POST.get("myses", "").split(","))
+    if not myses:
+        return notify_error(request, "None of these Myses is there any more.", 422)
+    return _command_many(
+        request, myses, partial(start, by=name_operator(request)), words
+    )
 
 
 def _command_many(

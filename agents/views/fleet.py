@@ -59,6 +59,8 @@ def fleet_page(request: PageRequest) -> HttpResponse:
     return render(request, "agents/fleet.html", context)
 
 
+# Names of several that are addressed at once.
+NAMED = 3
 # The number, the name, the group and the tags of a Mysis.
 Addressee = tuple[int, str, str, tuple[str, ...]]
 
@@ -97,11 +99,21 @@ def _draw_options(rows: tuple[Addressee, ...], chosen: str) -> SafeString:
         for name, count in found
     ]
     each = [(str(pk), name) for pk, name, _, _ in rows]
+    if "," in chosen and (meant := _name_several(rows, chosen)):
+        each.insert(0, (chosen, meant))
     options = (
         (value, " selected" if chosen == value else "", label)
         for value, label in (*members, *each)
     )
     return format_html_join("", '<option value="{}"{}>{}</option>', options)
+
+
+def _name_several(rows: tuple[Addressee, ...], chosen: str) -> str:
+    """How many are meant by numbers with commas between, and the first of them."""
+    numbers = set(chosen.split(","))
+    names = [name for pk, name, _, _ in rows if str(pk) in numbers]
+    named = ", ".join(names[:NAMED])
+    return f"{len(names)} Myses: {named}{', …' * (len(names) > NAMED)}" if names else ""
 
 
 @require_safe

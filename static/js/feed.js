@@ -64,9 +64,8 @@
   }
 
   function putOnTop(lines) {
-    var chosen = group() ? "group-" + group() : "feed-line";
     var missing = lines.filter(function (line) {
-      return line.classList.contains(chosen) && !has(line);
+      return !line.matches(unwanted()) && !has(line);
     });
     var empty = missing.length && feed().querySelector(".feed-empty");
     if (empty) empty.remove();
@@ -99,10 +98,19 @@
     return chosen ? chosen.value : "";
   }
 
+  // Lines that the list does not have: what became stale stands under its own chip only.
+  // The page of all events has every line.
+  function unwanted() {
+    if (group()) return ".feed-line:not(.group-" + group() + ")";
+    return isPage() ? ":not(*)" : ".feed-snapshotstale";
+  }
+
   function fresh(fragment) {
     if (!fragment.querySelectorAll) return 1;
-    var kind = group() ? ".group-" + group() : "";
-    return fragment.querySelectorAll("[data-event]" + kind).length;
+    var lines = Array.from(fragment.querySelectorAll("[data-event]"));
+    return lines.filter(function (line) {
+      return !line.matches(unwanted());
+    }).length;
   }
 
   // What is here already does not come twice, and a socket that comes back goes on
@@ -152,9 +160,9 @@
       // All of the feed anew, and of all kinds: the chip's own are asked for.
       event.detail.shouldSwap = false;
       catchUp();
-    } else if (group() && incoming.querySelectorAll) {
-      // Left in, they would push the chip's own lines out of a list that is cut.
-      incoming.querySelectorAll("[data-event]:not(.group-" + group() + ")").forEach(function (line) {
+    } else if (incoming.querySelectorAll && !(incoming.dataset && incoming.dataset.v)) {
+      // Left in, they would push the wanted lines out of a list that is cut.
+      incoming.querySelectorAll(unwanted()).forEach(function (line) {
         line.remove();
       });
     }

@@ -146,6 +146,11 @@
     var box = document.getElementById("id_text");
     if (!select || !box) return false;
     select.value = id;
+    if (select.value !== id && id.indexOf(",") > 0) {
+      // Several at once are offered when they are asked for.
+      select.add(new Option(id.split(",").length + " Myses", id), 1);
+      select.value = id;
+    }
     if (select.value !== id) return false;
     nameTarget();
     box.focus();

@@ -12,7 +12,8 @@ from pytest_django import DjangoAssertNumQueries
 from agents import budgets
 from agents.dashboard.health import find_fix
 from agents.models import Budget, ErrorCode, Mysis
-from agents.tools.own_tool_answers import Scope, answer_list_myses
+from agents.tools.fleet_answers import answer_list_myses
+from agents.tools.own_tool_answers import Scope
 from memory.api import state
 from memory.models import ContextPolicy, fetch_rows
 from tests.factories import make_mysis

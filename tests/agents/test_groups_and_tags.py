@@ -18,11 +18,11 @@ from agents.broadcast_search import read_broadcast, search_broadcasts, select_re
 from agents.context_inputs import preview_context, read_inputs
 from agents.dashboard.fleet import FleetView, find_matching_ids
 from agents.models import Broadcast, Mysis, Prompt, PromptVersion
+from agents.tools.fleet_answers import answer_list_myses
 from agents.tools.message_answers import answer_broadcast
 from agents.tools.own_tool_answers import (
     LocalRefusedError,
     Scope,
-    answer_list_myses,
     answer_recall,
 )
 from agents.tools.own_tool_answers import answer_search_broadcasts as search

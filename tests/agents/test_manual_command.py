@@ -249,7 +249,7 @@ def test_a_command_that_broke_off_is_never_run_again_under_its_key(
     error: Exception,
     status: int,
 ) -> None:
-    async def broken(self: Toolbox, name: str, arguments: str) -> Outcome:
+    async def broken(self: Toolbox, *_: str, **__: object) -> Outcome:
         raise error
 
     with monkeypatch.context() as patched:
@@ -364,7 +364,7 @@ def test_a_command_that_breaks_off_leaves_a_doubt(
     flying(operator_program)
     command(operator_program, "get_status")
 
-    async def break_off(*_: Any) -> Outcome:
+    async def break_off(*_: Any, **__: Any) -> Outcome:
         raise ConnectionResetError
 
     monkeypatch.setattr(Toolbox, "call", break_off)

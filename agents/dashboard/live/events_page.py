@@ -25,7 +25,7 @@ from agents.models import Event
 PAGE = 100
 # Events that the chips count: the newest, so that it costs the same in a long log.
 COUNTED = 1_000
-FACTS = ("tool", "ok", "state", "outcome", "confidence", *feed.TOLD_ELSEWHERE)
+FACTS = ("tool", "ok", "told", "state", "outcome", "confidence", *feed.TOLD_ELSEWHERE)
 
 
 @dataclass(frozen=True, slots=True)

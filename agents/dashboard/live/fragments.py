@@ -24,7 +24,7 @@ from agents.dashboard import budget_bars, feed, health, orders
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.conversation import Line
 from agents.dashboard.fleet import COLUMNS, FleetRow, FleetRows
-from agents.dashboard.health import find_fix, load_provider_ids
+from agents.dashboard.health import find_fixes, load_provider_ids
 from agents.dashboard.shared_results import Keyed
 from agents.models import Mysis
 from memory.notes import select_notes
@@ -160,14 +160,14 @@ def draw_newest_feed(group: str = "") -> Fragment:
 def draw_mysis(found: dashboard_mysis.Head, now: datetime) -> list[Fragment]:
     """The live parts of a Mysis's page, but for the conversation."""
     panel = dashboard_mysis.load_panel(found.mysis, now)
-    fix = find_fix(found.mysis, load_provider_ids())
+    fixes = find_fixes(found.mysis, load_provider_ids())
     trend = dashboard_mysis.load_credits_trend(found.mysis.pk)
     notes = list(select_notes(found.mysis.pk)[: NOTES + 1])
     turns = found.mysis.turns.order_by("-id")[:TURNS]
     return [
         draw_fragment("mysis/head", head=found, row=found.row),
         draw_fragment("mysis/acts", row=found.row),
-        draw_fragment("mysis/error", row=found.row, fix=fix),
+        draw_fragment("mysis/error", row=found.row, fixes=fixes),
         draw_fragment("mysis/reach", row=found.row),
         draw_fragment("mysis/context", row=found.row),
         draw_fragment("mysis/state", panel=panel),

@@ -11,7 +11,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from agents.dashboard import charts
-from agents.dashboard.health import Fix, find_fix, load_provider_ids
+from agents.dashboard.health import Fix, find_fixes, load_provider_ids
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fragments import (
@@ -140,16 +140,16 @@ def draw_head(turn: Turn) -> list[Fragment]:
         draw_fragment("turn/outcome", turn=turn),
         draw_fragment("turn/pager", around=_load_neighbours(turn)),
         draw_fragment("turn/figures", turn=turn, summaries=summaries),
-        draw_fragment("turn/error", turn=turn, fix=_find_current_fix(turn)),
+        draw_fragment("turn/error", turn=turn, fixes=_find_current_fixes(turn)),
     ]
 
 
-def _find_current_fix(turn: Turn) -> Fix | None:
+def _find_current_fixes(turn: Turn) -> tuple[Fix, ...]:
     mysis = turn.mysis
     # An error that the Mysis suffers from no more is mended already.
     if not turn.error or turn.error != mysis.last_error:
-        return None
-    return find_fix(mysis, load_provider_ids())
+        return ()
+    return find_fixes(mysis, load_provider_ids())
 
 
 def _load_neighbours(turn: Turn) -> tuple[Turn | None, Turn | None]:

@@ -19,6 +19,7 @@ from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.pages import FleetPage, MysisPage
 from agents.dashboard.shared_results import SharedResults, shared
 from agents.events import Item, Kind
+from agents.models import Event
 from bench.pages.scenes import TICK, add_account, add_conversation, add_turns
 from memory.gamestate.invalidation import join_marks
 from memory.gamestate.types import Stale
@@ -314,7 +315,8 @@ def test_growing_old_is_no_news(db: None):
         events.append(Kind.SNAPSHOT_STALE, mysis_id=mysis.pk, data=data)
         items = [item(number, Kind.SNAPSHOT_STALE, mysis.pk, **data)]
         assert bool(feed.make_news_lines(items)) is (level == "invalidated")
-    [line] = feed.load_newest_feed()
+    assert feed.load_newest_feed() == [], "staleness is shown under its own chip"
+    [line] = feed.load_newest_feed("stale")
     assert (line.stale, line.text) == ("Map", "after player_died")
 
 
@@ -409,11 +411,59 @@ def test_the_feed_says_what_happened_and_links_to_it(db: None):
     assert [(line.text, line.link) for line in told] == [
         ("turn 7 begins", "/turns/70/"),
         ("gets a tool result", "/myses/Ada/?at=5"),
-        ("says something", "/myses/Ada/?at=4"),
+        ("says", "/myses/Ada/?at=4"),
         ("turn 7 ends: done", "/turns/70/"),
     ]
     gone = feed.make_feed_line(9, Kind.MEMORY_ADDED, now, said, None)
     assert gone.link == ""
+
+
+def test_a_call_is_told_by_its_outcome_and_leads_to_its_place(db: None):
+    ada = make_mysis(name="Ada")
+    sold: dict[str, Any] = {"tool": "sell", "arguments": {}, "ok": True}
+    sold |= {"memory": 12, "turn": 7, "call": 2, "outcome": "sold 20 Iron Ore, +100 cr"}
+    looks = {"tool": "get_notifications", "arguments": {}, "ok": True}
+    told = {"outcome": "mined 5 Iron Ore", "told": 1, "memory": None, "turn": 8}
+    by_hand = {"tool": "mine", "ok": True, "outcome": "mined", "by": "operator:ann"}
+    for data in (sold, looks, looks | told, by_hand):
+        events.append(Kind.TOOL_CALLED, mysis_id=ada.pk, data=data)
+    found = feed.load_newest_feed()
+    assert [(line.text, line.link) for line in found] == [
+        ("mined (by hand, ann)", ""),
+        ("mined 5 Iron Ore", "/turns/8/"),
+        ("sold 20 Iron Ore, +100 cr", "/myses/Ada/?at=12"),
+    ]
+    happened = (sold, looks, looks | told, by_hand)
+    items = [item(n, Kind.TOOL_CALLED, ada.pk, **one) for n, one in enumerate(happened)]
+    news = feed.make_news_lines(items)
+    assert [line.text for line in news] == [line.text for line in found]
+
+
+def test_messages_are_told_in_their_own_words(db: None):
+    ada = make_mysis(name="Ada")
+    call = {"id": "c", "function": {"name": "sell", "arguments": '{"quantity": 2}'}}
+    answer = {"role": "tool", "origin": "tool", "tool_name": "sell"}
+    rows: list[tuple[dict[str, Any], str]] = [
+        ({"content": "Off to\n the belt."}, "says: Off to the belt."),
+        ({"content": "", "tool_calls": [call]}, "calls sell(quantity=2)"),
+        ({"content": "", "reasoning": "Where am I?"}, "thinks: Where am I?"),
+        ({**answer, "content": '{"message": "Sold."}'}, "gets the result of sell: Sold."),
+        (
+            {"role": "user", "origin": "human", "sender": "operator:ann", "content": "Go"},
+            "gets a message from ann: Go",
+        ),
+        ({"content": "password: 0123456789abcdef0"}, "says: password: [hidden]"),
+    ]  # fmt: skip
+    for values, _ in rows:
+        given = {"role": "assistant", "origin": "agent", **values}
+        row = Memory.objects.create(mysis=ada, **given)
+        data = {"memory_id": row.pk, "role": row.role, "origin": row.origin}
+        events.append(Kind.MEMORY_ADDED, mysis_id=ada.pk, data=data)
+    found = feed.make_event_lines(Event.objects.order_by("pk"))
+    assert [line.text for line in found] == [words for _, words in rows]
+    Memory.objects.all().delete()
+    gone = feed.make_event_lines(Event.objects.order_by("pk")[:1])
+    assert [line.text for line in gone] == ["says"]
 
 
 def test_a_chip_shows_its_own_however_much_else_happened(db: None):
@@ -441,7 +491,7 @@ def test_what_an_action_made_stale_is_named_once(db: None):
     data = {"tool": "sell", "arguments": {}, "ok": True}
     events.append(Kind.TOOL_CALLED, mysis_id=ada.pk, data=data)
     [line] = feed.load_newest_feed()
-    assert sorted(line.stale.split(", ")) == ["Cargo", "Status"]
+    assert line.stale == "", "staleness is shown under its own chip"
 
 
 def test_rows_are_narrowed_to_what_is_the_matter_and_put_in_order(db: None):

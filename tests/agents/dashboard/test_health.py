@@ -112,7 +112,9 @@ def test_who_is_in_several_troubles_is_listed_once_and_the_rest_is_on_health():
     assert "nothing for more than five minutes" in trouble.text
     assert "It repeats mine()." in trouble.text
     for number in range(health.SHOWN):
-        make_mysis(name=f"M{number}", state="running", hold="The day's money is spent.")
+        make_mysis(
+            name=f"M{number}", state="running", hold=f"Budget {number} is spent."
+        )
     assert '<a href="/health/">and 1 more</a>' in head()
 
 

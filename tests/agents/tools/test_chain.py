@@ -14,12 +14,13 @@ from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
 from agents.models import Event, Mysis
 from agents.tools.chain import Toolbox, compose, open_toolbox
-from agents.tools.request import CallNext, Outcome, Request, ToolSession
-from memory.models import GameSnapshot
+from agents.tools.request import CallNext, CallPlace, Outcome, Request, ToolSession
+from memory.models import GameSnapshot, Memory
 from memory.snapshots import reads
 from sandbox.game.testing import SandboxServer
 from tests.factories import make_mysis
 
+CALLED = {"tool", "arguments", "ok", "ms", "tick", "memory", "turn", "call", "outcome"}
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
 
 
@@ -67,7 +68,7 @@ async def test_a_good_state_call_is_captured_and_told(
     assert event.mysis_id == mysis.pk
     assert event.data["ok"] is True
     assert event.data["ms"] >= 0
-    assert {"tool", "arguments", "ok", "ms", "tick"} == set(event.data)
+    assert set(event.data) == CALLED
 
 
 async def test_snapshots_are_kept_by_arguments(box: Toolbox) -> None:
@@ -199,3 +200,43 @@ async def test_sixteen_play_at_once(
     names = await asyncio.gather(*(play(n, m) for n, m in enumerate(myses)))
     assert names == [f"Captain {number}" for number in range(16)]
     assert await GameSnapshot.objects.acount() == 16
+
+
+async def test_an_event_names_the_outcome_and_its_place(
+    box: Toolbox, mysis: Mysis, sandbox: SandboxServer
+) -> None:
+    place = CallPlace(memory=41, turn=7, call=2)
+    await box.call("mine", "", place=place)
+    await box.call("undock", "", place=place)
+    refused, queued = (await _events("tool.called"))[-2:]
+    assert (queued["memory"], queued["turn"], queued["call"]) == (41, 7, 2)
+    assert queued["outcome"].startswith("undock: queued")
+    assert refused["outcome"].startswith("could not mine: ")
+
+
+async def test_the_fetch_of_an_event_tells_what_was_queued(
+    box: Toolbox, mysis: Mysis, sandbox: SandboxServer
+) -> None:
+    row = await Memory.objects.acreate(
+        mysis=mysis, role="tool", origin="tool", tool_name="undock", content="{}"
+    )
+    await box.call("undock", "")
+    sandbox.step()
+    later = await open_toolbox(mysis.pk)
+    later.turn = 9
+    await later.call("get_notifications", "")
+    told = (await _events("tool.called"))[-1]
+    assert told["outcome"] == "undocked"
+    assert (told["told"], told["memory"], told["turn"], told["call"]) == (
+        1, row.pk, 9, None,
+    )  # fmt: skip
+
+
+async def test_no_secret_is_in_an_outcome(box: Toolbox, mysis: Mysis) -> None:
+    session = box.card.session if box.card else ""
+    await box.call("captains_log_add", json.dumps({"entry": f"mine is {session}"}))
+    await box.call("set_status", json.dumps({"message": session}))
+    await box.call("logout", "")
+    for data in await _events("tool.called"):
+        assert session not in json.dumps(data)
+        assert data["outcome"]

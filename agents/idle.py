@@ -1,0 +1,302 @@
+"""Who stands still, since when and why, and whether somebody wanted it so.
+
+A Mysis idles as it was asked to where the newest order to it is done and none is open.
+All others idle unasked: those that were never started too, for nobody told them to wait.
+Stopped ones are at rest by an operator's word, and do not count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from django.db.models import OuterRef, Subquery
+from django.db.models.functions import Left
+
+from agents.models import Mysis, Order, OrderRecipient, OrderState, Turn
+from agents.models.fleet import find_page_key
+from agents.models.orders import OPEN_STATES
+from memory.gamestate.values import format_line
+
+# One that is idle again so soon after its start had nothing to do.
+SOON = timedelta(minutes=1)
+# Characters of an order in a line.
+TEXT = 80
+# Names that a line has.
+NAMED = 6
+# Names that programs are told of a group.
+LISTED = 50
+# Numbers that an address can carry; more are chosen by their state.
+ADDRESSED = 500
+
+
+class Reason(StrEnum):
+    """Why a Mysis idles, as REST and MCP name it."""
+
+    NEVER_STARTED = "never_started"
+    ORDER_DONE = "order_done"
+    NO_ANSWER = "no_answer"
+    NOTHING_DONE = "nothing_done"
+
+
+# Asked for is what an order says.
+ASKED = frozenset({Reason.ORDER_DONE})
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """One Mysis that idles.
+
+    ``order`` is the newest one to it, "" for none, and ``order_id`` its number.
+    ``lasted`` are the seconds from its start until it idled again, if under a minute.
+    """
+
+    id: int
+    name: str
+    since: datetime
+    reason: Reason
+    order: str = ""
+    order_id: int | None = None
+    is_open: bool = False
+    lasted: int | None = None
+    error: str = ""
+
+    @property
+    def key(self) -> str:
+        return find_page_key(self.id, self.name)
+
+    @property
+    def asked(self) -> bool:
+        return self.reason in ASKED
+
+    @property
+    def words(self) -> str:
+        """Why it idles, and after which order."""
+        why = _WHY[self.reason], self._after_start
+        if self.reason == Reason.NOTHING_DONE:
+            # In a narrow row what it was told says more than that it did nothing.
+            return _join(self.order_words, *why)
+        return _join(*why, self.order_words, self.error)
+
+    @property
+    def order_words(self) -> str:
+        return f"last order '{self.order}'" if self.order else ""
+
+    @property
+    def _after_start(self) -> str:
+        return (
+            "" if self.lasted is None else f"idle again {self.lasted} s after its start"
+        )
+
+
+_WHY: Mapping[Reason, str] = {
+    Reason.NEVER_STARTED: "never started",
+    Reason.ORDER_DONE: "its order is done",
+    Reason.NO_ANSWER: "its model answered nothing",
+    Reason.NOTHING_DONE: "its last turns did nothing",
+}
+
+
+def _join(*parts: str) -> str:
+    return ", ".join(filter(None, parts))
+
+
+@dataclass(frozen=True, slots=True)
+class IdleGroup:
+    """Myses that idle for the same reason after the same order, by name."""
+
+    myses: tuple[Idle, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.myses)
+
+    @property
+    def since(self) -> datetime:
+        """Since when the first of them idles."""
+        return min(one.since for one in self.myses)
+
+    @property
+    def reason(self) -> Reason:
+        return self.myses[0].reason
+
+    @property
+    def never_started(self) -> bool:
+        return self.reason == Reason.NEVER_STARTED
+
+    @property
+    def words(self) -> str:
+        """Why they idle, after "13 of 16 idle for 2 min"."""
+        first = self.myses[0]
+        why = "" if self.reason == Reason.NOTHING_DONE else _WHY[self.reason]
+        if self.never_started:
+            return _join(first.order_words)
+        return _join(
+            why, first.order_words or "without an order", self.soon, first.error
+        )
+
+    @property
+    def text(self) -> str:
+        """The words with how many they are, for programs."""
+        stands = "never started" if self.never_started else "idle"
+        return _join(f"{self.count} {stands}", self.words)
+
+    @property
+    def soon(self) -> str:
+        """How many were idle again within a minute of their start, in words."""
+        count = sum(one.lasted is not None for one in self.myses)
+        if not count:
+            return ""
+        who = "" if self.count == 1 else "all " if count == self.count else f"{count} "
+        return f"{who}idle again within a minute of the start"
+
+    @property
+    def named(self) -> tuple[Idle, ...]:
+        return self.myses[:NAMED]
+
+    @property
+    def unnamed(self) -> int:
+        return max(0, self.count - NAMED)
+
+    @property
+    def ids(self) -> str:
+        """Their numbers with commas between, "" for more than an address can carry."""
+        if self.count > ADDRESSED:
+            return ""
+        return ",".join(str(one.id) for one in self.myses)
+
+    @property
+    def order_id(self) -> int | None:
+        return self.myses[0].order_id
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an order of theirs is open, that could be cleared."""
+        return any(one.is_open for one in self.myses)
+
+
+@dataclass(frozen=True, slots=True)
+class Idlers:
+    """All that idle: as they were asked to, and unasked in groups, the largest first."""
+
+    asked: int = 0
+    groups: tuple[IdleGroup, ...] = ()
+
+    @property
+    def unasked(self) -> int:
+        return sum(group.count for group in self.groups)
+
+    @property
+    def total(self) -> int:
+        return self.asked + self.unasked
+
+
+def describe_idlers(idle: Idlers) -> dict[str, Any]:
+    """Who idles as REST and MCP tell it; names stop after `LISTED` a group."""
+    return {
+        "total": idle.total,
+        "asked": idle.asked,
+        "unasked": idle.unasked,
+        "groups": [
+            {
+                "reason": str(group.reason),
+                "count": group.count,
+                "since": group.since,
+                "order": group.order_id,
+                "order_text": group.myses[0].order or None,
+                "text": group.text,
+                "myses": [one.name for one in group.myses[:LISTED]],
+            }
+            for group in idle.groups
+        ],
+    }
+
+
+def read_idlers() -> Idlers:
+    """Who idles in the fleet; as many queries for any number of Myses."""
+    return group_idlers(load_idle())
+
+
+def group_idlers(found: Iterable[Idle]) -> Idlers:
+    """Join those that idle for the same reason after the same order."""
+    groups: dict[tuple[object, ...], list[Idle]] = defaultdict(list)
+    asked = 0
+    for one in found:
+        if one.asked:
+            asked += 1
+        else:
+            groups[one.reason, one.order_id, one.error].append(one)
+    made = [
+        IdleGroup(tuple(sorted(each, key=lambda one: one.name)))
+        for each in groups.values()
+    ]
+    made.sort(key=lambda group: (-group.count, group.myses[0].name))
+    return Idlers(asked, tuple(made))
+
+
+def load_idle(ids: Sequence[int] | None = None) -> list[Idle]:
+    """Those that idle, or of these those that do; two queries for any number."""
+    rows = Mysis.objects.filter(state=Mysis.State.IDLE)
+    rows = rows if ids is None else rows.filter(pk__in=ids)
+    turns = Turn.objects.filter(mysis=OuterRef("pk"))
+    started = turns.filter(epoch=OuterRef("epoch")).order_by("id")
+    orders = OrderRecipient.objects.filter(mysis=OuterRef("pk"))
+    waiting = orders.filter(state__in=OPEN_STATES)
+    found = rows.annotate(
+        ended=Subquery(turns.order_by("-id").values("finished_at")[:1]),
+        trigger=Subquery(started.values("trigger")[:1]),
+        started=Subquery(started.values("started_at")[:1]),
+        order=Subquery(orders.order_by("-order_id").values("order_id")[:1]),
+        order_state=Subquery(orders.order_by("-order_id").values("state")[:1]),
+        waiting=Subquery(waiting.order_by("order_id").values("order_id")[:1]),
+    )
+    stored = list(found.values(*_COLUMNS))
+    texts = _load_texts({row["order"] for row in stored} - {None})
+    return [_make_idle(row, texts.get(row["order"], "")) for row in stored]
+
+
+_COLUMNS = (
+    *("id", "name", "turn_count", "last_error", "last_memory_at", "created_at"),
+    *("ended", "trigger", "started", "order", "order_state", "waiting"),
+)
+
+
+def _load_texts(orders: Iterable[int]) -> dict[int, str]:
+    rows = Order.objects.filter(pk__in=orders)
+    found = rows.annotate(head=Left("text", 4 * TEXT)).values_list("pk", "head")
+    return {number: format_line(text, TEXT) for number, text in found}
+
+
+def _make_idle(row: Mapping[str, Any], order: str) -> Idle:
+    return Idle(
+        id=row["id"],
+        name=row["name"],
+        since=row["ended"] or row["last_memory_at"] or row["created_at"],
+        reason=_find_reason(row),
+        order=order,
+        order_id=row["order"],
+        is_open=row["waiting"] is not None,
+        lasted=_count_seconds(row),
+        error=format_line(row["last_error"], TEXT),
+    )
+
+
+def _count_seconds(row: Mapping[str, Any]) -> int | None:
+    """The seconds from its last start until it idled again, if under a minute."""
+    ended, started = row["ended"], row["started"]
+    if row["trigger"] != "start" or ended is None or started is None:
+        return None
+    lasted = ended - started
+    return round(lasted.total_seconds()) if timedelta(0) <= lasted < SOON else None
+
+
+def _find_reason(row: Mapping[str, Any]) -> Reason:
+    if row["order_state"] == OrderState.DONE and row["waiting"] is None:
+        return Reason.ORDER_DONE
+    if not row["turn_count"]:
+        return Reason.NEVER_STARTED
+    return Reason.NO_ANSWER if row["last_error"] else Reason.NOTHING_DONE

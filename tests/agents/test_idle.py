@@ -1,0 +1,191 @@
+"""Who idles: the reason, the order before it, and what can be done about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from agents import actions
+from agents.actions.orders import change_order
+from agents.dashboard import fleet, health
+from agents.dashboard.live import fragments
+from agents.idle import Reason, load_idle, read_idlers
+from agents.models import Mysis, Order, OrderRecipient, Turn
+from agents.tools.fleet_answers import answer_swarm_status
+from agents.tools.own_tool_answers import Scope
+from tests.agents.dashboard.test_health import worker
+from tests.factories import make_mysis, make_turn
+
+HTMX = {"HX-Request": "true"}
+pytestmark = pytest.mark.django_db
+
+
+def rest(name: str, *, lasted: int = 300, **values: Any) -> Mysis:
+    """A Mysis that was started and idles again for two minutes."""
+    mysis = make_mysis(name=name, state="idle", turn_count=1, epoch=1, **values)
+    ended = timezone.now() - timedelta(minutes=2)
+    turn = make_turn(mysis, epoch=1, finished_at=ended, outcome="done")
+    began = ended - timedelta(seconds=lasted)
+    Turn.objects.filter(pk=turn.pk).update(started_at=began)
+    return mysis
+
+
+def order(
+    *myses: Mysis, state: str = "answered", text: str = "Return to base"
+) -> Order:
+    found = Order.objects.create(text=text, sender="operator:ann")
+    for mysis in myses:
+        OrderRecipient.objects.create(order=found, mysis=mysis, state=state)
+    return found
+
+
+def line() -> str:
+    """The health line of the fleet page, as text."""
+    drawn = fragments.draw_fleet_head(health.read_health(timezone.now()))
+    html = next(one.html for one in drawn if one.id == "fleet-health")
+    return " ".join(html.split())
+
+
+def test_a_fleet_that_idles_after_one_order_is_one_line_with_what_to_do() -> None:
+    worker()
+    myses = [rest(f"M{n:02}") for n in range(9)]
+    make_mysis(name="Zoe", state="running", last_memory_at=timezone.now())
+    order(*myses, text="All hands: return to base")
+    [group] = read_idlers().groups
+    assert (group.count, group.reason, group.unnamed) == (9, Reason.NOTHING_DONE, 3)
+    shown = line()
+    assert "All is well" not in shown
+    assert '<b class="num">9 of 10</b> idle for <time' in shown
+    assert "2 min</time>" in shown
+    assert "last order &#x27;All hands: return to base&#x27;" in shown
+    numbers = ",".join(str(one.pk) for one in myses)
+    assert f'href="/?to={numbers}#composer"' in shown
+    assert "Clear the order and start" in shown
+
+
+def test_who_did_its_order_idles_as_asked() -> None:
+    worker()
+    make_mysis(name="Zoe", state="running", last_memory_at=timezone.now())
+    ada = rest("Ada")
+    given = order(ada)
+    assert read_idlers().unasked == 1
+    change_order(order=given, by="operator:ann", state="done")
+    found = read_idlers()
+    assert (found.asked, found.unasked) == (1, 0)
+    assert "All is well: 1 of 2 playing, 1 idle with their orders done" in line()
+    order(ada, state="not_done", text="Sell it all")
+    assert read_idlers().unasked == 1, "what was not done is nobody's wish"
+
+
+def test_an_open_order_is_not_made_up_for_by_a_newer_one_that_is_done() -> None:
+    ada = rest("Ada")
+    order(ada, text="Mine iron")
+    order(ada, state="done")
+    [idle] = load_idle()
+    assert (idle.reason, idle.is_open) == (Reason.NOTHING_DONE, True)
+
+
+def test_each_reason_is_said() -> None:
+    worker()
+    make_mysis(name="New", state="idle")
+    rest("Mute", last_error="The model answered nothing.")
+    rest("Quick", lasted=12)
+    make_mysis(name="Off", state="stopped")
+    found = {one.name: one for one in load_idle()}
+    assert {name: one.reason for name, one in found.items()} == {
+        "New": Reason.NEVER_STARTED,
+        "Mute": Reason.NO_ANSWER,
+        "Quick": Reason.NOTHING_DONE,
+    }
+    assert "idle again 12 s after its start" in found["Quick"].words
+    assert found["Mute"].lasted is None
+    shown = line()
+    assert "never started" in shown
+    assert "idle again within a minute of the start" in shown
+    rows = fleet.load_rows(
+        list(Mysis.objects.values_list("pk", flat=True)), timezone.now()
+    )
+    cells = {row.name: fragments.draw_cells(row)[0].html for row in rows}
+    assert "never started" in cells["New"]
+    assert "stopped by an operator" in cells["Off"]
+    assert "its model answered nothing" in cells["Mute"]
+
+
+def test_all_that_idle_cost_as_many_queries(django_assert_num_queries: Any) -> None:
+    order(*(rest(f"M{n}") for n in range(5)))
+    with django_assert_num_queries(2):
+        assert len(load_idle()) == 5
+
+
+def test_a_start_ends_the_open_orders_if_asked(client: Client) -> None:
+    ada = rest("Ada")
+    order(ada)
+    actions.start_mysis(mysis=ada, by="operator:ann", clear_orders=True)
+    assert OrderRecipient.objects.get().state == "superseded"
+    assert Mysis.objects.get().state == "running"
+
+
+def test_the_buttons_do_what_they_say(sign_in: Callable[[str], Client]) -> None:
+    operator_client = sign_in("operator")
+    ada, brahe, other = rest("Ada"), rest("Brahe"), rest("Cassini")
+    order(ada, brahe)
+    both = f"{ada.pk},{brahe.pk}"
+    page = operator_client.get("/", {"to": both}).content.decode()
+    assert f'<option value="{both}" selected>2 Myses: Ada, Brahe</option>' in page
+    sent = operator_client.post("/send/", {"to": both, "text": "Go on."})
+    assert sent.status_code in (200, 302)
+    states = dict(Mysis.objects.values_list("name", "state"))
+    assert states == {"Ada": "running", "Brahe": "running", "Cassini": "idle"}
+    started = operator_client.post("/idle/restart/", {"myses": str(other.pk)})
+    assert started.status_code in (200, 302)
+    assert Mysis.objects.get(name="Cassini").state == "running"
+    wrong = operator_client.post("/idle/start/", {"myses": "x,"}, headers=HTMX)
+    assert wrong.status_code == 422
+
+
+def test_a_viewer_starts_nobody(sign_in: Callable[[str], Client]) -> None:
+    ada = rest("Ada")
+    viewer = sign_in("viewer")
+    refused = viewer.post("/idle/restart/", {"myses": str(ada.pk)}, headers=HTMX)
+    assert refused.status_code == 403
+    assert Mysis.objects.get().state == "idle"
+
+
+def test_rest_and_mcp_say_the_same_counts(viewer_program: Any) -> None:
+    ada = rest("Ada")
+    given = order(ada, text="All hands: return to base")
+    told = viewer_program.get("/fleet").json()["idle"]
+    assert (told["total"], told["asked"], told["unasked"]) == (1, 0, 1)
+    [group] = told["groups"]
+    assert group["order"] == given.pk
+    assert group["text"] == "1 idle, last order 'All hands: return to base'"
+    assert group["myses"] == ["Ada"]
+    outside = answer_swarm_status({}, Scope("token:x")).value["idle"]
+    assert {**outside["groups"][0], "since": ""} == {**group, "since": ""}
+    assert "idle" not in answer_swarm_status({}, Scope("mysis:Ada", ada.pk)).value
+    json.dumps(outside)
+
+
+def test_equal_troubles_are_one_line_that_names_every_way_out() -> None:
+    for name in ("Ada", "Brahe", "Cassini"):
+        make_mysis(
+            name=name,
+            state="errored",
+            last_error='No provider is named "acme".',
+            last_error_code="model",
+        )
+    [trouble] = health.read_health(timezone.now()).troubles
+    assert [one.name for one in trouble.myses] == ["Ada", "Brahe", "Cassini"]
+    model, provider = trouble.fixes
+    assert model.label == "Change its model"
+    assert [name for name, _ in model.each] == ["Ada", "Brahe", "Cassini"]
+    assert (provider.link, provider.each) == ("/admin/agents/provider/add/", ())
+    shown = line()
+    assert shown.count("acme") == 1
+    assert "Add its provider" in shown
