@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from agents.dashboard.charts import find_first_turn_since
+from agents.dashboard.charts import find_first_turn_since, find_rate
 from agents.dashboard.shared_results import shared, time_bucket
 from agents.models import PromptVersion
 from agents.models.fleet import find_page_key
@@ -36,8 +36,6 @@ GROUPINGS = {
 SPANS = ("1h", "6h", "24h", "7d")
 SHORTEST, LONGEST = timedelta(minutes=5), timedelta(days=31)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
-# A shorter time would turn a single sale into a fortune an hour.
-LEAST_SECONDS = SHORTEST.total_seconds()
 # Sums over days change slowly, and take longer: they are shared for a minute.
 LONG_SPAN, LONG_SHARE = timedelta(hours=12), 6
 
@@ -123,9 +121,7 @@ class Sums:
     @property
     def per_hour(self) -> float | None:
         """Credits an hour of one Mysis; None where unknown, or too short to tell."""
-        if self.credits is None or self.seconds < LEAST_SECONDS:
-            return None
-        return self.credits / self.hours
+        return find_rate(self.credits, self.seconds)
 
     @property
     def per_1k_tokens(self) -> float | None:
