@@ -9,9 +9,14 @@ from typing import Any, NamedTuple
 
 from django.utils.http import urlencode
 
+from agents.dashboard.shared_results import shared, time_bucket
+from agents.dashboard.yield_marks import Mark, share_marks
 from agents.dashboard.yields import (
     GROUPINGS,
+    Sums,
     YieldLine,
+    add_up_lines,
+    list_lines,
     list_myses,
     parse_span,
     share_yield,
@@ -95,6 +100,17 @@ class YieldView:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The lines in order, the whole fleet, and what changed."""
+
+    view: YieldView
+    lines: Sequence[YieldLine]
+    total: Sums
+    marks: Sequence[Mark]
+    since: datetime
+
+
 def order_ids(ids: Sequence[int], figure: str, now: datetime) -> list[int]:
     """Numbers of Myses by what their last hour yielded; those of unknown yield last."""
     found = share_yield(HOUR, now)
@@ -106,3 +122,70 @@ def order_ids(ids: Sequence[int], figure: str, now: datetime) -> list[int]:
     }
     best = sorted(known, key=lambda number: -known[number])
     return [*best, *(number for number in ids if number not in known)]
+
+
+def load_board(view: YieldView, now: datetime) -> Board:
+    """What the board shows of a view, made once in ten seconds for all who look."""
+    key = ("board", view, time_bucket(now))
+    return shared.get(key, lambda: _read_board(view, now))
+
+
+def _read_board(view: YieldView, now: datetime) -> Board:
+    found = share_yield(view.span, now)
+    return Board(
+        view,
+        sort_lines(list_lines(found, view.by), view.sort),
+        add_up_lines(found),
+        share_marks(view.span, now),
+        found.since,
+    )
+
+
+def describe_board(board: Board) -> dict[str, Any]:
+    """The board as programs see it, without its lines."""
+    return {
+        "by": board.view.by,
+        "since": board.since,
+        "total": describe_sums(board.total),
+        "marks": [
+            {
+                "what": mark.what,
+                "title": mark.title,
+                "at": mark.at,
+                "myses": mark.myses,
+                "compared": mark.compared,
+                "over_seconds": mark.over.total_seconds() if mark.over else None,
+                "before": mark.before if mark.over else None,
+                "after": mark.after if mark.over else None,
+                "percent": mark.percent,
+                "text": mark.explain(),
+            }
+            for mark in board.marks
+        ],
+    }
+
+
+def describe_line(line: YieldLine) -> dict[str, Any]:
+    """One line as programs see it; ``mysis`` is the number by=mysis tells."""
+    named = {"key": line.label, "mysis": line.mysis, "myses": line.myses}
+    return named | describe_sums(line.sums)
+
+
+def describe_sums(sums: Sums) -> dict[str, Any]:
+    """Figures as programs see them; null is unknown."""
+    return {
+        "credits": sums.credits,
+        "credits_per_hour": sums.per_hour,
+        "credits_per_1k_tokens": sums.per_1k_tokens,
+        "credits_per_dollar": sums.per_dollar,
+        "hours": sums.hours,
+        "turns": sums.turns,
+        "unknown_turns": sums.unknown_turns,
+        "tokens": sums.tokens,
+        "cost": float(sums.cost),
+        "actions": sums.actions,
+        "failed_actions": sums.failed_actions,
+        "failed_share": sums.failed_share,
+        "idle_share": sums.idle_share,
+        "orders_done": sums.orders_done,
+    }

@@ -12,7 +12,7 @@ from agents.runtime.turn_rows import close_open_turns
 from memory.gamestate.invalidation import is_mutation
 from memory.models import ContextPolicy, GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
-from tests.agents.runtime.conftest import fly, refreshed
+from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import in_db, log
 from tests.factories import make_account, make_mysis, make_turn
 
@@ -51,6 +51,7 @@ async def test_time_after_an_end_is_idle_unless_it_was_put_off(
     first = await in_db(Turn.objects.get)()
     assert first.waits_until is not None
     assert (first.idle_seconds, first.previous_end) == (0, None)
+    await asyncio.to_thread(sandbox.step)
     await fly(ada)
     second = await in_db(ada.turns.latest)("pk")
     # It began before its time: nothing of the wait was idle.
@@ -59,6 +60,7 @@ async def test_time_after_an_end_is_idle_unless_it_was_put_off(
     await in_db(Turn.objects.filter(pk=second.pk).update)(
         waits_until=None, finished_at=second.finished_at.replace(year=2020)
     )
+    await asyncio.to_thread(sandbox.step)
     await fly(ada)
     third = await in_db(ada.turns.latest)("pk")
     since = third.started_at - third.previous_end
@@ -71,6 +73,7 @@ async def test_a_turn_names_what_is_other_than_before(
     async def fly_with(**values: object) -> str:
         await in_db(Mysis.objects.filter(pk=ada.pk).update)(**values)
         await fly(ada)
+        await asyncio.to_thread(sandbox.step)
         turn: Turn = await in_db(ada.turns.latest)("pk")
         return turn.changed
 
