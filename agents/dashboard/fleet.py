@@ -108,7 +108,7 @@ WHO = ("id", "key", "name", "state", "activity", "hold", "stuck", "last_error")
 COLUMNS = (
     Column("who", "Mysis", WHO),
     Column("place", "Where", ("key", "name", "account", "standing")),
-    Column("purse", "Credits", ("standing", "tick"), end=True),
+    Column("purse", "Credits", ("standing",), end=True),
     Column("said", "Last line", ("name", "said")),
     Column("context", "Context", ("key", "gauge")),
     Column("hour", "Yield, last hour", ("hour",)),

@@ -55,8 +55,10 @@ def add_turns(
 
 
 def test_sums_equal_those_of_the_rows(db: None):
-    now, dice = timezone.now(), Random(7)
+    now, dice = timezone.now(), Random(7)  # noqa: S311 (no secret)
     wanted: dict[str, int] = {}
+    # Before the hour: it counts for nothing.
+    add_turns(make_mysis(name="Old"), now - 3 * HOUR, 10, 99)
     for place in range(12):
         mysis = make_mysis(name=f"M{place:02}")
         gain = dice.randint(-20, 50)
@@ -71,8 +73,6 @@ def test_sums_equal_those_of_the_rows(db: None):
             cost=Decimal("0.01"),
         )
         wanted[mysis.name] = 30 * gain
-    # Before the hour: it counts for nothing.
-    add_turns(make_mysis(name="Old"), now - 3 * HOUR, 10, 99)
     found = add_up_yield(now - HOUR, now)
     lines = {line.label: line.sums for line in list_lines(found, "mysis")}
     assert {name: one.credits for name, one in lines.items() if one.turns} == wanted
@@ -133,7 +133,7 @@ def change_prompt(
 
 def test_a_change_is_compared_over_equal_spans(db: None):
     now = timezone.now()
-    prompt = Prompt.objects.create(name="captain")
+    prompt = Prompt.objects.create(name="corsair")
     versions = [
         PromptVersion.objects.create(prompt=prompt, number=number, text="Trade.")
         for number in (2, 3)
@@ -141,7 +141,7 @@ def test_a_change_is_compared_over_equal_spans(db: None):
     for _ in range(3):
         change_prompt(make_mysis(), now, (100, 118), versions)
     [mark] = find_marks(timedelta(hours=6), now)
-    assert mark.title == "captain v2 to v3"
+    assert mark.title == "corsair v2 to v3"
     assert mark.explain() == "+18 % over 1 h, 3 Myses"
     assert (mark.before, mark.after) == (6000, 7080)
     # Another change in between leaves too few that can be compared.
