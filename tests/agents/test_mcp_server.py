@@ -26,7 +26,7 @@ from zoea.models import ApiToken
 pytestmark = pytest.mark.django_db(transaction=True)
 READING = {
     "zoea_search_messages", "zoea_search_reasoning", "zoea_search_broadcasts",
-    "zoea_recall", "zoea_list_myses", "zoea_swarm_status", "zoea_preview_context",
+    "zoea_recall", "zoea_list_myses", "zoea_swarm_status", "zoea_preview_context", "zoea_yield",
 }  # fmt: skip
 SENDING = {"zoea_send_message", "zoea_broadcast"}
 HELLO = {
