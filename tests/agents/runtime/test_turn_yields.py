@@ -108,6 +108,7 @@ async def test_what_a_lost_turn_earned_is_kept(ada: Mysis, sandbox: SandboxServe
 
     def lose() -> Turn:
         known = GameSnapshot.objects.get(tool_name="get_status").credits
+        assert known is not None
         turn = make_turn(ada, number=99, username="Ada", credits_before=known - 5)
         close_open_turns(Mysis.objects.get(pk=ada.pk), outcome=Turn.Outcome.INTERRUPTED)
         turn.refresh_from_db()
