@@ -245,6 +245,25 @@ _APPEND_ORDER_EVENTS = f"""
   FROM stamp, changed
 )
 """
+# What the account of a turn has, as far as anything told; null where nothing did.
+_KNOWN_CREDITS = """
+(SELECT credits FROM memory_gamesnapshot
+ WHERE username = {name} AND tool_name = 'get_status' AND args_key = '')
+"""
+_OF_TURN = _KNOWN_CREDITS.format(name="agents_turn.username")
+# Each statement that writes a turn keeps what is known of its credits then.
+NOTE_CREDITS = f"""
+credits_before = coalesce(credits_before, {_OF_TURN}),
+credits_after = coalesce({_OF_TURN}, credits_after)
+"""
+# What differs is named; a turn from before settings were kept is no other.
+_DIFFERENT = """
+concat_ws(' ',
+  CASE WHEN last.prompt_version_id IS DISTINCT FROM prompt.id THEN 'prompt' END,
+  CASE WHEN (last.policy_name, last.policy_hash) <> (%(policy)s::varchar, %(policy_hash)s::varchar)
+    THEN 'policy' END,
+  CASE WHEN last.model <> %(model)s::varchar THEN 'model' END)
+"""
 BEGIN_TURN = f"""
 WITH mysis AS (
   UPDATE agents_mysis SET turn_count = %(number)s, next_job = NULL, wake_at = NULL,
@@ -253,9 +272,23 @@ WITH mysis AS (
 ), turn AS (
   INSERT INTO agents_turn (
     mysis_id, number, epoch, job_id, trigger, iterations, input_tokens, output_tokens,
-    cached_tokens, cost, latency_ms, error, started_at
-  ) VALUES (%(mysis)s, %(number)s, %(epoch)s, %(job)s, %(trigger)s, 0, 0, 0, 0, 0, 0,
-    '', %(now)s) RETURNING id
+    cached_tokens, cost, latency_ms, error, started_at, policy_name, policy_hash, model,
+    username, actions, failed_actions, credits_before, credits_after, prompt_version_id,
+    previous_end, idle_seconds, changed
+  )
+  SELECT %(mysis)s, %(number)s, %(epoch)s, %(job)s, %(trigger)s, 0, 0, 0, 0, 0, 0,
+    '', %(now)s::timestamptz, %(policy)s::varchar, %(policy_hash)s::varchar,
+    %(model)s::varchar, %(username)s::varchar, 0, 0, known.credits, known.credits, prompt.id, last.finished_at,
+    coalesce(greatest(0, extract(epoch FROM
+      %(now)s::timestamptz - greatest(last.finished_at, last.waits_until))), 0),
+    CASE WHEN last.model <> '' THEN {_DIFFERENT} ELSE '' END
+  FROM (SELECT {_KNOWN_CREDITS.format(name="%(username)s::varchar")} AS credits) AS known
+  LEFT JOIN (SELECT id FROM agents_promptversion WHERE prompt_id = %(prompt)s
+    ORDER BY number DESC LIMIT 1) AS prompt ON true
+  LEFT JOIN (SELECT finished_at, waits_until, prompt_version_id, policy_name, policy_hash,
+    model FROM agents_turn WHERE mysis_id = %(mysis)s
+    ORDER BY id DESC LIMIT 1) AS last ON true
+  RETURNING id
 ), {_APPEND_EVENT} 'turn.started', %(mysis)s, jsonb_build_object('turn', turn.id,
     'number', %(number)s::int, 'trigger', %(trigger)s::text), clock_timestamp()
   FROM stamp, turn
@@ -285,10 +318,17 @@ WITH mysis AS (
   UPDATE agents_mysis SET {", ".join(f"{name} = %({name})s" for name in END_COLUMNS)}
   WHERE id = %(mysis)s
 ), turn AS (
-  UPDATE agents_turn SET outcome = %(outcome)s, error = %(error)s, finished_at = %(now)s
+  UPDATE agents_turn SET outcome = %(outcome)s, error = %(error)s, finished_at = %(now)s,
+    waits_until = %(wake_at)s, actions = %(actions)s, failed_actions = %(failed_actions)s,
+    {NOTE_CREDITS}
   WHERE id = %(turn)s
 ), {_APPEND_EVENT} %(kind)s, %(mysis)s, %(data)s::jsonb, clock_timestamp() FROM stamp)
 SELECT
+"""  # noqa: S608 (no input in the text)
+CLOSE_TURN = f"""
+UPDATE agents_turn SET outcome = %(outcome)s, error = %(error)s, finished_at = %(now)s,
+  {NOTE_CREDITS}
+WHERE id = %(turn)s
 """  # noqa: S608 (no input in the text)
 FIND_AT_END = f"""
 SELECT turn.number, turn.iterations,

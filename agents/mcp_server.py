@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
+from django.utils import timezone
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -21,6 +22,13 @@ from starlette.types import Scope as AsgiScope
 
 from agents.context_inputs import preview_context
 from agents.dashboard.context import build_preview_document
+from agents.dashboard.yield_board import (
+    YieldView,
+    describe_board,
+    describe_line,
+    load_board,
+)
+from agents.dashboard.yields import GROUPINGS, parse_span
 from agents.db import run_long_in_db
 from agents.tools.guard import ArgumentsError, check_arguments
 from agents.tools.own_tool_answers import (
@@ -50,7 +58,8 @@ INSTRUCTIONS = (
     "zoea_search_reasoning and zoea_search_broadcasts find what they said, thought "
     "and were told; zoea_recall gets a message back in full by its handle; "
     "zoea_send_order gives orders, zoea_list_orders tells what became of them; "
-    "zoea_preview_context shows what a Mysis would be sent next. A Mysis is named by "
+    "zoea_preview_context shows what a Mysis would be sent next; zoea_yield tells who "
+    "earns what. A Mysis is named by "
     "its number or its name."
 )
 
@@ -72,7 +81,29 @@ _PREVIEW = define_tool(
     ["mysis_id"],
 )
 
-TOOLS: Mapping[str, Tool] = {**FOR_PROGRAMS, _PREVIEW.spec.name: _PREVIEW}
+_YIELD = define_tool(
+    "zoea_yield",
+    "What the fleet earns: credits an hour, per 1,000 tokens and per dollar, best first, "
+    "with failed actions and idle share, and what changes of prompts, policies and models "
+    "brought.",
+    {
+        "by": text_field("By what (default mysis)", enum=list(GROUPINGS)),
+        "since": text_field("The last minutes, hours or days: 90m, 1h (default), 7d"),
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 200,
+            "description": "How many lines at most (default 50)",
+        },
+    },
+    [],
+)
+
+TOOLS: Mapping[str, Tool] = {
+    **FOR_PROGRAMS,
+    _PREVIEW.spec.name: _PREVIEW,
+    _YIELD.spec.name: _YIELD,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +227,23 @@ def _preview(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     return make_answer({k: v for k, v in document.items() if k != "tools"})
 
 
+def _answer_yield(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+    since = arguments.get("since", "1h")
+    if parse_span(since) is None:
+        raise LocalRefusedError("since: give 90m, 6h or 7d, of 5m to 31d.")
+    view = YieldView(arguments.get("by", "mysis"), since)
+    board = load_board(view, timezone.now())
+    told = describe_board(board)
+    for row in (told, *told["marks"]):
+        name = "since" if "since" in row else "at"
+        row[name] = row[name].isoformat(timespec="seconds")
+    lines = board.lines[: int(arguments.get("limit", 50))]
+    more = {"lines": len(board.lines), "items": [describe_line(line) for line in lines]}
+    return make_answer(told | more)
+
+
 _ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
     **ANSWERS,
     _PREVIEW.spec.name: _preview,
+    _YIELD.spec.name: _answer_yield,
 }

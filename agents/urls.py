@@ -21,6 +21,7 @@ urlpatterns = [
     path("map/", fleet.map_page, name="map"),
     path("map/ask/", fleet.ask_for_map, name="map-ask"),
     path("accounts/", fleet.accounts_page, name="accounts"),
+    path("yield/", fleet.yield_page, name="yield"),
     path("health/", fleet.health_page, name="health"),
     path("events/", logs.events_page, name="events"),
     path("search/", logs.search_page, name="search"),

@@ -38,7 +38,7 @@ RECORD = f"""
 WITH owner AS (
   SELECT id FROM agents_mysis WHERE id = %(mysis_id)s FOR UPDATE
 ), going AS MATERIALIZED (
-  SELECT clock.tick, clock.seen_at FROM agents_modelcall AS call
+  SELECT clock.tick, clock.seen_at, account.username FROM agents_modelcall AS call
   JOIN agents_turn AS turn ON turn.id = call.turn_id AND turn.outcome IS NULL
   JOIN agents_mysis AS mysis ON mysis.id = turn.mysis_id
     AND mysis.epoch = turn.epoch AND mysis.state = 'running'
@@ -51,7 +51,10 @@ WITH owner AS (
     = ({_name_parameters(USED)}, %(finish_reason)s, %(error)s)
   WHERE id = %(call_id)s AND (SELECT count(*) FROM going) >= 0 RETURNING turn_id
 ), turn AS (
-  UPDATE agents_turn SET {_add(USED)} WHERE id = (SELECT turn_id FROM call)
+  UPDATE agents_turn SET {_add(USED)}, {db.NOTE_CREDITS},
+    -- One that began without an account has the one that it took meanwhile.
+    username = coalesce(nullif(username, ''), (SELECT username FROM going), '')
+  WHERE id = (SELECT turn_id FROM call)
 ), mysis AS (
   UPDATE agents_mysis SET {_add(("input_tokens", "output_tokens", "cost"))}
   WHERE id = %(mysis_id)s AND (SELECT count(*) FROM going) >= 0

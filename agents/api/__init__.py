@@ -13,6 +13,7 @@ from agents.api import (
     spending,
     tool_policies,
     turns,
+    yields,
 )
 
 routers = {
@@ -23,6 +24,7 @@ routers = {
     "commands": myses.commands_router,
     "fleet": fleet.fleet_router,
     "broadcasts": fleet.broadcasts_router,
+    "yield": yields.yield_router,
     "providers": llm.providers_router,
     "prompts": llm.prompts_router,
     "events": turns.events_router,

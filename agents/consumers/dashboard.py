@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qs
@@ -36,6 +37,7 @@ from agents.dashboard.live.pages import (
     TimedPage,
 )
 from agents.dashboard.live.turn_page import TurnPage, find_turn
+from agents.dashboard.yield_board import YieldView
 from agents.hub import Viewer, ViewerOverflowError, hub, sockets
 from agents.models import Mysis
 from agents.order_status import STATES
@@ -239,6 +241,14 @@ def _order(params: Params) -> LivePage | None:
     return OrdersPage(f"order {number}", draw)
 
 
+def _yield(params: Params) -> LivePage:
+    """``?by=&since=&sort=``, as the board is asked for."""
+    view = YieldView.read(params)
+    return TimedPage(
+        f"yield?{view.write_query()}", partial(pages.draw_yield_parts, view)
+    )
+
+
 PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
     "fleet": lambda params: FleetPage(
         fleet.FleetView.read(params), params.get("rows", ""), params.get("feed", "")
@@ -250,6 +260,7 @@ PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
     "order": _order,
     "orders": _orders,
     "health": lambda _: TimedPage("health", pages.draw_health_parts),
+    "yield": _yield,
     "map": lambda _: TimedPage("map", pages.draw_map_parts),
 }
 

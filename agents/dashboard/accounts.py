@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,6 +45,10 @@ NEEDS: Mapping[str, frozenset[str]] = {
 }
 EVERY_NEED = frozenset({"Location", "Docked", "Cargo", "Credits", "Fuel", "Hull"})
 ACCOUNTS_A_PAGE = 100
+# 60/100, as facts tell an amount with its limit.
+_RATIO = re.compile(r"([\d,.]*\d)/([\d,.]*\d)")
+# From this share on a hold counts as full.
+FULL_HOLD = 95
 # Seconds: ages by the wall clock, where an account's tick is unknown, grow meanwhile.
 SAME_FOR = 10
 
@@ -60,6 +65,21 @@ class Badge:
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """How full a tank, a hull or a hold is; ``level`` is ok, near or spent, for colour."""
+
+    name: str
+    value: str
+    percent: int
+    level: str
+    doubtful: bool
+
+
+# Shares at and below which a tank or a hull is near its end, and nearly gone.
+NEAR_END, NEARLY_GONE = 50, 25
+
+
+@dataclass(frozen=True, slots=True)
 class AccountStatus:
     """Where an account stands, in the few words of a fleet row."""
 
@@ -72,6 +92,7 @@ class AccountStatus:
     credits_doubt: bool = False
     fuel: str = ""
     hull: str = ""
+    levels: tuple[Level, ...] = ()
     tick: int | None = None
     badges: tuple[Badge, ...] = ()
 
@@ -145,6 +166,7 @@ def _read_status(
         credits_doubt=facts.get("Credits", UNKNOWN).confidence in SUSPECT,
         fuel=facts.get("Fuel", UNKNOWN).value,
         hull=facts.get("Hull", UNKNOWN).value,
+        levels=_read_levels(facts),
         tick=moment.current_tick,
         badges=_badges(judged),
     )
@@ -161,6 +183,25 @@ def _headline(latest: Mapping[str, JudgedSnapshot]) -> dict[str, ShownFact]:
         place = next((fact for fact in system.facts if not fact.label), None)
         facts |= {"Location": place} if place else {}
     return facts
+
+
+def _read_levels(facts: Mapping[str, ShownFact]) -> tuple[Level, ...]:
+    """Fuel, hull and cargo where both the amount and its limit are known."""
+    found = []
+    for name in ("Fuel", "Hull", "Cargo"):
+        fact = facts.get(name, UNKNOWN)
+        ratio = _RATIO.match(fact.value)
+        if ratio is None or not (limit := float(ratio[2].replace(",", ""))):
+            continue
+        percent = round(100 * float(ratio[1].replace(",", "")) / limit)
+        if name == "Cargo":
+            level = "near" if percent >= FULL_HOLD else "ok"
+        else:
+            low = percent <= NEARLY_GONE
+            level = "spent" if low else "near" if percent <= NEAR_END else "ok"
+        doubtful = fact.confidence in SUSPECT
+        found.append(Level(name.lower(), fact.value, percent, level, doubtful))
+    return tuple(found)
 
 
 def _place(latest: Iterable[str], found: Sequence[HeldSnapshot]) -> str:

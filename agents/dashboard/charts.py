@@ -7,11 +7,12 @@ attributes, worked out here.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from django.db.models import Count, Sum
@@ -31,17 +32,20 @@ SPARK_HEIGHT = 20
 HOUR = timedelta(hours=1)
 # Seconds of a column, and columns of an hour.
 BUCKET = 300
+# In a shorter time a single sale would be a fortune an hour.
+LEAST_SECONDS = 300
 BUCKETS = 12
 # Of each Mysis and each column: how many turns, their tokens and cost, and how many
 # failed. Ten lines a Mysis, from which the ORM would make as many objects.
 GROUPED = """
 SELECT mysis_id, floor(extract(epoch FROM started_at) / %(seconds)s)::bigint, count(*),
   sum(input_tokens + output_tokens), sum(cost),
-  count(*) FILTER (WHERE outcome = 'errored')
+  count(*) FILTER (WHERE outcome = 'errored'), sum(credits_after - credits_before),
+  min(coalesce(previous_end, started_at))
 FROM agents_turn WHERE mysis_id = ANY(%(myses)s) AND id >= %(floor)s
 GROUP BY 1, 2
 """
-HourLine = tuple[int, int, int, int, Decimal, int]
+HourLine = tuple[int, int, int, int, Decimal, int, int | None, datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +161,32 @@ def make_bars(counts: tuple[int, ...], failures: tuple[int, ...]) -> tuple[Bar, 
 
 @dataclass(frozen=True, slots=True)
 class MysisHour:
-    """What one Mysis did in the last hour, in columns of five minutes."""
+    """What one Mysis did in the last hour, in columns of five minutes.
+
+    ``earned`` are credits, None where nothing told them; ``line`` is the path of what
+    was earned by the end of each column.
+    """
 
     turns: int
     tokens: int
     cost: Decimal
     failures: int
     bars: tuple[Bar, ...]
+    earned: int | None = None
+    per_hour: float | None = None
+    line: str = ""
+
+    @property
+    def per_1k_tokens(self) -> float | None:
+        """Credits for 1,000 tokens."""
+        known = self.earned is not None and self.tokens
+        return (self.earned or 0) / self.tokens * 1000 if known else None
+
+    @property
+    def per_dollar(self) -> float | None:
+        """Credits for a dollar; None where the calls have no price."""
+        known = self.earned is not None and self.cost
+        return (self.earned or 0) / float(self.cost) if known else None
 
 
 def find_first_turn_since(moment: datetime) -> int | None:
@@ -184,21 +207,56 @@ def load_last_hours(mysis_ids: Sequence[int], now: datetime) -> dict[int, MysisH
     for line in fetch_rows(GROUPED, wanted) if floor is not None else ():
         found[line[0]].append(line)
     newest = int(now.timestamp()) // BUCKET
-    return {number: _hour(found[number], newest) for number in mysis_ids}
+    return {number: _hour(found[number], newest, now) for number in mysis_ids}
 
 
-def _hour(lines: Iterable[HourLine], newest: int) -> MysisHour:
+def _hour(lines: Sequence[HourLine], newest: int, now: datetime) -> MysisHour:
     counts, failures = [0] * BUCKETS, [0] * BUCKETS
+    earned: list[int | None] = [None] * BUCKETS
     tokens, cost = 0, Decimal(0)
-    for _, bucket, turns, spent_tokens, spent, failed in lines:
-        place = bucket - newest + BUCKETS - 1
-        if 0 <= place < BUCKETS:
-            counts[place] += turns
-            failures[place] += failed
-            tokens += spent_tokens
-            cost += spent
+    for _, bucket, turns, spent_tokens, spent, failed, won, _ in lines:
+        # The hour began within the column before the first: that one counts to it.
+        place = max(0, bucket - newest + BUCKETS - 1)
+        counts[place] += turns
+        failures[place] += failed
+        if won is not None:
+            earned[place] = (earned[place] or 0) + int(won)
+        tokens += spent_tokens
+        cost += spent
     drawn = make_bars(tuple(counts), tuple(failures))
-    return MysisHour(sum(counts), tokens, cost, sum(failures), drawn)
+    known = [won for won in earned if won is not None]
+    total = sum(known) if known else None
+    begun = max([now - HOUR, min((line[-1] for line in lines), default=now)])
+    return MysisHour(
+        sum(counts),
+        tokens,
+        cost,
+        sum(failures),
+        drawn,
+        total,
+        find_rate(total, (now - begun).total_seconds()),
+        draw_earned(tuple(won or 0 for won in earned)) if known else "",
+    )
+
+
+def find_rate(credits: int | None, seconds: float) -> float | None:
+    """Credits an hour; None where unknown, or where the time is too short to tell."""
+    if credits is None or seconds < LEAST_SECONDS:
+        return None
+    return credits / seconds * 3600
+
+
+@lru_cache(maxsize=4_096)
+def draw_earned(earned: tuple[int, ...]) -> str:
+    """A line through what was earned by the end of each column, over `make_bars`."""
+    levels = list(accumulate(earned, initial=0))
+    low, high = min(levels), max(levels)
+    span = SPARK_HEIGHT - 2
+    points = (
+        f"{6 * place} {1 + span * (high - level) / max(1, high - low):.1f}"
+        for place, level in enumerate(levels)
+    )
+    return "M" + "L".join(points)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from django.utils.http import urlencode
 from agents.dashboard import charts, conversation, game_state
 from agents.dashboard.accounts import AccountStatus, read_statuses
 from agents.dashboard.charts import MysisHour, load_last_hours
+from agents.dashboard.yield_board import order_ids
 from agents.idle import Idle, load_idle
 from agents.models import Mysis
 from agents.models.fleet import find_page_key
@@ -52,6 +53,9 @@ SORTS = {
     "attention": "Needs attention",
     "newest": "Last line",
     "credits": "Credits",
+    "yield": "Credits an hour",
+    "yield_tokens": "Credits per 1,000 tokens",
+    "yield_cost": "Credits per dollar",
     "context": "Context, fullest",
     "cost": "Cost, all time",
 }
@@ -107,10 +111,10 @@ WHO = ("id", "key", "name", "state", "activity", "hold", "stuck", "last_error", 
 COLUMNS = (
     Column("who", "Mysis", WHO),
     Column("place", "Where", ("key", "name", "account", "standing")),
-    Column("purse", "Credits", ("standing", "tick"), end=True),
+    Column("purse", "Credits", ("standing",), end=True),
     Column("said", "Last line", ("name", "said")),
     Column("context", "Context", ("key", "gauge")),
-    Column("hour", "Last hour", ("hour",)),
+    Column("hour", "Yield, last hour", ("hour",)),
     Column("acts", "", ("id", "key", "name", "state")),
 )
 
@@ -204,9 +208,19 @@ ROW_ORDERS: Mapping[str, Callable[[FleetRow], float]] = {
 }
 
 
+# Orders by what the last hour yielded, added up for all who look.
+YIELD_ORDERS = {
+    "yield": "per_hour",
+    "yield_tokens": "per_1k_tokens",
+    "yield_cost": "per_dollar",
+}
+
+
 def load_view(view: FleetView, now: datetime) -> FleetRows:
     """The rows of a view; orders that the database does not know are made here."""
     found = find_matching_ids(view)
+    if view.sort in YIELD_ORDERS:
+        found = order_ids(found, YIELD_ORDERS[view.sort], now)
     if view.sort in ROW_ORDERS:
         rows = sorted(load_rows(found, now), key=ROW_ORDERS[view.sort])[: view.show]
     else:

@@ -30,6 +30,7 @@ from memory.gamestate.confidence import (
     find_cause,
     list_causes,
 )
+from memory.gamestate.extract import read_credits
 from memory.gamestate.facts import Fact, Names, View, collect_names
 from memory.gamestate.render import describe_cause
 from memory.gamestate.types import Moment, Snapshot
@@ -142,14 +143,6 @@ def read_places(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(one if isinstance(one, str) else "" for one in found)
 
 
-def read_credits(snapshot: Snapshot) -> int | None:
-    if snapshot.tool != "get_status":
-        return None
-    content = unwrap_content(snapshot.current)
-    amount = find_first(content, "player.credits", "credits")
-    return int(amount) if isinstance(amount, int | float) else None
-
-
 def load_place_names(wanted: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str]]:
     """By account, the names of these ids as far as they are known.
 
@@ -210,7 +203,7 @@ def _read_snapshots(keys: Sequence[Version]) -> dict[Version, HeldSnapshot | Non
         read = row.to_snapshot()
         version = f"{row.pk}:{row.version}"
         named = collect_names([read]) if read.tool in NAMING else {}
-        told = read_places(read), named, read_credits(read)
+        told = read_places(read), named, read_credits(read.tool, read.current)
         found[row.pk] = HeldSnapshot(read, row.size, version, *told)
     return {key: found.get(key[0]) for key in keys}
 

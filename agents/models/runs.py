@@ -81,7 +81,11 @@ class WorkerLock(models.Model):
 
 
 class Turn(models.Model):
-    """One turn: at most ``max_iterations`` model calls and their tools."""
+    """One turn: at most ``max_iterations`` model calls and their tools.
+
+    What it was flown with, and what came of it, stands in the row, so that whoever
+    adds up what a prompt, a policy or a model earned reads rows of turns alone.
+    """
 
     class Outcome(models.TextChoices):
         """How it ended; empty while it runs."""
@@ -109,8 +113,39 @@ class Turn(models.Model):
     cost = models.DecimalField(max_digits=14, decimal_places=6, default=Decimal(0))
     latency_ms = models.PositiveIntegerField(default=0)
     error = models.TextField(blank=True)
+    # What it was flown with as it began; no model: the row is from before that was kept.
+    # Defaults of the database: a worker of the former version writes none of these.
+    prompt_version = models.ForeignKey(
+        "agents.PromptVersion",
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        blank=True,
+        related_name="+",
+    )
+    policy_name = models.CharField(
+        max_length=100, blank=True, default="", db_default=""
+    )
+    # Of strategy, options and budget: another whenever the policy was edited.
+    policy_hash = models.CharField(max_length=8, blank=True, default="", db_default="")
+    model = models.CharField(max_length=300, blank=True, default="", db_default="")
+    # Which of them, in words, are others than in the turn before.
+    changed = models.CharField(max_length=30, blank=True, default="", db_default="")
+    # The account that it began with, and what that was known to have at first and at last.
+    username = models.CharField(max_length=100, blank=True, default="", db_default="")
+    credits_before = models.BigIntegerField(null=True, blank=True)
+    credits_after = models.BigIntegerField(null=True, blank=True)
+    # Calls that would change something, and those of them that failed; known at its end.
+    actions = models.PositiveIntegerField(default=0, db_default=0)
+    failed_actions = models.PositiveIntegerField(default=0, db_default=0)
     started_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True, blank=True)
+    # The end of the turn before, and for how long after it and its wait nothing was due.
+    previous_end = models.DateTimeField(null=True, blank=True)
+    idle_seconds = models.FloatField(default=0.0, db_default=0.0)
+    # Until when the next turn was put off on purpose: for a tick, a nudge, a retry.
+    waits_until = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -121,6 +156,9 @@ class Turn(models.Model):
             models.Index(fields=["started_at"], name="turn_started"),
             models.Index(
                 fields=["mysis"], name="turn_open", condition=Q(outcome__isnull=True)
+            ),
+            models.Index(
+                fields=["started_at"], name="turn_changed", condition=~Q(changed="")
             ),
         ]
 

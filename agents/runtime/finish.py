@@ -102,6 +102,8 @@ def finish_turn(
     stuck = _check_stuck(mysis, calls, whole=by_itself) if current else []
     chosen = _plan_next(mysis, ending, unheard=unheard) if current else None
     turn = Turn(pk=handle.turn_id, mysis=mysis, number=number, iterations=iterations)
+    turn.actions = sum(call.is_action for call in calls)
+    turn.failed_actions = sum(call.is_action and call.is_error for call in calls)
     _end_turn(turn, outcome, ending.error, answered)
     events.append_all(stuck)
     if chosen is not None:
@@ -120,6 +122,8 @@ def _end_turn(
         "turn": turn.pk,
         "outcome": str(outcome),
         "error": repair_text(error),
+        "actions": turn.actions,
+        "failed_actions": turn.failed_actions,
         "now": timezone.now(),
         "kind": str(kind),
         "data": json.dumps(make_storable(data)),
@@ -288,13 +292,18 @@ def _pause(failures: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """A tool call and its result as digests; ``acted`` is an action that worked."""
+    """A tool call and its result as digests; ``is_action``: it would change something."""
 
     name: str
     call: str
     result: str
     is_error: bool
-    acted: bool
+    is_action: bool
+
+    @property
+    def acted(self) -> bool:
+        """Whether it was an action, and worked."""
+        return self.is_action and not self.is_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +331,7 @@ def digest_call(
         call=_digest(f"{name} {arguments}"),
         result=_digest(result.text),
         is_error=result.is_error,
-        acted=not (result.is_error or read_only),
+        is_action=not read_only,
     )
 
 

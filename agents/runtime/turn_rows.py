@@ -30,7 +30,14 @@ from agents.models import Account, Budget, Mysis, Provider, Turn
 from agents.tools.request import INTERRUPTED
 from agents.tools.snapshot import doubt_call
 from memory.assembly.prepare import TurnReads
-from memory.models import ContextPolicy, Memory, build_row, fetch_named, read_row
+from memory.models import (
+    ContextPolicy,
+    Memory,
+    build_row,
+    fetch_named,
+    fetch_rows,
+    read_row,
+)
 from memory.snapshots.reads import fetches_events
 
 _JOINED = (("account_id", "account_found"), ("policy_wanted", "policy_found"))
@@ -84,7 +91,13 @@ def begin_turn(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None
         pause_for_budget(mysis, reason)
         return None
     mysis.turn_count += 1
+    policy = mysis.effective_policy
     begun = {
+        "policy": policy.name,
+        "policy_hash": policy.hash_settings(),
+        "model": mysis.model,
+        "username": mysis.account.username if mysis.account else "",
+        "prompt": mysis.prompt_id,
         "mysis": mysis.pk,
         "number": mysis.turn_count,
         "epoch": mysis.epoch,
@@ -220,7 +233,13 @@ def close_turn(turn: Turn, *, outcome: Turn.Outcome) -> None:
     """Write a turn's outcome and append the event; the caller holds the Mysis's row."""
     turn.outcome = outcome
     turn.finished_at = timezone.now()
-    turn.save(update_fields=["outcome", "error", "finished_at"])
+    values = {
+        "turn": turn.pk,
+        "outcome": str(outcome),
+        "error": turn.error,
+        "now": turn.finished_at,
+    }
+    fetch_rows(db.CLOSE_TURN, values)
     events.append_all([describe_end(turn, outcome)])
 
 

@@ -173,6 +173,43 @@ def columns(bars: tuple[Any, ...]) -> SafeString:
 
 @register.filter
 @lru_cache(maxsize=DRAWN)
+def level_bars(levels: tuple[Any, ...]) -> SafeString:
+    """Fuel, hull and cargo as bars that colour, each with its share in words."""
+    return format_html_join(
+        "",
+        '<span class="level limit-{}{}" title="{} {}{}"><span class="level-name">{}</span>'
+        '<svg class="limit-bar" viewBox="0 0 100 6" preserveAspectRatio="none" '
+        'aria-hidden="true"><rect width="{}" height="6"/></svg>'
+        '<span class="limit-word">{} %</span></span>',
+        (
+            (
+                *(one.level, " doubtful" if one.doubtful else "", one.name, one.value),
+                *(", not sure any more" if one.doubtful else "", one.name),
+                *(max(0, min(100, one.percent)), one.percent),
+            )
+            for one in levels
+        ),
+    )
+
+
+@register.filter
+def credits(amount: float | None) -> str:
+    """Credits as won or lost: +1,240, -35, +12k; a dash for unknown."""
+    if amount is None:
+        return "–"  # noqa: RUF001 (a dash)
+    if abs(amount) < 10 and amount != round(amount):
+        return f"{amount:+.1f}"
+    return f"{amount:+,.0f}" if abs(amount) < 100_000 else f"{amount / 1000:+,.0f}k"
+
+
+@register.filter
+def share(part: float | None) -> str:
+    """A part of one in per cent; a dash for unknown."""
+    return "–" if part is None else f"{100 * part:.0f} %"  # noqa: RUF001 (a dash)
+
+
+@register.filter
+@lru_cache(maxsize=DRAWN)
 def segments(parts: tuple[Any, ...]) -> SafeString:
     """The parts of a gauge, each with its tokens in words."""
     return format_html_join(

@@ -16,6 +16,8 @@ from agents import manual_command
 from agents.actions.base import MAX_TEXT, name_operator
 from agents.dashboard import accounts, charts, feed, fleet, health, map, system_status
 from agents.dashboard.live import events_page, fragments, pages
+from agents.dashboard.yield_board import YieldView
+from agents.dashboard.yields import GROUPINGS, SPANS
 from agents.models import Mysis
 from agents.views.access import (
     PageRequest,
@@ -166,6 +168,26 @@ def accounts_page(request: PageRequest) -> HttpResponse:
         "nav": "accounts",
     }
     return render(request, "agents/accounts.html", context)
+
+
+@require_safe
+def yield_page(request: PageRequest) -> HttpResponse:
+    """What the fleet earns by Mysis, prompt version, policy or model."""
+    now = timezone.now()
+    view = YieldView.read(request.GET)
+    context = {
+        "view": view,
+        "parts": {part.id: part for part in pages.draw_yield_parts(view, now)},
+        "groupings": [
+            (label, view.write_query(by=by), by == view.by)
+            for by, label in GROUPINGS.items()
+        ],
+        "spans": [
+            (span, view.write_query(since=span), span == view.since) for span in SPANS
+        ],
+        "now": now,
+    }
+    return render(request, "agents/yield.html", context)
 
 
 @require_safe

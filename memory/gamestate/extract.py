@@ -18,12 +18,16 @@ from memory.gamestate.values import (
     make_storable,
     parse_text,
     repair_text,
+    unwrap_content,
     walk_objects,
 )
 
 ENVELOPES = ("structuredContent", "data", "result", "payload", "response")
 _MAX_NODES = 20_000
 _MAX_TICK = 2**31 - 1
+_MAX_CREDITS = 2**63
+# The answer that the credits of an account are read from.
+CREDITS_TOOL = "get_status"
 
 _ERROR_TEXT = re.compile(
     r"\s*Error:\s*(?:(?P<code>[a-z][a-z0-9_]*):\s*)?(?P<message>.*)", re.DOTALL
@@ -252,6 +256,14 @@ def _is_queued(value: object) -> bool:
 
 
 # --- Arguments
+
+
+def read_credits(tool: str, content: object) -> int | None:
+    """The credits of the own account that an answer tells; None where it tells none."""
+    if tool != CREDITS_TOOL:
+        return None
+    amount = find_first(unwrap_content(content), "player.credits", "credits")
+    return int(amount) if is_number(amount) and abs(amount) < _MAX_CREDITS else None
 
 
 def build_args_key(args: Mapping[str, object] | None) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any
 
 from django.core.validators import MinValueValidator
@@ -153,6 +155,16 @@ class ContextPolicy(models.Model):
     def default_label(self) -> str:
         """What it is called where a Mysis has none of its own."""
         return f"the fleet's default ({self.name})" if self.name else BUILT_IN
+
+    def hash_settings(self) -> str:
+        """Eight digits that are others whenever strategy, options or budget are."""
+        settings = (
+            self.strategy,
+            self.options,
+            self.budget_tokens,
+            self.budget_reserve,
+        )
+        return sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
 
     def validate_constraints(self, exclude: Collection[str] | None = None) -> None:
         """A second default is no error: it takes the place of the first (`save`)."""

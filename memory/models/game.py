@@ -55,6 +55,9 @@ class GameSnapshot(models.Model):
     # Counted up by the database at every write of the row (a trigger, migration 0011):
     # what was made of a row is good for as long as its version is the same.
     version = models.BigIntegerField(db_default=0, editable=False)
+    # What get_status tells of the credits; null where it does not. With it whoever adds
+    # up earnings need not read the content.
+    credits = models.BigIntegerField(null=True, blank=True, editable=False)
     # What was in doubt of the answer whose place a new one takes; not stored.
     replaced_mark: Stale | None = None
 

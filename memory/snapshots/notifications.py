@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from memory.gamestate import merge as rules
 from memory.gamestate.confidence import TouchedSnapshot
-from memory.gamestate.extract import Result
+from memory.gamestate.extract import Result, read_credits
 from memory.gamestate.notices import Notice, read_notices, read_offset
 from memory.gamestate.reactions import Owner, find_outcome, list_unheard
 from memory.gamestate.types import Snapshot, Stale
@@ -71,7 +71,7 @@ _KEPT = """
 SELECT id, tool_name, marks, stale_reason FROM memory_gamesnapshot
 WHERE username = %s AND logged_out_at IS NULL AND stale_reason <> %s ORDER BY id
 """
-_WRITTEN = ["merged", "field_ticks", "counted", *JOINED_MARK]
+_WRITTEN = ["merged", "field_ticks", "counted", "credits", *JOINED_MARK]
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +242,7 @@ def _set_merged(row: GameSnapshot, after: Snapshot) -> GameSnapshot:
     row.merged = "" if after.shown is None else json.dumps(after.shown)
     row.field_ticks = dict(after.field_ticks)
     row.counted = list(after.counted)
+    row.credits = None if row.args_key else read_credits(row.tool_name, after.current)
     row.set_joined_mark(after.stale)
     return row
 

@@ -102,6 +102,8 @@ def capture_snapshot(
         captured_at=now,
         asked_at=asked_at,
     )
+    if tool == extract.CREDITS_TOOL and not args:
+        row.credits = extract.read_credits(tool, values.parse_text(row.content))
     row.set_marks(marks)
     row.set_joined_mark(invalidation.join_marks(marks, present))
     row.replaced_mark = same.get_joined_mark() if same else None

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 READING = {
     "zoea_search_messages", "zoea_search_reasoning", "zoea_search_broadcasts",
     "zoea_recall", "zoea_list_myses", "zoea_swarm_status", "zoea_preview_context", "zoea_list_orders",
-    "zoea_list_events",
+    "zoea_list_events", "zoea_yield",
 }  # fmt: skip
 SENDING = {
     "zoea_send_message", "zoea_broadcast", "zoea_send_order", "zoea_change_order",

@@ -22,11 +22,13 @@ from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fragments import Fragment, SentVersions, draw_fragment
 from agents.dashboard.map import Chart
 from agents.dashboard.shared_results import shared, time_bucket
+from agents.dashboard.yield_board import YieldView, load_board
 from agents.models import Mysis
 
 # Lines since the viewer's newest above which the conversation is drawn anew.
 LOG_GAP = 200
 PENDING = 50
+YIELD_PARTS = ("marks", "lines")
 HEALTH_PARTS = ("troubles", "work", "fleet", "budgets", "models", "failures")
 
 
@@ -319,6 +321,12 @@ def draw_map_parts(now: datetime) -> list[Fragment]:
     """Where the ships are now; nothing while there is no map."""
     chart = map.load_chart()
     return [draw_ships(chart)] if chart else []
+
+
+def draw_yield_parts(view: YieldView, now: datetime) -> list[Fragment]:
+    """The yield board, and what its changes of prompt, policy or model brought."""
+    board = load_board(view, now)
+    return [draw_fragment(f"yield/{name}", board=board) for name in YIELD_PARTS]
 
 
 def draw_health_parts(now: datetime) -> list[Fragment]:

@@ -1,0 +1,324 @@
+"""What the fleet earns: credits by Mysis, prompt version, policy and model.
+
+All of it is added up from rows of turns, each of which tells what it was flown with and
+what its account was known to have at first and at last. So everything that moves the
+credits of an account in a turn counts: sales and missions, but also fees, purchases of
+ships, gifts and deposits. What happens between turns (an operator's own command, another
+Mysis on the same account) counts for nobody, and a turn in which nothing told the
+credits is unknown, not zero. A turn belongs to the moment at which it began.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from agents.dashboard.charts import find_first_turn_since, find_rate
+from agents.dashboard.shared_results import shared, time_bucket
+from agents.models import PromptVersion
+from agents.models.fleet import find_page_key
+from memory.models import fetch_rows
+from memory.models.contexts import BUILT_IN
+from memory.models.log import IS_ORDER
+
+GROUPINGS = {
+    "mysis": "Mysis",
+    "prompt": "Prompt version",
+    "policy": "Policy",
+    "model": "Model",
+}
+# What the page offers; any other span may be asked for over REST.
+SPANS = ("1h", "6h", "24h", "7d")
+SHORTEST, LONGEST = timedelta(minutes=5), timedelta(days=31)
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+# Sums over days change slowly, and take longer: they are shared for a minute.
+LONG_SPAN, LONG_SHARE = timedelta(hours=12), 6
+
+_WHAT = "mysis_id, prompt_version_id, policy_name, model"
+# Of the time since the turn before, only what lies in the span.
+_TURNS = f"""
+SELECT {_WHAT}, sum(credits_after - credits_before)::bigint, count(*),
+  count(*) FILTER (WHERE credits_before IS NULL),
+  sum(input_tokens + output_tokens)::bigint, sum(cost),
+  sum(actions)::bigint, sum(failed_actions)::bigint,
+  sum(extract(epoch FROM coalesce(finished_at, %(now)s::timestamptz)
+    - greatest(coalesce(previous_end, started_at), %(since)s::timestamptz)))::float8,
+  sum(greatest(0, least(idle_seconds,
+    extract(epoch FROM started_at - %(since)s::timestamptz))))::float8
+FROM agents_turn WHERE id >= %(floor)s GROUP BY {_WHAT}
+"""  # noqa: S608 (no input in the text)
+# Every Mysis, with what has passed since its last turn ended; nothing while one runs.
+_TAILS = """
+SELECT mysis.id, mysis.name, mysis.state, last.prompt_version_id, last.policy_name,
+  last.model, last.id IS NULL,
+  CASE WHEN last.id IS NULL OR last.finished_at IS NOT NULL THEN extract(epoch FROM
+    %(now)s::timestamptz - greatest(coalesce(last.finished_at, mysis.created_at),
+      %(since)s::timestamptz))::float8 ELSE 0 END,
+  CASE WHEN last.id IS NULL OR last.finished_at IS NOT NULL THEN extract(epoch FROM
+    %(now)s::timestamptz - greatest(coalesce(last.finished_at, mysis.created_at),
+      last.waits_until, %(since)s::timestamptz))::float8 ELSE 0 END
+FROM agents_mysis AS mysis LEFT JOIN LATERAL (
+  SELECT id, prompt_version_id, policy_name, model, finished_at, waits_until
+  FROM agents_turn WHERE mysis_id = mysis.id ORDER BY id DESC LIMIT 1
+) AS last ON true
+"""
+_ORDERS = f"""
+SELECT turn.mysis_id, turn.prompt_version_id, turn.policy_name, turn.model, count(*)
+FROM agents_turn AS turn JOIN agents_delivery AS delivery ON delivery.turn_id = turn.id
+JOIN memory_memory AS said ON said.id = delivery.memory_id
+WHERE turn.id >= %(floor)s AND delivery.done_at IS NOT NULL
+  AND {IS_ORDER.replace("origin", "said.origin").replace("sender", "said.sender")}
+GROUP BY 1, 2, 3, 4
+"""  # noqa: S608 (no input in the text)
+
+
+class Flown(NamedTuple):
+    """Who flew, and with what; ``model`` is empty where that was not kept yet."""
+
+    mysis: int
+    prompt_version: int | None
+    policy: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What turns came to. ``credits`` is None where nothing told them in any turn.
+
+    ``seconds`` are those since the turns before, ``idle_seconds`` those of them in which
+    no turn ran and none was put off; cost in US dollars.
+    """
+
+    credits: int | None = None
+    turns: int = 0
+    unknown_turns: int = 0
+    tokens: int = 0
+    cost: Decimal = Decimal(0)
+    actions: int = 0
+    failed_actions: int = 0
+    seconds: float = 0.0
+    idle_seconds: float = 0.0
+    orders_done: int = 0
+
+    def __add__(self, other: Sums) -> Sums:
+        both = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in _ADDED
+            if name != "credits"
+        }
+        known = [one for one in (self.credits, other.credits) if one is not None]
+        return Sums(credits=sum(known) if known else None, **both)
+
+    @property
+    def hours(self) -> float:
+        return self.seconds / 3600
+
+    @property
+    def per_hour(self) -> float | None:
+        """Credits an hour of one Mysis; None where unknown, or too short to tell."""
+        return find_rate(self.credits, self.seconds)
+
+    @property
+    def per_1k_tokens(self) -> float | None:
+        if self.credits is None or not self.tokens:
+            return None
+        return self.credits / self.tokens * 1000
+
+    @property
+    def per_dollar(self) -> float | None:
+        """None where the calls have no price."""
+        if self.credits is None or not self.cost:
+            return None
+        return self.credits / float(self.cost)
+
+    @property
+    def failed_share(self) -> float | None:
+        return self.failed_actions / self.actions if self.actions else None
+
+    @property
+    def idle_share(self) -> float | None:
+        return min(1.0, self.idle_seconds / self.seconds) if self.seconds else None
+
+
+_ADDED = tuple(field.name for field in fields(Sums))
+
+
+@dataclass(frozen=True, slots=True)
+class YieldLine:
+    """One line of the board: a Mysis, prompt version, policy or model.
+
+    ``key`` is what leads to it: the key of the Mysis's page, the number of the prompt.
+    """
+
+    label: str
+    sums: Sums
+    myses: int = 1
+    mysis: int | None = None
+    state: str = ""
+    key: str = ""
+
+
+class Pilot(NamedTuple):
+    """A Mysis as the board names it."""
+
+    name: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class FleetYield:
+    """What a span brought, by who flew with what."""
+
+    since: datetime
+    now: datetime
+    sums: Mapping[Flown, Sums]
+    pilots: Mapping[int, Pilot]
+    # Time after the last turn of each Mysis; it is of that turn's settings.
+    tails: Mapping[Flown, Sums]
+
+
+def parse_span(text: str) -> timedelta | None:
+    """A span such as 90m, 8h or 7d, of five minutes to 31 days; None for another."""
+    found = re.fullmatch(r"([1-9]\d{0,4})([mhd])", text, re.ASCII)
+    if found is None:
+        return None
+    span = timedelta(**{_UNITS[found[2]]: int(found[1])})
+    return span if SHORTEST <= span <= LONGEST else None
+
+
+def share_yield(span: timedelta, now: datetime) -> FleetYield:
+    """`add_up_yield`, once for all who ask within ten seconds; within a minute for days."""
+    seen = time_bucket(now)
+    version = seen // LONG_SHARE if span > LONG_SPAN else seen
+    return shared.get(("yield", span, version), lambda: add_up_yield(now - span, now))
+
+
+def add_up_yield(since: datetime, now: datetime) -> FleetYield:
+    """Everything since a moment; as many statements for any number of Myses."""
+    floor = find_first_turn_since(since)
+    values = {"now": now, "since": since, "floor": floor}
+    found: dict[Flown, Sums] = {}
+    for mysis, prompt, policy, model, *sums in (
+        fetch_rows(_TURNS, values) if floor is not None else ()
+    ):
+        found[Flown(mysis, prompt, policy, model)] = Sums(*sums)
+    for flown, done in count_orders_done(floor).items():
+        if flown in found:
+            found[flown] = replace(found[flown], orders_done=done)
+    pilots, tails = {}, {}
+    for pk, name, state, prompt, policy, model, _, rest, idle in fetch_rows(
+        _TAILS, values
+    ):
+        pilots[pk] = Pilot(name, state)
+        flown = Flown(pk, prompt, policy or "", model or "")
+        tails[flown] = Sums(seconds=max(0.0, rest), idle_seconds=max(0.0, idle))
+    return FleetYield(since, now, found, pilots, tails)
+
+
+def count_orders_done(floor: int | None) -> dict[Flown, int]:
+    """The orders of people done, by who flew with what; ``floor`` is the first turn.
+
+    An order is done when the turn that was shown it ends by itself.
+    """
+    rows = fetch_rows(_ORDERS, {"floor": floor}) if floor is not None else ()
+    return {Flown(*flown): done for *flown, done in rows}
+
+
+# --- Lines
+
+
+def list_lines(found: FleetYield, by: str) -> list[YieldLine]:
+    """The lines by one of `GROUPINGS`, by name; every Mysis has one."""
+    if by == "mysis":
+        return list_myses(found)
+    label, key = _LABELS[by](found)
+    # Who has not flown in the span says nothing of its prompt, policy or model.
+    rests = [(who, rest) for who, rest in found.tails.items() if who in found.sums]
+    sums: defaultdict[Any, Sums] = defaultdict(Sums)
+    myses: defaultdict[Any, set[int]] = defaultdict(set)
+    for flown, one in (*found.sums.items(), *rests):
+        sums[key(flown)] += one
+        myses[key(flown)].add(flown.mysis)
+    lines = [replace(label(one), sums=sums[one], myses=len(myses[one])) for one in sums]
+    return sorted(lines, key=lambda line: line.label)
+
+
+def list_myses(found: FleetYield) -> list[YieldLine]:
+    """The lines of all Myses, by name."""
+    sums = dict.fromkeys(found.pilots, Sums())
+    for flown, one in (*found.sums.items(), *found.tails.items()):
+        # One that was deleted between the two statements has no line.
+        if flown.mysis in sums:
+            sums[flown.mysis] += one
+    return sorted(
+        (
+            YieldLine(
+                pilot.name,
+                sums[pk],
+                mysis=pk,
+                state=pilot.state,
+                key=find_page_key(pk, pilot.name),
+            )
+            for pk, pilot in found.pilots.items()
+        ),
+        key=lambda line: line.label,
+    )
+
+
+def add_up_lines(found: FleetYield) -> Sums:
+    """The whole fleet, Myses that did not fly among it."""
+    return sum((line.sums for line in list_myses(found)), Sums())
+
+
+Labeller = tuple[Callable[[Any], YieldLine], Callable[[Flown], Any]]
+
+
+def _label_prompts(found: FleetYield) -> Labeller:
+    numbers = {one.prompt_version for one in found.sums}
+    versions = name_prompt_versions(numbers)
+
+    def label(kept: tuple[bool, int | None]) -> YieldLine:
+        if not kept[0]:
+            return YieldLine(NOT_KEPT, Sums())
+        return versions[kept[1]]
+
+    return label, lambda flown: (bool(flown.model), flown.prompt_version)
+
+
+NOT_KEPT = "not kept yet"
+BUILT_IN_PROMPT = "the built-in prompt"
+
+
+def name_prompt_versions(numbers: Iterable[int | None]) -> dict[int | None, YieldLine]:
+    """Names such as "captain v2" of versions by number, in one query."""
+    wanted = {number for number in numbers if number is not None}
+    rows = PromptVersion.objects.filter(pk__in=wanted).select_related("prompt")
+    lines: dict[int | None, YieldLine] = {
+        number: YieldLine("a deleted prompt", Sums()) for number in wanted
+    }
+    for row in rows:
+        lines[row.pk] = YieldLine(str(row), Sums(), key=str(row.prompt_id))
+    return lines | {None: YieldLine(BUILT_IN_PROMPT, Sums())}
+
+
+def _label_policies(found: FleetYield) -> Labeller:
+    def label(kept: tuple[bool, str]) -> YieldLine:
+        return YieldLine((kept[1] or BUILT_IN) if kept[0] else NOT_KEPT, Sums())
+
+    return label, lambda flown: (bool(flown.model), flown.policy)
+
+
+def _label_models(found: FleetYield) -> Labeller:
+    return lambda model: YieldLine(model or NOT_KEPT, Sums()), lambda one: one.model
+
+
+_LABELS: Mapping[str, Callable[[FleetYield], Labeller]] = {
+    "prompt": _label_prompts,
+    "policy": _label_policies,
+    "model": _label_models,
+}

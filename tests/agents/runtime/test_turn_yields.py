@@ -1,0 +1,130 @@
+"""What turns keep of their yield: as much as the log of the same flight tells."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+from agents import actions
+from agents.models import Mysis, Prompt, PromptVersion, Turn
+from agents.runtime.turn_rows import close_open_turns
+from memory.context.tool_calls import guess_policy
+from memory.models import ContextPolicy, GameSnapshot, Memory
+from sandbox.game.testing import SandboxServer
+from tests.agents.runtime.conftest import fly
+from tests.agents.runtime.logs import in_db, log
+from tests.factories import make_account, make_mysis, make_turn
+
+
+def credits_in_log(rows: Sequence[Memory]) -> list[int]:
+    """What each answer of get_status told, in order."""
+    told = [r for r in rows if r.tool_name == "get_status" and not r.is_error]
+    return [json.loads(row.content)["player"]["credits"] for row in told]
+
+
+async def test_credits_and_actions_are_those_of_the_log(
+    ada: Mysis, sandbox: SandboxServer
+):
+    for _ in range(30):
+        await fly(ada)
+        await asyncio.to_thread(sandbox.step)
+    rows = await in_db(log)(ada)
+    turns = await in_db(lambda: list(ada.turns.order_by("pk")))()
+    told = credits_in_log(rows)
+    assert len(set(told)) > 2
+    known = [turn for turn in turns if turn.credits_before is not None]
+    earned = sum(turn.credits_after - turn.credits_before for turn in known)
+    assert earned == told[-1] - told[0] != 0
+    tools = [row for row in rows if row.role == "tool"]
+    done = [row for row in tools if guess_policy(row.tool_name) == "mutation"]
+    assert sum(turn.actions for turn in turns) == len(done) > 10
+    failed = [row for row in done if row.is_error]
+    assert sum(turn.failed_actions for turn in turns) == len(failed)
+    assert {turn.model for turn in turns} == {"pilot"}
+    assert {turn.username for turn in turns} == {"Ada"}
+
+
+async def test_time_after_an_end_is_idle_unless_it_was_put_off(
+    ada: Mysis, sandbox: SandboxServer
+):
+    await fly(ada)
+    first = await in_db(Turn.objects.get)()
+    assert first.waits_until is not None
+    assert (first.idle_seconds, first.previous_end) == (0, None)
+    await asyncio.to_thread(sandbox.step)
+    await fly(ada)
+    second = await in_db(ada.turns.latest)("pk")
+    # It began before its time: nothing of the wait was idle.
+    assert second.previous_end == first.finished_at
+    assert second.idle_seconds == 0
+    await in_db(Turn.objects.filter(pk=second.pk).update)(
+        waits_until=None, finished_at=second.finished_at.replace(year=2020)
+    )
+    await asyncio.to_thread(sandbox.step)
+    await fly(ada)
+    third = await in_db(ada.turns.latest)("pk")
+    since = third.started_at - third.previous_end
+    assert abs(third.idle_seconds - since.total_seconds()) < 0.01
+
+
+async def test_a_turn_names_what_is_other_than_before(
+    ada: Mysis, sandbox: SandboxServer
+):
+    async def fly_with(**values: object) -> str:
+        await in_db(Mysis.objects.filter(pk=ada.pk).update)(**values)
+        await fly(ada)
+        await asyncio.to_thread(sandbox.step)
+        turn: Turn = await in_db(ada.turns.latest)("pk")
+        return turn.changed
+
+    prompt = await in_db(Prompt.objects.create)(name="corsair")
+    write = in_db(PromptVersion.objects.create)
+    two = await write(prompt=prompt, number=2, text="Trade.")
+    policy = await in_db(ContextPolicy.objects.create)(name="lean")
+    assert await fly_with() == ""
+    assert await fly_with(prompt=prompt, policy=policy) == "prompt policy"
+    assert await fly_with() == ""
+    three = await write(prompt=prompt, number=3, text="Mine.")
+    assert await fly_with() == "prompt"
+    await in_db(ContextPolicy.objects.update)(budget_tokens=64_000)
+    assert await fly_with() == "policy"
+    kept = await in_db(lambda: list(ada.turns.order_by("pk")))()
+    versions = [turn.prompt_version_id for turn in kept]
+    assert versions[1:] == [two.pk, two.pk, three.pk, three.pk]
+    assert [turn.policy_name for turn in kept[1:]] == ["lean"] * 4
+
+
+def test_a_turn_without_settings_is_no_change(db: None):
+    """Rows from before they were kept have none."""
+    mysis = make_mysis(model="pilot")
+    assert make_turn(mysis).model == ""
+
+
+async def test_what_a_lost_turn_earned_is_kept(ada: Mysis, sandbox: SandboxServer):
+    for _ in range(3):
+        await fly(ada)
+        await asyncio.to_thread(sandbox.step)
+
+    def lose() -> Turn:
+        known = GameSnapshot.objects.get(tool_name="get_status").credits
+        assert known is not None
+        turn = make_turn(ada, number=99, username="Ada", credits_before=known - 5)
+        close_open_turns(Mysis.objects.get(pk=ada.pk), outcome=Turn.Outcome.INTERRUPTED)
+        turn.refresh_from_db()
+        return turn
+
+    turn = await in_db(lose)()
+    assert turn.outcome == "interrupted"
+    assert turn.credits_after - turn.credits_before == 5
+
+
+def test_an_account_that_another_flies_earns_for_that_one(db: None):
+    """The row keeps the account that the turn began with."""
+    account = make_account(username="Nova")
+    mysis = make_mysis(account=account)
+    turn = make_turn(mysis, username="Vega", credits_before=10, credits_after=10)
+    actions.stop_mysis(mysis=mysis, by="test")
+    close_open_turns(mysis, outcome=Turn.Outcome.STOPPED)
+    turn.refresh_from_db()
+    assert turn.credits_after == 10
