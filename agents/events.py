@@ -87,6 +87,8 @@ class Kind(StrEnum):
     BROADCAST_SENT = "broadcast.sent"
     PROMPT_CHANGED = "prompt.changed"
     ERROR = "error"
+    ALERT_RAISED = "alert.raised"
+    ALERT_CLEARED = "alert.cleared"
 
 
 Line = tuple[Kind, int | None, dict[str, Any]]

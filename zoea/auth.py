@@ -43,6 +43,7 @@ READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _PURE = re.compile(r"/context/assemble/?")
 _COMMAND = re.compile(r"/myses/[^/]+/command/?")
 _NOTES = re.compile(r"/myses/[^/]+/notes/.+")
+_ALERTS = re.compile(r"PATCH /alerts/settings/?|POST /alerts/targets/[^/]+/test/?")
 _STEERING = re.compile(r"/myses/[^/]+/(?:start|stop|message|command)/?|/broadcasts/?")
 
 # A fixed beginning lets secret scanners recognise a leaked token.
@@ -168,6 +169,8 @@ def required_role(method: str, path: str) -> Role:
     if method.upper() in READS or is_pure(method, path):
         return Role.VIEWER
     if method.upper() == "POST" and _STEERING.fullmatch(path.removeprefix(API_ROOT)):
+        return Role.OPERATOR
+    if _ALERTS.fullmatch(f"{method.upper()} {path.removeprefix(API_ROOT)}"):
         return Role.OPERATOR
     if method.upper() in ("PUT", "DELETE") and _NOTES.fullmatch(
         path.removeprefix(API_ROOT)

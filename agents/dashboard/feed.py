@@ -186,7 +186,8 @@ def find_groups(kind: str, data: Data) -> set[str]:
 
 def _is_bad(kind: str, data: Data) -> bool:
     errored = "errored" in (data.get("state"), data.get("outcome"))
-    return kind == Kind.ERROR or data.get("ok") is False or errored
+    wrong = kind in (Kind.ERROR, Kind.ALERT_RAISED)
+    return wrong or data.get("ok") is False or errored
 
 
 def _text(data: Data, *keys: str) -> str:
@@ -305,6 +306,8 @@ KINDS: Mapping[str, KindStyle] = {
     Kind.BROADCAST_SENT: KindStyle("broadcast", "orders", True, _broadcast),
     Kind.PROMPT_CHANGED: KindStyle("prompt", "orders", True, _prompt),
     Kind.ERROR: KindStyle("alert", BAD, True, _error),
+    Kind.ALERT_RAISED: KindStyle("alert", BAD, True, _plain),
+    Kind.ALERT_CLEARED: KindStyle("check", "states", True, _plain),
 }
 OTHER = KindStyle("flag", "states", False, _plain)
 
