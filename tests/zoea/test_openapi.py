@@ -40,6 +40,7 @@ pytestmark = pytest.mark.django_db
 ROLES = ("anonymous", "viewer", "operator", "admin")
 STEERING = re.compile(r"/myses/[^/]+/(start|stop|message|command)|/broadcasts")
 NOTES = re.compile(r"/myses/[^/]+/notes/.+")
+ALERTS = re.compile(r"PATCH /alerts/settings|POST /alerts/targets/[^/]+/test")
 DOCUMENT: dict[str, Any] = json.loads(json.dumps(api.get_openapi_schema()))
 # Tokens are the tests' own business: nothing is to be made up for them.
 SCHEMA = schemathesis.openapi.from_dict(
@@ -81,6 +82,7 @@ def needed(method: str, path: str) -> str:
     if method == "GET" or route == "/context/assemble":
         return "viewer"
     steers = STEERING.fullmatch(route) or NOTES.fullmatch(route)
+    steers = steers or ALERTS.fullmatch(f"{method} {route}")
     return "operator" if steers else "admin"
 
 
