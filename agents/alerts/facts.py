@@ -282,9 +282,7 @@ def _list_base_systems(ship: Ship) -> Iterable[str]:
             continue
         seen = find_first(one.content, "system.id", "system_id", "id")
         places = list_objects(find_first(one.content, "system.pois", "pois"))
-        if isinstance(seen, str) and any(
-            poi.get("has_base") is True for poi in places
-        ):
+        if isinstance(seen, str) and any(poi.get("has_base") is True for poi in places):
             yield seen
 
 

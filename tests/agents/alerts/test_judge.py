@@ -30,11 +30,10 @@ def look(seconds: float = 0) -> None:
 
 
 def fly(name: str = "Ada", **ship: Any) -> Mysis:
-    mysis = make_mysis(name=name, state="running", account=make_account())
+    account = make_account()
+    mysis = make_mysis(name=name, state="running", account=account)
     tell(mysis, **ship)
-    AccountClock.objects.create(
-        username=mysis.account.username, tick=1_000, seen_at=NOW
-    )
+    AccountClock.objects.create(username=account.username, tick=1_000, seen_at=NOW)
     return mysis
 
 
