@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.urls import reverse
 from django.utils import timezone
 
 from agents import events
 from agents.alerts.facts import read_fleet_facts
+from agents.alerts.outbox import fill_outbox
 from agents.alerts.rules import Case, Evidence, Limits, Verdict, judge, update_evidence
 from agents.events import Kind
 from agents.models import AlarmEvidence, Alert, AlertSettings, Rule
@@ -26,6 +28,7 @@ SHARED = frozenset({Rule.ERRORED, Rule.FAILING, Rule.HELD, Rule.SILENT})
 NAMED = 3
 EVIDENCE = tuple(Evidence.__dataclass_fields__)
 Key = tuple[int, str]
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,17 @@ class Finding:
             return f"{self.rule}:{self.mysis}"
         digest = blake2b(self.verdict.text.encode(errors="replace"), digest_size=12)
         return f"{self.rule}:{digest.hexdigest()}"
+
+
+def watch_fleet() -> None:
+    """Raise, clear and hand on alerts; a fault of theirs is logged, and turns go on."""
+    try:
+        judge_fleet()
+        fill_outbox()
+    except DatabaseError:
+        raise
+    except Exception:
+        logger.exception("Alerts were not judged.")
 
 
 @transaction.atomic

@@ -180,7 +180,7 @@ class TrialOut(Schema):
     took_ms: int = Field(examples=[12])
 
 
-class DeliveryOut(Schema):
+class AlertDeliveryOut(Schema):
     """One event for one target: waiting, quiet (held back), sent, or left_out."""
 
     event: int = Field(examples=[812])
@@ -274,7 +274,9 @@ def test_target(request: HttpRequest, reference: TargetReference) -> dict[str, A
     }
 
 
-@alerts_router.get("/alerts/targets/{reference}/deliveries", response=Page[DeliveryOut])
+@alerts_router.get(
+    "/alerts/targets/{reference}/deliveries", response=Page[AlertDeliveryOut]
+)
 def list_target_deliveries(
     request: HttpRequest, reference: TargetReference, window: Query[Window]
 ) -> Rows:

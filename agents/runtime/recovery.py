@@ -33,8 +33,7 @@ from procrastinate.manager import JobManager
 
 from agents import scheduling
 from agents.actions.messages import resume_broadcasts
-from agents.alerts.judge import judge_fleet
-from agents.alerts.outbox import fill_outbox
+from agents.alerts.judge import watch_fleet
 from agents.db import run_in_db
 from agents.events import get_connection_parameters
 from agents.models import Mysis, Turn
@@ -287,20 +286,9 @@ async def _try_to_reconcile() -> None:
         await reconcile()
         # What has grown old while nobody took a turn.
         await run_in_db(announce_aged)
-        await _watch_fleet()
+        await run_in_db(watch_fleet)
     except (DatabaseError, ConnectorException) as error:
         logger.warning("Upkeep did not get through: %s", error)
-
-
-async def _watch_fleet() -> None:
-    """Raise, clear and hand on alerts; turns go on where that has a fault."""
-    try:
-        await run_in_db(judge_fleet)
-        await run_in_db(fill_outbox)
-    except (DatabaseError, ConnectorException):
-        raise
-    except Exception:
-        logger.exception("Alerts were not judged.")
 
 
 async def reconcile() -> None:
