@@ -17,7 +17,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Min, Q, QuerySet
 
-from agents.models import Event, Mysis, Turn
+from agents.models import Alert, AlertDelivery, Event, Mysis, Turn
 from memory.assembly.history_summaries import read_newest_summary
 from memory.assembly.packing import unpack_sources
 from memory.context.types import PEER
@@ -68,9 +68,17 @@ def plan_steps(before: datetime) -> Iterator[Step]:
     for what, rows in (
         ("events", Event.objects.filter(created_at__lt=before)),
         ("old versions of notes", Note.objects.filter(ended_at__lt=before)),
+        ("alerts that are over", Alert.objects.filter(cleared_at__lt=before)),
+        ("alerts told", _select_told(before)),
         ("cleared snapshots", GameSnapshot.objects.filter(logged_out_at__lt=before)),
     ):
         yield Step(what, rows.count(), remove_rows(rows))
+
+
+def _select_told(before: datetime) -> QuerySet[AlertDelivery]:
+    """What targets were told; what waits stays however old it is."""
+    told = AlertDelivery.objects.exclude(state__in=AlertDelivery.OPEN)
+    return told.filter(created_at__lt=before)
 
 
 def find_old_turns(before: datetime) -> list[int]:
