@@ -88,6 +88,8 @@ class Kind(StrEnum):
     ORDER_CHANGED = "order.changed"
     PROMPT_CHANGED = "prompt.changed"
     ERROR = "error"
+    ALERT_RAISED = "alert.raised"
+    ALERT_CLEARED = "alert.cleared"
 
 
 Line = tuple[Kind, int | None, dict[str, Any]]

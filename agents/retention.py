@@ -17,7 +17,15 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, Min, OuterRef, Q, QuerySet
 
-from agents.models import Event, Mysis, Order, OrderRecipient, Turn
+from agents.models import (
+    Alert,
+    AlertDelivery,
+    Event,
+    Mysis,
+    Order,
+    OrderRecipient,
+    Turn,
+)
 from memory.assembly.history_summaries import read_newest_summary
 from memory.assembly.packing import unpack_sources
 from memory.context.types import PEER
@@ -69,6 +77,8 @@ def plan_steps(before: datetime) -> Iterator[Step]:
         ("events", Event.objects.filter(created_at__lt=before)),
         ("orders that ended", _select_ended_orders(before)),
         ("old versions of notes", Note.objects.filter(ended_at__lt=before)),
+        ("alerts that are over", Alert.objects.filter(cleared_at__lt=before)),
+        ("alerts told", _select_told(before)),
         ("cleared snapshots", GameSnapshot.objects.filter(logged_out_at__lt=before)),
     ):
         yield Step(what, rows.count(), remove_rows(rows))
@@ -81,6 +91,12 @@ def _select_ended_orders(before: datetime) -> QuerySet[Order]:
     )
     delivered = Order.objects.exclude(broadcast__deliver_to__isnull=False)
     return delivered.filter(~Exists(waiting), created_at__lt=before)
+
+
+def _select_told(before: datetime) -> QuerySet[AlertDelivery]:
+    """What targets were told; what waits stays however old it is."""
+    told = AlertDelivery.objects.exclude(state__in=AlertDelivery.OPEN)
+    return told.filter(created_at__lt=before)
 
 
 def find_old_turns(before: datetime) -> list[int]:

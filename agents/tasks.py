@@ -5,6 +5,8 @@ from __future__ import annotations
 from procrastinate import JobContext
 from procrastinate.contrib.django import app
 
+from agents.alerts import outbox
+from agents.alerts.send import send_message
 from agents.db import run_in_db
 from agents.runtime import recovery, turn
 from agents.runtime.recovery import running_jobs
@@ -38,3 +40,11 @@ async def reconcile(timestamp: int) -> None:
     """Take up lost turns and Myses, and start this worker's own passes."""
     recovery.maintenance.ensure_running()
     await recovery.reconcile()
+
+
+@app.task(name=outbox.TASK, queue=outbox.QUEUE)
+async def deliver_alerts(*, target_id: int) -> None:
+    """Tell one target what is due, one after another, until it fails."""
+    while (attempt := await run_in_db(outbox.claim_next, target_id)) is not None:
+        answer = await send_message(attempt.message)
+        await run_in_db(outbox.record_answer, attempt, answer)

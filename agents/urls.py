@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from django.urls import path
 
-from agents.views import commands, context, fleet, logs, mysis, notes, orders, welcome
+from agents.views import (
+    alerts,
+    commands,
+    context,
+    fleet,
+    logs,
+    mysis,
+    notes,
+    orders,
+    welcome,
+)
 from agents.views.commands import start_idle, start_or_stop
 
 urlpatterns = [
@@ -23,6 +33,20 @@ urlpatterns = [
     path("accounts/", fleet.accounts_page, name="accounts"),
     path("yield/", fleet.yield_page, name="yield"),
     path("health/", fleet.health_page, name="health"),
+    path("alerts/", alerts.alerts_page, name="alerts"),
+    path("alerts/settings/", alerts.save_settings, name="alert-settings"),
+    path("alerts/targets/new/", alerts.edit_target, name="alert-target-new"),
+    path("alerts/targets/<int:target_id>/", alerts.edit_target, name="alert-target"),
+    path(
+        "alerts/targets/<int:target_id>/delete/",
+        alerts.delete_target,
+        name="alert-target-delete",
+    ),
+    path(
+        "alerts/targets/<int:target_id>/test/",
+        alerts.test_target,
+        name="alert-target-test",
+    ),
     path("events/", logs.events_page, name="events"),
     path("search/", logs.search_page, name="search"),
     path("prompts/", logs.prompts_page, name="prompts"),

@@ -43,6 +43,7 @@ READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _PURE = re.compile(r"/context/assemble/?")
 _COMMAND = re.compile(r"/myses/[^/]+/command/?")
 _NOTES = re.compile(r"/myses/[^/]+/notes/.+")
+_ALERTS = re.compile(r"PATCH /alerts/settings/?|POST /alerts/targets/[^/]+/test/?")
 _STEERING = re.compile(
     r"/myses/[^/]+/(?:start|stop|message|command)/?|/broadcasts/?|/orders/?"
 )
@@ -173,6 +174,8 @@ def required_role(method: str, path: str) -> Role:
     route = path.removeprefix(API_ROOT)
     steers = {"POST": _STEERING, "PUT": _NOTES, "DELETE": _NOTES, "PATCH": _ORDER}
     asked = steers.get(method.upper())
+    if _ALERTS.fullmatch(f"{method.upper()} {route}"):
+        return Role.OPERATOR
     if asked is not None and asked.fullmatch(route):
         return Role.OPERATOR
     return Role.ADMIN

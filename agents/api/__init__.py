@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.api import (
+    alerts,
     fleet,
     llm,
     myses,
@@ -30,6 +31,7 @@ routers = {
     "events": turns.events_router,
     "accounts": llm.accounts_router,
     "usage": spending.usage_router,
+    "alerts": alerts.alerts_router,
     "budgets": spending.budgets_router,
     "messages": myses.messages_router,
     "notes": notes.notes_router,

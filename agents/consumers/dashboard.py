@@ -156,7 +156,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         taken = dirty.hand_out(CAP)
         try:
-            await self._send(lambda: self.page.draw_changes(taken))
+            await self._send(lambda: _draw(self.page, taken))
         except asyncio.CancelledError:
             raise
         except Exception:
@@ -170,6 +170,11 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             return "\n".join([*make(), clock])
 
         await self.send(text_data=await database_sync_to_async(frame)())
+
+
+def _draw(page: LivePage, taken: Dirty) -> list[SafeString]:
+    """What changed on a page, and the alerts that its browser may notify of."""
+    return [*page.draw_changes(taken), *fragments.draw_alert_news(taken.alerts)]
 
 
 Params = Mapping[str, str]
@@ -260,6 +265,7 @@ PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
     "order": _order,
     "orders": _orders,
     "health": lambda _: TimedPage("health", pages.draw_health_parts),
+    "alerts": lambda _: TimedPage("alerts", pages.draw_alert_parts),
     "yield": _yield,
     "map": lambda _: TimedPage("map", pages.draw_map_parts),
 }

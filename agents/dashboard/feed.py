@@ -214,7 +214,8 @@ def find_groups(kind: str, data: Data) -> set[str]:
 
 def _is_bad(kind: str, data: Data) -> bool:
     errored = "errored" in (data.get("state"), data.get("outcome"))
-    return kind == Kind.ERROR or data.get("ok") is False or errored
+    wrong = kind in (Kind.ERROR, Kind.ALERT_RAISED)
+    return wrong or data.get("ok") is False or errored
 
 
 def _text(data: Data, *keys: str) -> str:
@@ -350,6 +351,8 @@ KINDS: Mapping[str, KindStyle] = {
     Kind.ORDER_CHANGED: KindStyle("check", "orders", True, _order),
     Kind.PROMPT_CHANGED: KindStyle("prompt", "orders", True, _prompt),
     Kind.ERROR: KindStyle("alert", BAD, True, _error),
+    Kind.ALERT_RAISED: KindStyle("alert", BAD, True, _plain),
+    Kind.ALERT_CLEARED: KindStyle("check", "states", True, _plain),
 }
 OTHER = KindStyle("flag", "states", False, _plain)
 

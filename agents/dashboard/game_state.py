@@ -170,9 +170,9 @@ def _look_up_names(keys: Sequence[Key]) -> dict[Key, str]:
 
 
 def load_snapshots(
-    usernames: Sequence[str] | QuerySet[Account, Any], tool: str = ""
+    usernames: Sequence[str] | QuerySet[Account, Any], *tools: str
 ) -> dict[str, list[HeldSnapshot]]:
-    """The snapshots of accounts, of one ``tool`` if named; none of a logged-out one.
+    """The snapshots of accounts, of these ``tools`` if named; none of a logged-out one.
 
     What this process has read is not read again: most are as they were before.
     """
@@ -180,7 +180,7 @@ def load_snapshots(
     # Within the same statement.
     hidden = ToolPolicy.objects.filter(policy="secret").values("tool")
     rows = rows.exclude(tool_name__in=hidden)
-    rows = rows.filter(tool_name=tool) if tool else rows
+    rows = rows.filter(tool_name__in=tools) if tools else rows
     owners = {(pk, version): who for pk, who, version in rows.values_list(*VERSIONED)}
     found: defaultdict[str, list[HeldSnapshot]] = defaultdict(list)
     for key, one in _snapshots.get_many(list(owners), _read_snapshots).items():

@@ -5,6 +5,7 @@ Errors lead to a form or a page by the code that is stored beside their text.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -26,7 +27,16 @@ from agents.dashboard.charts import (
 from agents.dashboard.conversation import clip_text
 from agents.idle import IdleGroup, Idlers, read_idlers
 from agents.llm.endpoints import list_provider_candidates
-from agents.models import Account, ErrorCode, Mysis, Provider, Usage
+from agents.models import (
+    Account,
+    Alert,
+    AlertTarget,
+    ErrorCode,
+    Mysis,
+    Provider,
+    Rule,
+    Usage,
+)
 from agents.usage import today
 from memory.context.types import STATE_LEFT_OUT
 from memory.models import SentContext
@@ -126,6 +136,8 @@ class Health:
     heartbeat: datetime | None
     sums: FleetSums
     idle: Idlers
+    # Targets of alerts that cannot be told.
+    dead_targets: Sequence[AlertTarget] = ()
 
     @property
     def idle_shown(self) -> tuple[IdleGroup, ...]:
@@ -139,9 +151,9 @@ class Health:
     @property
     def all_well(self) -> bool:
         """Whether nothing is wrong, and nobody stands still unasked."""
-        return bool(self.total and self.workers and not self.troubles) and not (
-            self.idle.unasked
-        )
+        return bool(
+            self.total and self.workers and (self.troubles or self.dead_targets)
+        ) and not (self.idle.unasked)
 
     @property
     def broadcast_cost(self) -> Decimal:
@@ -175,6 +187,7 @@ def read_health(
         workers=workers,
         heartbeat=heartbeat,
         sums=known or add_up_fleet(now),
+        dead_targets=AlertTarget.list_dead(),
     )
 
 
@@ -224,13 +237,18 @@ def find_troubles(now: datetime) -> list[Trouble]:
         | ~Q(lost_pins="")
         | running & troubled
     )
+    alarms = _load_alarms()
+    wrong |= Q(pk__in=alarms)
     seen = Mysis.objects.annotate(warnings=warnings)
     rows = list(seen.filter(wrong).select_related("policy").order_by("name"))
     Mysis.share_fleet_policy(row for row in rows if _leads_to_policy(row))
     known = load_provider_ids() if rows else {}
     found: list[tuple[int, Trouble]] = []
     for mysis in rows:
-        if ranked := list(_list_troubles(mysis, known, long_ago)):
+        ranked = list(_list_troubles(mysis, known, long_ago))
+        ranked += _list_alarms(mysis, alarms.get(mysis.pk, ()))
+        if ranked:
+            ranked.sort(key=itemgetter(0))
             rank, worst = ranked[0]
             text = " ".join(clip_text(one.text, TEXT) for _, one in ranked)
             found.append((rank, replace(worst, text=text)))
@@ -299,6 +317,38 @@ def _list_troubles(
         text = "Its last view had no room for the state of the game."
         remedy = "Give it a larger budget, or one with fewer tools."
         yield 5, Trouble(mysis, text, remedy, _policy_form(mysis))
+
+
+# Troubles of the game: those in which the ship may be lost come first.
+ALARM_RANKS: Mapping[str, int] = {
+    Rule.ATTACKED: 2,
+    Rule.HULL: 2,
+    Rule.FUEL: 2,
+    Rule.HOLD_FULL: 5,
+    Rule.NO_INCOME: 5,
+    Rule.ONE_PLACE: 5,
+    Rule.LOOP: 4,
+}
+
+
+def _load_alarms() -> Mapping[int, Sequence[Alert]]:
+    """The open game alarms by Mysis."""
+    found: defaultdict[int, list[Alert]] = defaultdict(list)
+    rows = Alert.objects.filter(cleared_at=None, rule__in=ALARM_RANKS)
+    for alert in rows.order_by("pk"):
+        found[alert.mysis_id].append(alert)
+    return found
+
+
+def _list_alarms(
+    mysis: Mysis, alarms: Sequence[Alert]
+) -> Iterator[tuple[int, Trouble]]:
+    fix = Fix("Message it", f"{mysis.get_absolute_url()}#composer", "operator-only")
+    for alert in alarms:
+        # A loop is what makes it stuck, and stands there already.
+        if alert.rule != Rule.LOOP or not mysis.stuck:
+            remedy = "Tell it what to do."
+            yield ALARM_RANKS[alert.rule], Trouble(mysis, alert.text, remedy, fix)
 
 
 # --- Where an error is mended

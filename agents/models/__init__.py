@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from agents.models.alerts import AlarmEvidence as AlarmEvidence
+from agents.models.alerts import Alert as Alert
+from agents.models.alerts import AlertDelivery as AlertDelivery
+from agents.models.alerts import AlertSettings as AlertSettings
+from agents.models.alerts import AlertTarget as AlertTarget
+from agents.models.alerts import KnownBase as KnownBase
+from agents.models.alerts import Rule as Rule
 from agents.models.budgets import Budget as Budget
 from agents.models.budgets import BudgetSpend as BudgetSpend
 from agents.models.fleet import Account as Account

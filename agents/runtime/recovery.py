@@ -33,6 +33,7 @@ from procrastinate.manager import JobManager
 
 from agents import scheduling
 from agents.actions.messages import resume_broadcasts
+from agents.alerts.judge import watch_fleet
 from agents.db import run_in_db
 from agents.events import get_connection_parameters
 from agents.models import Mysis, Turn
@@ -285,6 +286,7 @@ async def _try_to_reconcile() -> None:
         await reconcile()
         # What has grown old while nobody took a turn.
         await run_in_db(announce_aged)
+        await run_in_db(watch_fleet)
     except (DatabaseError, ConnectorException) as error:
         logger.warning("Upkeep did not get through: %s", error)
 

@@ -42,6 +42,7 @@ STEERING = re.compile(
     r"/myses/[^/]+/(start|stop|message|command)|/broadcasts|/orders(/[^/]+)?"
 )
 NOTES = re.compile(r"/myses/[^/]+/notes/.+")
+ALERTS = re.compile(r"PATCH /alerts/settings|POST /alerts/targets/[^/]+/test")
 DOCUMENT: dict[str, Any] = json.loads(json.dumps(api.get_openapi_schema()))
 # Tokens are the tests' own business: nothing is to be made up for them.
 SCHEMA = schemathesis.openapi.from_dict(
@@ -83,6 +84,7 @@ def needed(method: str, path: str) -> str:
     if method == "GET" or route == "/context/assemble":
         return "viewer"
     steers = STEERING.fullmatch(route) or NOTES.fullmatch(route)
+    steers = steers or ALERTS.fullmatch(f"{method} {route}")
     return "operator" if steers else "admin"
 
 

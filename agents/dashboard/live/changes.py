@@ -8,8 +8,17 @@ from dataclasses import dataclass, field, replace
 from agents.events import Item, Kind
 
 FEED = 60
+ALERTS = 20
 # These change who is in the fleet or how it fares as a whole.
-WIDE = frozenset({Kind.MYSIS_STATE, Kind.ERROR, Kind.TURN_FINISHED})
+WIDE = frozenset(
+    {
+        Kind.MYSIS_STATE,
+        Kind.ERROR,
+        Kind.TURN_FINISHED,
+        Kind.ALERT_RAISED,
+        Kind.ALERT_CLEARED,
+    }
+)
 
 
 @dataclass(slots=True)
@@ -23,6 +32,7 @@ class Dirty:
 
     myses: dict[int, int] = field(default_factory=dict)
     feed: deque[Item] = field(default_factory=lambda: deque(maxlen=FEED))
+    alerts: deque[Item] = field(default_factory=lambda: deque(maxlen=ALERTS))
     newest: int = 0
     wide: int = 0
     prompts: int = 0
@@ -43,6 +53,8 @@ class Dirty:
             self.prompts = item["id"]
         if item["kind"] == Kind.ORDER_CHANGED:
             self.orders = item["id"]
+        if item["kind"] == Kind.ALERT_RAISED:
+            self.alerts.append(item)
         self.feed.append(item)
 
     def __bool__(self) -> bool:
@@ -55,6 +67,7 @@ class Dirty:
         states = self.states.intersection(chosen)
         taken = replace(self, myses=myses, states=states)
         self.feed = deque(maxlen=FEED)
+        self.alerts = deque(maxlen=ALERTS)
         self.newest = self.wide = self.prompts = self.orders = 0
         self.everything = False
         self.states.difference_update(chosen)

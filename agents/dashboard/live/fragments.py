@@ -26,6 +26,7 @@ from agents.dashboard.conversation import Line
 from agents.dashboard.fleet import COLUMNS, FleetRow, FleetRows
 from agents.dashboard.health import find_fixes, load_provider_ids
 from agents.dashboard.shared_results import Keyed
+from agents.events import Item
 from agents.models import Mysis
 from memory.notes import select_notes
 
@@ -216,6 +217,24 @@ def append_items(target: str, where: str, html: SafeString) -> SafeString:
 def prepend_feed_lines(lines: Iterable[feed.FeedLine]) -> SafeString:
     """Lines to stand above those that the feed has."""
     return append_items("feed", "afterbegin", draw_feed_lines(lines))
+
+
+def draw_alert_news(items: Iterable[Item]) -> list[SafeString]:
+    """Alerts that were just raised, for browsers that notify of them."""
+    drawn = format_html_join(
+        "",
+        '<li data-alert="{}" data-cause="{}" data-title="{}" data-link="{}">{}</li>',
+        ((item["id"], *_read_alert(item["data"])) for item in items),
+    )
+    return [append_items("alert-news", "beforeend", drawn)] if drawn else []
+
+
+def _read_alert(data: Mapping[str, Any]) -> tuple[str, ...]:
+    rule = str(data.get("rule") or "").replace("_", " ")
+    title = f"{data.get('mysis') or 'Zoea'}: {rule}"
+    values = (data.get(name) for name in ("cause", "link", "text"))
+    cause, link, text = (str(value or "") for value in values)
+    return cause, title, link, text
 
 
 class SentVersions:

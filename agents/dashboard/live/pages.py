@@ -23,12 +23,14 @@ from agents.dashboard.live.fragments import Fragment, SentVersions, draw_fragmen
 from agents.dashboard.map import Chart
 from agents.dashboard.shared_results import shared, time_bucket
 from agents.dashboard.yield_board import YieldView, load_board
-from agents.models import Mysis
+from agents.models import Alert, AlertTarget, Mysis
 
 # Lines since the viewer's newest above which the conversation is drawn anew.
 LOG_GAP = 200
 PENDING = 50
 YIELD_PARTS = ("marks", "lines")
+# Alerts that are over, on their page.
+OVER = 30
 HEALTH_PARTS = ("troubles", "work", "fleet", "budgets", "models", "failures")
 
 
@@ -336,3 +338,14 @@ def draw_health_parts(now: datetime) -> list[Fragment]:
         "machine": system_status.read_machine(now),
     }
     return [draw_fragment(f"health/{name}", **context) for name in HEALTH_PARTS]
+
+
+def draw_alert_parts(now: datetime) -> list[Fragment]:
+    """The alerts that are open, those that were, and who is told of them."""
+    rows = Alert.objects.order_by("-pk")
+    targets = AlertTarget.objects.order_by("name")
+    return [
+        draw_fragment("alerts/open", alerts=rows.filter(cleared_at=None)[:500]),
+        draw_fragment("alerts/over", alerts=rows.exclude(cleared_at=None)[:OVER]),
+        draw_fragment("alerts/targets", targets=targets),
+    ]

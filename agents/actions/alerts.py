@@ -1,0 +1,142 @@
+"""Actions on alerts: their thresholds, and the targets outside that are told."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from django.db import transaction
+from django.utils import timezone
+
+from agents import events
+from agents.actions.base import ActionError, validate_row
+from agents.encryption import SecretUnreadableError
+from agents.models import AlertSettings, AlertTarget
+
+LONGEST_URL, LONGEST_SECRET, SHORTEST_SECRET = 2_000, 500, 8
+MOST_TARGETS = 50
+Kind = AlertTarget.Kind
+
+
+@transaction.atomic
+def save_alert_settings(*, values: Mapping[str, Any], by: str) -> AlertSettings:
+    """Change what is given; it counts from the next look on, seconds later.
+
+    Raises ActionError 422 for a value out of its range, naming the field.
+    """
+    AlertSettings.objects.bulk_create([AlertSettings(pk=1)], ignore_conflicts=True)
+    row = AlertSettings.objects.select_for_update().get(pk=1)
+    for name, value in values.items():
+        setattr(row, name, value)
+    row.rules = list(dict.fromkeys(row.rules))
+    row.changed_by, row.changed_at = by, timezone.now()
+    validate_row(row)
+    row.save()
+    return row
+
+
+@transaction.atomic
+def save_alert_target(
+    *, target: AlertTarget, url: str | None = None, secret: str | None = None
+) -> str:
+    """Store a new or changed target; it is told what happens from now on.
+
+    Without ``url`` or ``secret`` those that are stored stay. Returns the secret that was
+    made up for a webhook without one, to be shown once, else "". Raises ActionError 422
+    that names the field.
+    """
+    before = AlertTarget.objects.select_for_update().filter(pk=target.pk).first()
+    if before is None and AlertTarget.objects.count() >= MOST_TARGETS:
+        raise _refuse("name", f"there are {MOST_TARGETS} targets: delete one first.")
+    target.rules = list(dict.fromkeys(target.rules))
+    _set_url(target, before, url, kept_secret=secret is None)
+    if secret is not None:
+        target.secret = _check_secret(secret)
+    made = ""
+    if target.kind == Kind.WEBHOOK and not target.sealed_secret:
+        made = target.secret = secrets.token_urlsafe(32)
+    validate_row(target)
+    if before is None or (target.enabled and not before.enabled):
+        # What happened before it was there, or while it was off, is no news.
+        target.cursor = events.read_settled_end().id
+    target.failures, target.retry_at, target.failing_since = 0, None, None
+    target.last_error = ""
+    target.save()
+    return made
+
+
+def delete_alert_target(*, target: AlertTarget) -> None:
+    """Delete a target with what it was still to be told."""
+    target.delete()
+
+
+def _set_url(
+    target: AlertTarget,
+    before: AlertTarget | None,
+    url: str | None,
+    *,
+    kept_secret: bool,
+) -> None:
+    """Set the address; a stored token is for the server it was given for."""
+    if url is None and before is None:
+        raise _refuse("url", "give the address that is called.")
+    held = before is not None and bool(before.sealed_secret)
+    if url is None:
+        url = _read_url(target)
+    parts = _check_url(url, target.kind)
+    if held and kept_secret and before is not None:
+        old = urlsplit(_read_url(before))
+        same = (old.scheme, old.netloc) == (parts.scheme, parts.netloc)
+        if target.kind == Kind.NTFY and not (same and before.kind == target.kind):
+            raise _refuse(
+                "secret",
+                "the stored one was given for another address or kind: type it again, or "
+                "clear it.",
+            )
+    target.url = url
+
+
+def _read_url(target: AlertTarget) -> str:
+    try:
+        return str(target.url)
+    except SecretUnreadableError as error:
+        raise _refuse("url", f"type it again. {error}") from error
+
+
+def _check_url(url: str, kind: str) -> SplitResult:
+    """The parts of an address that can be called; raises ActionError 422."""
+    plain = url.isprintable() and " " not in url and len(url) <= LONGEST_URL
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        # Raises for a port that is none.
+        usable = usable and parts.port != 0
+    except ValueError:
+        usable = False
+    if not plain or not usable:
+        raise _refuse("url", "write an address such as https://example.org/hooks/zoea.")
+    if parts.username is not None or parts.password is not None:
+        raise _refuse("url", "take the name and the password out of the address.")
+    if parts.fragment:
+        raise _refuse("url", "take the part after # out of the address.")
+    if kind == Kind.NTFY and (not parts.path.strip("/") or parts.query):
+        raise _refuse("url", "end it with the topic, as in https://ntfy.sh/my-fleet.")
+    return parts
+
+
+def _check_secret(secret: str) -> str:
+    plain = secret.isascii() and secret.isprintable() and " " not in secret
+    short = secret and len(secret) < SHORTEST_SECRET
+    if not plain or short or len(secret) > LONGEST_SECRET:
+        raise _refuse(
+            "secret",
+            f"give {SHORTEST_SECRET} to {LONGEST_SECRET} plain letters, digits and "
+            "signs, without a space.",
+        )
+    return secret
+
+
+def _refuse(field: str, remedy: str) -> ActionError:
+    return ActionError(f"{field}: {remedy}", code="invalid", status=422)

@@ -1,0 +1,343 @@
+"""Alerts outside: each event once, whatever dies; and how each target is told."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import socket
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from procrastinate.contrib.django.models import ProcrastinateJob
+from pytest_django import Settings
+
+from agents import events
+from agents.actions import ActionError
+from agents.actions.alerts import save_alert_target
+from agents.alerts import outbox
+from agents.alerts.outbox import claim_next, fill_outbox, record_answer
+from agents.alerts.send import Message, build_request, send_message, sign_body
+from agents.alerts.trial import try_target
+from agents.dashboard import health
+from agents.events import Kind
+from agents.models import AlertDelivery, AlertTarget, Event
+from tests.agents.alerts.receiver import Receiver
+
+SECRET = "a secret of ours".replace(" ", "-")
+NOW = timezone.now()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as running:
+        yield running
+
+
+def make_target(url: str, **values: Any) -> AlertTarget:
+    values.setdefault("name", "on call")
+    values.setdefault("kind", "webhook")
+    target = AlertTarget(**values)
+    save_alert_target(target=target, url=url, secret=SECRET)
+    return target
+
+
+def tell(kind: Kind = Kind.ALERT_RAISED, **data: Any) -> int:
+    """Append the event of an alert; its number."""
+    told = {"rule": "hull", "mysis": "Ada", "text": "Hull 20 of 100.", "link": "/x/"}
+    number = data.pop("number", 1)
+    told |= {"cause": f"hull:{number}", **data}
+    events.append(kind, mysis_id=number, data=told)
+    return events.read_settled_end().id
+
+
+def clear(**data: Any) -> int:
+    return tell(Kind.ALERT_CLEARED, **data)
+
+
+def deliver(target: AlertTarget, now: datetime | None = None) -> int:
+    """Do what the job does; how many attempts it made."""
+    count = 0
+    while (attempt := claim_next(target.pk, now)) is not None:
+        count += 1
+        answer = asyncio.run(send_message(attempt.message))
+        record_answer(attempt, answer, now)
+    return count
+
+
+def list_states(target: AlertTarget) -> list[str]:
+    return list(target.deliveries.order_by("event").values_list("state", flat=True))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_webhook_gets_the_event_itself_and_its_signature(
+    receiver: Receiver, admin: Client
+):
+    tell(text="before it was there")
+    target = make_target(receiver.url)
+    number = tell(text="Zoë's hull: 20 of 100.")
+    fill_outbox()
+    assert ProcrastinateJob.objects.filter(task_name=outbox.TASK).count() == 1
+    assert deliver(target) == 1
+    fill_outbox()
+    assert deliver(target) == 0
+    [got] = receiver.got
+    listed = admin.get(f"/api/v1/events?kind=alert.raised&after={number - 1}").json()
+    assert got.item == listed["items"][0]
+    mac = hmac.new(SECRET.encode(), got.body, hashlib.sha256).hexdigest()
+    assert got.headers["X-Zoea-Signature"] == f"sha256={mac}"
+    row = target.deliveries.get()
+    assert (row.state, row.status, row.answer) == ("sent", 200, "ok")
+    assert got.headers["Idempotency-Key"] == str(row.key)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_dead_target_is_told_all_when_it_is_back_and_holds_up_nobody(
+    receiver: Receiver,
+):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        dead_port = free.getsockname()[1]
+    dead = make_target(f"http://127.0.0.1:{dead_port}/", name="dead")
+    fine = make_target(receiver.url, name="fine")
+    numbers = [tell(number=n) for n in (1, 2, 3)]
+    now = timezone.now()
+    fill_outbox(now)
+    assert deliver(dead, now) == 1
+    assert deliver(fine, now) == 3
+    assert [one.item["id"] for one in receiver.got] == numbers
+    for _ in range(2):
+        # Not before its pause is over, which doubles.
+        assert deliver(dead, now) == 0
+        dead.refresh_from_db()
+        assert dead.retry_at is not None
+        now = dead.retry_at
+        assert deliver(dead, now) == 1
+    dead.refresh_from_db()
+    assert dead.retry_at is not None and dead.retry_at - now == timedelta(seconds=8)
+    assert "cannot be reached" in dead.last_error
+    assert [one.name for one in health.read_health(now).dead_targets] == ["dead"]
+    receiver.got.clear()
+    dead.url = receiver.url
+    dead.save()
+    assert deliver(dead, dead.retry_at) == 3
+    assert receiver.count_events() == dict.fromkeys(numbers, 1)
+    assert health.read_health(now).dead_targets == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_that_is_refused_holds_up_no_other(receiver: Receiver):
+    target = make_target(receiver.url)
+    first, second = tell(number=1), tell(number=2)
+    receiver.statuses = [400]
+    now = timezone.now()
+    fill_outbox(now)
+    assert deliver(target, now) == 1
+    target.refresh_from_db()
+    assert target.last_error == "It answers 400, and says: ok."
+    assert target.retry_at is not None
+    assert deliver(target, target.retry_at) == 2
+    assert [one.item["id"] for one in receiver.got] == [first, second, first]
+    keys = {one.headers["Idempotency-Key"] for one in receiver.got}
+    assert len(keys) == 2
+    assert list_states(target) == ["sent", "sent"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_claimed_one_is_nobody_elses_until_its_deadline(receiver: Receiver):
+    target = make_target(receiver.url)
+    tell()
+    now = timezone.now()
+    fill_outbox(now)
+    first = claim_next(target.pk, now)
+    assert first is not None
+    assert claim_next(target.pk, now) is None
+    # Whoever claimed it was killed: the same key goes with the next attempt.
+    again = claim_next(target.pk, now + outbox.LEASE)
+    assert again == first
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_outbox_that_is_filled_twice_has_each_event_once(receiver: Receiver):
+    target = make_target(receiver.url)
+    before = target.cursor
+    tell()
+    fill_outbox()
+    AlertTarget.objects.update(cursor=before)
+    fill_outbox()
+    assert list_states(target) == ["waiting"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_alert_per_cause_in_ten_minutes(receiver: Receiver):
+    target = make_target(receiver.url)
+    raised = tell()
+    cleared = clear()
+    # Back, and gone again: nobody hears of it.
+    tell()
+    clear()
+    # Back, and still there after ten minutes.
+    third = tell()
+    fill_outbox()
+    deliver(target)
+    assert [one.item["id"] for one in receiver.got] == [raised, cleared]
+    assert list_states(target) == ["sent", "sent", "left_out", "left_out", "quiet"]
+    assert deliver(target, timezone.now() + timedelta(minutes=9)) == 0
+    assert deliver(target, timezone.now() + timedelta(minutes=10)) == 1
+    assert receiver.got[-1].item["id"] == third
+
+
+@pytest.mark.django_db(transaction=True)
+def test_myses_with_one_cause_are_one_alert(receiver: Receiver):
+    target = make_target(receiver.url)
+    for number in (1, 2, 3):
+        tell(number=number, rule="errored", cause="errored:same")
+    clear(number=2, rule="errored", cause="errored:same")
+    clear(number=1, rule="errored", cause="errored:same")
+    fill_outbox()
+    deliver(target)
+    assert [one.item["mysis"] for one in receiver.got] == [1, 1]
+    assert list_states(target) == ["sent", "left_out", "left_out", "left_out", "sent"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_target_is_told_what_it_asks_for_and_nothing_while_it_is_off(
+    receiver: Receiver,
+):
+    target = make_target(receiver.url, rules=["fuel"])
+    tell()
+    wanted = tell(rule="fuel", cause="fuel:1")
+    fill_outbox()
+    deliver(target)
+    target.refresh_from_db()
+    target.enabled = False
+    save_alert_target(target=target)
+    tell(rule="fuel", cause="fuel:2", number=2)
+    fill_outbox()
+    target.enabled = True
+    save_alert_target(target=target)
+    fill_outbox()
+    assert [one.item["id"] for one in receiver.got] == [wanted]
+    assert AlertDelivery.objects.count() == 1
+
+
+# --- How it is written, and what is answered
+
+
+ITEM = {
+    "id": 7,
+    "kind": "alert.raised",
+    "at": "2026-02-05T00:00:00.000Z",
+    "mysis": 1,
+    "data": {"rule": "no_income", "mysis": "Zoë", "text": "a <b> & c", "link": "/m/"},
+}
+
+
+def write(kind: str, url: str, secret: str = "") -> tuple[str, Any, dict[str, str]]:
+    message = Message(kind, url, secret, json.dumps(ITEM), "key")
+    address, body, headers = build_request(message)
+    return address, json.loads(body), headers
+
+
+def test_ntfy_and_slack_are_told_in_their_own_forms(settings: Settings):
+    settings.ZOEA_ORIGINS = ["https://*.example.org", "https://zoea.example.org"]
+    url, body, headers = write("ntfy", "https://ntfy.sh/base/my-fleet", "token")
+    assert url == "https://ntfy.sh/base/"
+    assert body["topic"] == "my-fleet"
+    assert body["title"] == "Zoë: no income"
+    assert body["message"] == "a <b> & c"
+    assert body["click"] == "https://zoea.example.org/m/"
+    assert headers["Authorization"] == "Bearer token"
+    url, body, headers = write("slack", "https://hooks.slack.com/services/x")
+    assert body["text"] == (
+        ":warning: *Zoë: no income* a &lt;b&gt; &amp; c "
+        "<https://zoea.example.org/m/|Open>"
+    )
+    assert headers["Idempotency-Key"] == "key"
+
+
+def test_the_signature_is_the_hmac_that_others_reckon():
+    # RFC 4231, test case 2.
+    assert sign_body(b"what do ya want for nothing?", "Jefe") == (
+        "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+    )
+
+
+async def test_a_redirect_is_not_followed(receiver: Receiver):
+    with Receiver() as other:
+        receiver.statuses, receiver.headers = [302], {"Location": other.url}
+        message = Message("webhook", receiver.url, SECRET, json.dumps(ITEM), "key")
+        answer = await send_message(message)
+        assert other.got == []
+    assert not answer.ok
+    assert "Redirects are not followed" in answer.describe()
+
+
+async def test_an_answer_is_read_up_to_a_limit(receiver: Receiver):
+    receiver.text = b"<p>\n" * 1_000_000
+    message = Message("webhook", receiver.url, SECRET, json.dumps(ITEM), "key")
+    answer = await send_message(message)
+    assert answer.ok
+    assert len(answer.text) == 300
+
+
+@pytest.mark.django_db
+def test_the_test_says_what_the_target_answered_and_writes_no_event(
+    receiver: Receiver,
+):
+    target = make_target(receiver.url)
+    before = Event.objects.count()
+    assert try_target(target, "operator:ann").words.startswith("It answers 200 after ")
+    [got] = receiver.got
+    assert got.headers["X-Zoea-Signature"] == sign_body(got.body, SECRET)
+    assert got.item["data"]["rule"] == "test"
+    assert Event.objects.count() == before
+    receiver.statuses = [404]
+    assert "Check the address." in try_target(target, "operator:ann").words
+
+
+# --- What can be no target
+
+
+@pytest.mark.parametrize(
+    ("kind", "url"),
+    [
+        ("webhook", "ftp://example.org/"),
+        ("webhook", "file:///etc/passwd"),
+        ("webhook", "http://"),
+        ("webhook", "https://ann:pw@example.org/"),
+        ("webhook", "https://example.org:99999/"),
+        ("webhook", "https://example.org/ x"),
+        ("webhook", "https://[::1/"),
+        ("ntfy", "https://ntfy.sh/"),
+    ],
+)
+@pytest.mark.django_db
+def test_an_address_that_cannot_be_called_is_refused(kind: str, url: str):
+    with pytest.raises(ActionError, match="url: "):
+        save_alert_target(target=AlertTarget(name="x", kind=kind), url=url)
+
+
+@pytest.mark.django_db
+def test_a_stored_token_goes_to_no_other_server():
+    target = make_target("https://ntfy.sh/fleet", kind="ntfy")
+    save_alert_target(target=target, url="https://ntfy.sh/other")
+    with pytest.raises(ActionError, match="secret: the stored one"):
+        save_alert_target(target=target, url="https://evil.example/fleet")
+    save_alert_target(target=target, url="https://evil.example/fleet", secret="")
+    assert target.secret == ""
+
+
+@pytest.mark.django_db
+def test_a_webhook_without_a_secret_gets_one_that_is_shown_once():
+    target = AlertTarget(name="x", kind="webhook")
+    made = save_alert_target(target=target, url="https://example.org/")
+    assert len(made) >= 32
+    assert made == target.secret
+    assert made not in target.sealed_secret
+    assert save_alert_target(target=target) == ""
