@@ -43,11 +43,11 @@ READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _PURE = re.compile(r"/context/assemble/?")
 _COMMAND = re.compile(r"/myses/[^/]+/command/?")
 _NOTES = re.compile(r"/myses/[^/]+/notes/.+")
-_ALERTS = re.compile(r"PATCH /alerts/settings/?|POST /alerts/targets/[^/]+/test/?")
 _STEERING = re.compile(
     r"/myses/[^/]+/(?:start|stop|message|command)/?|/broadcasts/?|/orders/?"
+    r"|/alerts/targets/[^/]+/test/?"
 )
-_ORDER = re.compile(r"/orders/[^/]+/?")
+_CHANGES = re.compile(r"/orders/[^/]+/?|/alerts/settings/?")
 
 # A fixed beginning lets secret scanners recognise a leaked token.
 PREFIX = "zoea_"
@@ -172,10 +172,8 @@ def required_role(method: str, path: str) -> Role:
     if method.upper() in READS or is_pure(method, path):
         return Role.VIEWER
     route = path.removeprefix(API_ROOT)
-    steers = {"POST": _STEERING, "PUT": _NOTES, "DELETE": _NOTES, "PATCH": _ORDER}
+    steers = {"POST": _STEERING, "PUT": _NOTES, "DELETE": _NOTES, "PATCH": _CHANGES}
     asked = steers.get(method.upper())
-    if _ALERTS.fullmatch(f"{method.upper()} {route}"):
-        return Role.OPERATOR
     if asked is not None and asked.fullmatch(route):
         return Role.OPERATOR
     return Role.ADMIN

@@ -22,6 +22,7 @@ from memory.gamestate.reactions import Owner
 from memory.gamestate.types import Moment
 from memory.gamestate.values import find_first, format_line, is_number, unwrap_content
 from memory.models import GameEvent, GameSnapshot
+from memory.snapshots.reads import read_moments
 
 STATUS, SHIP, CARGO, SYSTEM = "get_status", "get_ship", "get_cargo", "get_system"
 TOOLS = (STATUS, SHIP, CARGO, SYSTEM)
@@ -151,7 +152,7 @@ def read_fleet_facts(now: datetime, attack_minutes: int) -> FleetFacts:
     """The facts of the whole fleet: as many queries for any number of Myses."""
     rows = list(Mysis.objects.order_by("pk").values(*COLUMNS))
     usernames = [row["account__username"] for row in rows if row["account__username"]]
-    moments = game_state.load_moments(usernames, now)
+    moments = read_moments(usernames, now)
     held = game_state.load_snapshots(usernames, *TOOLS)
     ships = {
         name: Ship(_read_all(held.get(name, ()), moments[name]), moments[name])

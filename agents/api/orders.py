@@ -13,7 +13,7 @@ from pydantic import Field
 from agents.actions import messages, orders
 from agents.actions.base import ActionError
 from agents.api.turns import caller_name, get_mysis
-from agents.models import Mysis, Order
+from agents.models import Mysis, Order, OrderRecipient
 from agents.order_status import (
     LISTENING,
     OrderStatus,
@@ -174,7 +174,7 @@ def list_orders(request: HttpRequest, wanted: Query[OrderFilter]) -> Rows:
     rows = select_orders(wanted.state or "")
     if wanted.mysis is not None:
         owner = get_mysis(wanted.mysis)
-        given = owner.orders.values("order_id")
+        given = OrderRecipient.objects.filter(mysis=owner).values("order_id")
         rows = rows.filter(pk__in=given)
     page = build_page(rows, wanted)
     page["items"] = read_orders(page["items"], MOST_RECIPIENTS)

@@ -151,9 +151,8 @@ class Health:
     @property
     def all_well(self) -> bool:
         """Whether nothing is wrong, and nobody stands still unasked."""
-        return bool(
-            self.total and self.workers and (self.troubles or self.dead_targets)
-        ) and not (self.idle.unasked)
+        wrong = self.troubles or self.dead_targets or self.idle.unasked
+        return bool(self.total and self.workers and not wrong)
 
     @property
     def broadcast_cost(self) -> Decimal:

@@ -131,8 +131,8 @@ class Anthropic(anthropic.FakeAnthropic):
                 self.script.check(called, offered)
         calls = self.script.choose(offered)
         if calls is None:
-            text = {"type": "text", "text": "Enough for now."}
-            return 200, anthropic.message(text), {}
+            said = {"type": "text", "text": "Enough for now."}
+            return 200, anthropic.message(said), {}
         blocks = [
             {"type": "tool_use", "id": f"toolu_{key}", "name": n, "input": a}
             for key, n, a in calls

@@ -54,7 +54,7 @@ async def fly_calls(ada: Mysis, strict: Strict, game: SandboxServer) -> list[Mem
         await fly(ada)
         await asyncio.to_thread(game.step)
     assert strict.refused == []
-    rows = await in_db(log)(ada)
+    rows: list[Memory] = await in_db(log)(ada)
     assert_paired(rows)
     assert [row.content for row in rows if row.is_error] == []
     executed = game.calls("Ada")["by_tool"]["executed"]
