@@ -24,7 +24,6 @@ from agents.models import PromptVersion
 from agents.models.fleet import find_page_key
 from memory.models import fetch_rows
 from memory.models.contexts import BUILT_IN
-from memory.models.log import IS_ORDER
 
 GROUPINGS = {
     "mysis": "Mysis",
@@ -67,14 +66,13 @@ FROM agents_mysis AS mysis LEFT JOIN LATERAL (
   FROM agents_turn WHERE mysis_id = mysis.id ORDER BY id DESC LIMIT 1
 ) AS last ON true
 """
-_ORDERS = f"""
+_ORDERS = """
 SELECT turn.mysis_id, turn.prompt_version_id, turn.policy_name, turn.model, count(*)
 FROM agents_turn AS turn JOIN agents_delivery AS delivery ON delivery.turn_id = turn.id
-JOIN memory_memory AS said ON said.id = delivery.memory_id
-WHERE turn.id >= %(floor)s AND delivery.done_at IS NOT NULL
-  AND {IS_ORDER.replace("origin", "said.origin").replace("sender", "said.sender")}
+JOIN agents_orderrecipient AS told ON told.memory_id = delivery.memory_id
+WHERE turn.id >= %(floor)s AND told.state = 'done'
 GROUP BY 1, 2, 3, 4
-"""  # noqa: S608 (no input in the text)
+"""
 
 
 class Flown(NamedTuple):
@@ -221,9 +219,10 @@ def add_up_yield(since: datetime, now: datetime) -> FleetYield:
 
 
 def count_orders_done(floor: int | None) -> dict[Flown, int]:
-    """The orders of people done, by who flew with what; ``floor`` is the first turn.
+    """The orders done, by who flew with what; ``floor`` is the first turn.
 
-    An order is done when the turn that was shown it ends by itself.
+    One is done when its Mysis says so or an operator ticks it, and counts for the turn
+    that was shown it first.
     """
     rows = fetch_rows(_ORDERS, {"floor": floor}) if floor is not None else ()
     return {Flown(*flown): done for *flown, done in rows}

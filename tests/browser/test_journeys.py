@@ -47,7 +47,7 @@ def test_a_real_turn_is_seen_as_it_happens(page: Page, settings: Settings):
         expect(row(page, ada).locator(".state")).to_have_text("running")
         take_turn(ada)
     expect(row(page, ada).locator(".cell-context")).to_contain_text("% of")
-    expect(page.locator("#feed")).to_contain_text("register(")
+    expect(page.locator("#feed")).to_contain_text("registered")
     page.get_by_role("link", name="Ada", exact=True).first.click()
     expect(page.locator("#log")).to_contain_text("register")
     expect(page.locator("#mysis-turns")).to_contain_text("done")

@@ -22,7 +22,16 @@ from agents.dashboard.game_state import ShownFact
 from agents.dashboard.yield_board import FIGURES, sort_lines
 from agents.dashboard.yield_marks import find_marks
 from agents.dashboard.yields import Sums, YieldLine, add_up_yield, list_lines
-from agents.models import Delivery, Mysis, Prompt, PromptVersion, Turn
+from agents.models import (
+    Delivery,
+    Mysis,
+    Order,
+    OrderRecipient,
+    OrderState,
+    Prompt,
+    PromptVersion,
+    Turn,
+)
 from tests.factories import make_memory, make_mysis, make_turn
 
 HOUR = timedelta(hours=1)
@@ -105,18 +114,23 @@ def test_what_nobody_told_is_unknown_not_zero(db: None):
     assert line.sums.unknown_turns == 3
 
 
-def test_orders_done_are_those_of_people(db: None):
+def test_orders_done_are_those_said_to_be(db: None):
     now = timezone.now()
     mysis = make_mysis()
     turn = make_turn(mysis, model="pilot")
-    for sender, done in (("operator:a", now), ("mysis:2", now), ("operator:a", None)):
+    for state in (OrderState.DONE, OrderState.NOT_DONE, OrderState.ANSWERED):
+        said = make_memory(mysis, sender="operator:a")
         Delivery.objects.create(
-            memory=make_memory(mysis, sender=sender),
+            memory=said,
             mysis=mysis,
             turn=turn,
             turn_number=1,
             call_number=1,
-            done_at=done,
+            done_at=now,
+        )
+        order = Order.objects.create(text="Dock.", sender="operator:a")
+        OrderRecipient.objects.create(
+            order=order, mysis=mysis, memory=said, state=state
         )
     [line] = list_lines(add_up_yield(now - HOUR, now), "mysis")
     assert line.sums.orders_done == 1
