@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from agents.alerts.rules import Attack, Facts, Known
 from agents.dashboard import game_state, map
 from agents.dashboard.game_state import HeldSnapshot
-from agents.dashboard.health import SILENT
+from agents.dashboard.troubles import SILENT
 from agents.models import KnownBase, Mysis
 from memory.gamestate.confidence import Confidence, Judge, count_age_in_ticks
 from memory.gamestate.facts import list_objects

@@ -10,7 +10,7 @@ from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
 from agents import budgets
-from agents.dashboard.health import find_fix
+from agents.dashboard.troubles import find_fix
 from agents.models import Budget, ErrorCode, Mysis
 from agents.tools.fleet_answers import answer_list_myses
 from agents.tools.own_tool_answers import Scope

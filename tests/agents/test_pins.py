@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agents import actions
 from agents.actions import ActionError
 from agents.context_inputs import preview_context
-from agents.dashboard.health import find_troubles
+from agents.dashboard.troubles import find_troubles
 from agents.models import Event, Mysis, Pin
 from agents.runtime.model_calls import _report_lost_pins
 from memory.assembly.sent_view import check_pins, hash_text

@@ -24,8 +24,8 @@ from agents.dashboard import budget_bars, feed, health, orders
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.conversation import Line
 from agents.dashboard.fleet import COLUMNS, FleetRow, FleetRows
-from agents.dashboard.health import find_fixes, load_provider_ids
 from agents.dashboard.shared_results import Keyed
+from agents.dashboard.troubles import find_fixes, load_provider_ids
 from agents.events import Item
 from agents.models import Mysis
 from memory.notes import select_notes

@@ -11,7 +11,6 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from agents.dashboard import charts
-from agents.dashboard.health import Fix, find_fixes, load_provider_ids
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fragments import (
@@ -22,6 +21,7 @@ from agents.dashboard.live.fragments import (
 )
 from agents.dashboard.live.pages import ConversationFeed
 from agents.dashboard.shared_results import Keyed
+from agents.dashboard.troubles import Fix, find_fixes, load_provider_ids
 from agents.models import ModelCall, Turn
 from memory.models import SentContext
 

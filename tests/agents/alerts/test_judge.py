@@ -14,7 +14,7 @@ from django.utils import timezone
 from agents import actions, events
 from agents.actions.alerts import save_alert_settings
 from agents.alerts.judge import PAUSE, judge_fleet
-from agents.dashboard import health
+from agents.dashboard import troubles
 from agents.models import AlarmEvidence, Alert, AlertSettings, Event, KnownBase, Mysis
 from memory.models import AccountClock, GameEvent, GameSnapshot
 from tests.factories import make_account, make_mysis
@@ -69,7 +69,7 @@ def test_a_damaged_ship_is_told_of_once_and_stands_among_the_troubles():
     assert event.mysis_id == ada.pk
     assert event.data["text"] == "Hull 20 of 100."
     assert event.data["link"] == "/myses/Ada/"
-    [trouble] = health.find_troubles(NOW)
+    [trouble] = troubles.find_troubles(NOW)
     assert (trouble.mysis, trouble.text) == (ada, "Hull 20 of 100.")
     tell(ada, hull=35)
     look(10)
@@ -80,7 +80,7 @@ def test_a_damaged_ship_is_told_of_once_and_stands_among_the_troubles():
     tell(ada, hull=40)
     look(20)
     assert list_told()[1:] == [("alert.cleared", "Ada", "hull")]
-    assert health.find_troubles(NOW) == []
+    assert troubles.find_troubles(NOW) == []
 
 
 def test_of_two_who_look_at_the_same_time_one_judges():
@@ -169,7 +169,7 @@ def test_chosen_troubles_are_alerts_and_equal_ones_name_each_other():
     assert told[0].data["text"] == f"{words} Also Bea, Cid, Dan and 1 more."
     assert len({one.data["cause"] for one in told}) == 1
     # In the list of troubles they stand already.
-    assert [one.text for one in health.find_troubles(NOW)] == [words] * 5
+    assert [one.text for one in troubles.find_troubles(NOW)] == [words] * 5
     actions.start_mysis(mysis=Mysis.objects.get(name="Ada"), by="test")
     look(5)
     assert list_told()[-1] == ("alert.cleared", "Ada", "errored")

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 from pydantic_ai.exceptions import ModelHTTPError
 
-from agents.dashboard import health
+from agents.dashboard import health, troubles
 from agents.dashboard.live import fragments
 from agents.game.client import GameUnreachableError
 from agents.llm.endpoints import resolve
@@ -49,9 +49,9 @@ def head() -> str:
     return next(one.html for one in drawn if one.id == "fleet-health")
 
 
-def fix(mysis: Mysis) -> health.Fix:
+def fix(mysis: Mysis) -> troubles.Fix:
     """Where its error leads to."""
-    return health.find_fix(mysis, health.load_provider_ids())
+    return troubles.find_fix(mysis, troubles.load_provider_ids())
 
 
 def test_who_tries_again_is_no_picture_of_health():
