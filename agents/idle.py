@@ -1,7 +1,7 @@
 """Who stands still, since when and why, and whether somebody wanted it so.
 
-A Mysis idles as it was asked to where the newest order to it is done and none is open.
-All others idle unasked: those that were never started too, for nobody told them to wait.
+A Mysis idles as it was asked to where the newest order to it was done since its start
+and none is open. All others idle unasked: those that were never started too, for nobody told them to wait.
 Stopped ones are at rest by an operator's word, and do not count.
 """
 
@@ -171,7 +171,9 @@ class IdleGroup:
 
     @property
     def order_id(self) -> int | None:
-        return self.myses[0].order_id
+        """The number of their order; None where each was given its own."""
+        numbers = {one.order_id for one in self.myses}
+        return numbers.pop() if len(numbers) == 1 else None
 
     @property
     def is_open(self) -> bool:
@@ -229,7 +231,7 @@ def group_idlers(found: Iterable[Idle]) -> Idlers:
         if one.asked:
             asked += 1
         else:
-            groups[one.reason, one.order_id, one.error].append(one)
+            groups[one.reason, one.order, one.error].append(one)
     made = [
         IdleGroup(tuple(sorted(each, key=lambda one: one.name)))
         for each in groups.values()
@@ -251,6 +253,7 @@ def load_idle(ids: Sequence[int] | None = None) -> list[Idle]:
         trigger=Subquery(started.values("trigger")[:1]),
         started=Subquery(started.values("started_at")[:1]),
         order=Subquery(orders.order_by("-order_id").values("order_id")[:1]),
+        order_at=Subquery(orders.order_by("-order_id").values("changed_at")[:1]),
         order_state=Subquery(orders.order_by("-order_id").values("state")[:1]),
         waiting=Subquery(waiting.order_by("order_id").values("order_id")[:1]),
     )
@@ -261,7 +264,7 @@ def load_idle(ids: Sequence[int] | None = None) -> list[Idle]:
 
 _COLUMNS = (
     *("id", "name", "turn_count", "last_error", "last_memory_at", "created_at"),
-    *("ended", "trigger", "started", "order", "order_state", "waiting"),
+    *("ended", "trigger", "started", "order", "order_state", "order_at", "waiting"),
 )
 
 
@@ -295,8 +298,16 @@ def _count_seconds(row: Mapping[str, Any]) -> int | None:
 
 
 def _find_reason(row: Mapping[str, Any]) -> Reason:
-    if row["order_state"] == OrderState.DONE and row["waiting"] is None:
+    if row["last_error"]:
+        return Reason.NO_ANSWER
+    if _is_done(row):
         return Reason.ORDER_DONE
-    if not row["turn_count"]:
-        return Reason.NEVER_STARTED
-    return Reason.NO_ANSWER if row["last_error"] else Reason.NOTHING_DONE
+    return Reason.NOTHING_DONE if row["turn_count"] else Reason.NEVER_STARTED
+
+
+def _is_done(row: Mapping[str, Any]) -> bool:
+    """Whether its newest order is done, since its last start, and none is open."""
+    if row["order_state"] != OrderState.DONE or row["waiting"] is not None:
+        return False
+    done, started = row["order_at"], row["started"]
+    return started is None or done is None or done >= started

@@ -89,8 +89,11 @@ def _select_ended_orders(before: datetime) -> QuerySet[Order]:
     waiting = OrderRecipient.objects.filter(
         order=OuterRef("pk"), state__in=OrderRecipient.OPEN
     )
+    of_late = OrderRecipient.objects.filter(
+        order=OuterRef("pk"), changed_at__gte=before
+    )
     delivered = Order.objects.exclude(broadcast__deliver_to__isnull=False)
-    return delivered.filter(~Exists(waiting), created_at__lt=before)
+    return delivered.filter(~Exists(waiting), ~Exists(of_late), created_at__lt=before)
 
 
 def _select_told(before: datetime) -> QuerySet[AlertDelivery]:
@@ -115,7 +118,7 @@ def find_old_messages(before: datetime, gone: list[int]) -> list[int]:
         log = Memory.objects.filter(mysis_id=pk)
         first = _first_kept(log, pk, before)
         older = log if first is None else log.filter(pk__lt=first)
-        kept = _anchors(log) | _find_shown(pk, gone)
+        kept = _anchors(log) | _find_open_orders(pk) | _find_shown(pk, gone)
         ids = older.order_by("pk").values_list("pk", flat=True)
         found += [number for number in ids if number not in kept]
     return found
@@ -150,6 +153,14 @@ def _anchors(log: QuerySet[Memory]) -> set[int]:
     answers = log.filter(pk__gt=order.pk, role=Role.ASSISTANT, tool_calls=[])
     answer = answers.exclude(content="").order_by("pk").first()
     return {order.pk} if answer is None else {order.pk, answer.pk}
+
+
+def _find_open_orders(mysis_id: int) -> set[int]:
+    """The messages that orders came as which are not done yet."""
+    waiting = OrderRecipient.objects.filter(
+        mysis_id=mysis_id, state__in=OrderRecipient.OPEN, memory__isnull=False
+    )
+    return set(waiting.values_list("memory_id", flat=True))
 
 
 def _find_shown(mysis_id: int, gone: list[int]) -> set[int]:

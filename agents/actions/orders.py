@@ -95,7 +95,8 @@ def clear_open_orders(
 ) -> int:
     """End what these locked Myses have open as superseded; how many orders of theirs."""
     rows = _lock(OrderRecipient.objects.filter(mysis__in=myses, state__in=OPEN_STATES))
-    note = f"Order {newer.pk} took its place." if newer else ""
+    # What was said of them stays, where nothing took their place.
+    note = f"Order {newer.pk} took its place." if newer else None
     _save(rows, by, OrderState.SUPERSEDED, note)
     return len(rows)
 
@@ -251,7 +252,8 @@ def report_order(
     its own, unknown or ended: 404 and 409.
     """
     locked = lock_mysis(mysis)
-    mine = OrderRecipient.objects.filter(mysis=locked)
+    # Locked: an operator may tick the same order at this moment.
+    mine = OrderRecipient.objects.filter(mysis=locked).select_for_update(of=("self",))
     row = _find_reported(locked, mine, number)
     said = (
         hide_secrets(check_text(note, "note:", LONGEST_NOTE), secrets) if note else ""
@@ -260,10 +262,11 @@ def report_order(
         row.since_turn = locked.turn_count
     else:
         row.state = status
-    row.note = said
+    # What it works on stands until it says another word.
+    row.note = said or (row.note if status == WORKING else "")
     row.changed_by, row.changed_at = f"{PEER}{locked.name}"[:200], timezone.now()
     row.save(update_fields=["state", "note", "since_turn", "changed_by", "changed_at"])
-    line = _describe(row.order, row.state, row.changed_by, said, locked.pk)
+    line = _describe(row.order, row.state, row.changed_by, row.note, locked.pk)
     line[2]["report"] = status
     events.append_all([line])
     return row

@@ -153,6 +153,8 @@ class Turn(models.Model):
         ]
         indexes = [
             models.Index(fields=["mysis", "-id"], name="turn_newest"),
+            # The first turn since a start.
+            models.Index(fields=["mysis", "epoch", "id"], name="turn_of_epoch"),
             models.Index(fields=["started_at"], name="turn_started"),
             models.Index(
                 fields=["mysis"], name="turn_open", condition=Q(outcome__isnull=True)

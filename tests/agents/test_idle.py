@@ -189,3 +189,22 @@ def test_equal_troubles_are_one_line_that_names_every_way_out() -> None:
     shown = line()
     assert shown.count("acme") == 1
     assert "Add its provider" in shown
+
+
+def test_who_did_an_order_before_its_start_or_fell_silent_idles_unasked() -> None:
+    again, mute = rest("Again"), rest("Mute", last_error="The model answered nothing.")
+    order(again, mute, state="done")
+    long_ago = timezone.now() - timedelta(days=7)
+    OrderRecipient.objects.filter(mysis=again).update(changed_at=long_ago)
+    OrderRecipient.objects.filter(mysis=mute).update(changed_at=timezone.now())
+    assert {one.name: one.reason for one in load_idle()} == {
+        "Again": Reason.NOTHING_DONE,
+        "Mute": Reason.NO_ANSWER,
+    }
+
+
+def test_those_who_were_told_the_same_one_by_one_are_one_line() -> None:
+    for number in range(3):
+        order(rest(f"M{number}"), text="Dock.")
+    [group] = read_idlers().groups
+    assert (group.count, group.order_id) == (3, None)

@@ -17,7 +17,7 @@ from agents.actions.base import ActionError
 from agents.events import Kind
 from agents.models import Broadcast, Delivery, Mysis, Order, OrderRecipient
 from agents.order_status import STATES, read_order
-from agents.retention import plan_steps
+from agents.retention import find_old_messages, plan_steps
 from agents.runtime import recovery
 from memory.models import Memory
 from tests.factories import make_memory, make_mysis, make_turn
@@ -438,3 +438,30 @@ def test_prune_removes_orders_that_ended_and_no_open_one(
     ]
     assert (step.count, sum(step.removal)) == (1, 1)
     assert [order.pk for order in Order.objects.all()] == [waiting]
+
+
+def test_prune_keeps_the_messages_of_open_orders(
+    fleet: list[Mysis], operator: Program
+) -> None:
+    waiting, ended = (give(operator, group="miners")["id"] for _ in range(2))
+    give(operator, group="miners")
+    operator.patch(f"/orders/{ended}", {"state": "done"})
+    gone = find_old_messages(timezone.now(), [])
+    parts = OrderRecipient.objects.all()
+    kept = parts.filter(order=waiting).values_list("memory_id", flat=True)
+    assert not {*kept} & {*gone}
+    removed = parts.filter(order=ended).values_list("memory_id", flat=True)
+    assert {*removed} <= {*gone}
+
+
+def test_what_a_mysis_said_stays_when_its_order_is_cleared(
+    fleet: list[Mysis], operator: Program
+) -> None:
+    order = give(operator, group="miners")["id"]
+    ada = Mysis.objects.get(name="Ada")
+    report(ada, order, "working", "60 of 100 mined")
+    report(ada, order, "working")
+    with transaction.atomic():
+        orders.clear_open_orders([ada], by="operator:ann")
+    row = OrderRecipient.objects.get(order=order, mysis=ada)
+    assert (row.state, row.note) == ("superseded", "60 of 100 mined")
