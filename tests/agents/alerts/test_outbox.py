@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import logging
 import socket
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -22,7 +23,13 @@ from agents.actions import ActionError
 from agents.actions.alerts import save_alert_target
 from agents.alerts import outbox
 from agents.alerts.outbox import claim_next, fill_outbox, record_answer
-from agents.alerts.send import Message, build_request, send_message, sign_body
+from agents.alerts.send import (
+    Message,
+    build_request,
+    mask_secrets,
+    send_message,
+    sign_body,
+)
 from agents.alerts.trial import try_target
 from agents.dashboard import health
 from agents.events import Kind
@@ -284,6 +291,36 @@ async def test_an_answer_is_read_up_to_a_limit(receiver: Receiver):
     answer = await send_message(message)
     assert answer.ok
     assert len(answer.text) == 300
+
+
+async def test_what_a_server_repeats_of_its_address_is_masked(receiver: Receiver):
+    path = "/services/T/Bxyz9/SeCReT%2D1?key=token-of-ours"
+    receiver.statuses = [404]
+    receiver.text = (
+        rb"Cannot POST /services/T/Bxyz9/SeCReT%2D1?key=token-of-ours; "
+        rb"\/services\/T\/Bxyz9\/secret-1, secret-1, Bxyz9, token-of-ours, "
+    ) + SECRET.encode()
+    url = receiver.url.removesuffix("/hook") + path
+    message = Message("webhook", url, SECRET, json.dumps(ITEM), "key")
+    answer = await send_message(message)
+    assert answer.describe().startswith("It answers 404, and says: Cannot POST ")
+    for part in ("bxyz9", "secret", "token", "services", SECRET):
+        assert part not in answer.text.lower(), answer.text
+
+
+def test_the_topic_and_the_token_of_ntfy_are_masked():
+    message = Message("ntfy", "https://ntfy.sh/my-fleet", "t0ken-secret", "{}", "key")
+    assert mask_secrets('{"topic":"my-fleet"} t0ken-secret', message) == (
+        '{"topic":"…"} …'
+    )
+    assert mask_secrets("nothing", Message("slack", "https://x/", "", "{}", "k")) == (
+        "nothing"
+    )
+
+
+def test_whole_addresses_are_not_logged_at_info():
+    for name in ("httpx2", "httpcore2"):
+        assert not logging.getLogger(name).isEnabledFor(logging.INFO)
 
 
 @pytest.mark.django_db
