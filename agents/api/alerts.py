@@ -291,8 +291,8 @@ def _get_target(reference: str) -> AlertTarget:
 def _save_target(target: AlertTarget, body: TargetChange) -> AlertTarget:
     values = read_changes(body)
     url, secret = values.pop("url", None), values.pop("secret", None)
-    for name, value in values.items():
-        setattr(target, name, value)
-    made = actions.save_alert_target(target=target, url=url, secret=secret)
+    made = actions.save_alert_target(
+        target=target, values=values, url=url, secret=secret
+    )
     vars(target)["made_secret"] = made
     return target

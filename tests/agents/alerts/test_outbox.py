@@ -222,12 +222,10 @@ def test_a_target_is_told_what_it_asks_for_and_nothing_while_it_is_off(
     fill_outbox()
     deliver(target)
     target.refresh_from_db()
-    target.enabled = False
-    save_alert_target(target=target)
+    save_alert_target(target=target, values={"enabled": False})
     tell(rule="fuel", cause="fuel:2", number=2)
     fill_outbox()
-    target.enabled = True
-    save_alert_target(target=target)
+    save_alert_target(target=target, values={"enabled": True})
     fill_outbox()
     assert [one.item["id"] for one in receiver.got] == [wanted]
     assert AlertDelivery.objects.count() == 1
@@ -368,6 +366,23 @@ def test_a_stored_token_goes_to_no_other_server():
         save_alert_target(target=target, url="https://evil.example/fleet")
     save_alert_target(target=target, url="https://evil.example/fleet", secret="")
     assert target.secret == ""
+
+
+@pytest.mark.django_db
+def test_who_changes_an_old_copy_takes_back_nothing_of_others():
+    target = make_target("https://example.org/old")
+    old = AlertTarget.objects.get()
+    save_alert_target(
+        target=target,
+        values={"enabled": False},
+        url="https://example.org/new",
+        secret="another-secret",
+    )
+    save_alert_target(target=old, values={"name": "night shift"})
+    row = AlertTarget.objects.get()
+    assert (row.name, row.enabled) == ("night shift", False)
+    assert (row.url, row.secret) == ("https://example.org/new", "another-secret")
+    assert (old.name, old.enabled, old.url) == (row.name, row.enabled, row.url)
 
 
 @pytest.mark.django_db
