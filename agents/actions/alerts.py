@@ -14,7 +14,7 @@ from django.utils import timezone
 from agents import events
 from agents.actions.base import ActionError, validate_row
 from agents.encryption import SecretUnreadableError
-from agents.models import AlertSettings, AlertTarget
+from agents.models import AlertDelivery, AlertSettings, AlertTarget
 
 LONGEST_URL, LONGEST_SECRET, SHORTEST_SECRET = 2_000, 500, 8
 MOST_TARGETS = 50
@@ -70,6 +70,9 @@ def save_alert_target(
     row.failures, row.retry_at, row.failing_since = 0, None, None
     row.last_error = ""
     row.save()
+    # What it refused may be taken now.
+    refused = row.deliveries.filter(state__in=AlertDelivery.OPEN, refusals__gt=0)
+    refused.update(due_at=timezone.now())
     target.refresh_from_db()
     return made
 

@@ -2,7 +2,7 @@
 
 The log is the outbox. A target's cursor goes forward in the transaction that makes its
 rows, so a process that is killed loses none and makes none twice. A row is tried again
-until the target took it. In these books that happens once; on the wire an event comes
+until the target took it, or has refused it `AlertDelivery.MOST_REFUSALS` times. In these books that happens once; on the wire an event comes
 twice where the answer was lost, then under the same key.
 """
 
@@ -33,6 +33,8 @@ KINDS = (Kind.ALERT_RAISED, Kind.ALERT_CLEARED)
 BATCH, FAR = 500, 5_000
 # The pause after a failure doubles up to the longest.
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=2), timedelta(minutes=5)
+# That of one body which the target refuses: given up after some nine hours.
+LONGEST_REFUSED = timedelta(hours=1)
 # An attempt that has no answer after this is over: whoever made it is gone.
 LEASE = timedelta(seconds=LONGEST + 5)
 State = AlertDelivery.State
@@ -220,14 +222,26 @@ def note_success(target: AlertTarget, now: datetime) -> None:
 def _note_failure(
     target: AlertTarget, row: AlertDelivery, answer: Answer, now: datetime
 ) -> None:
-    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(target.failures, 20))
+    row.status, row.answer = answer.status, answer.text or answer.error
+    if answer.refused:
+        # It is there: only what it refused waits.
+        target.retry_at = None
+        _note_refusal(row, now)
+    else:
+        # A target that is away is waited for as a whole.
+        pause = FIRST_PAUSE * 2 ** min(target.failures, 20)
+        target.retry_at, row.due_at = now + min(LONGEST_PAUSE, pause), now
     target.failures += 1
     target.failing_since = target.failing_since or now
-    target.retry_at = now + pause
     target.last_error = answer.describe()
     target.save(update_fields=["failures", "failing_since", "retry_at", "last_error"])
-    row.refusals += answer.refused
-    # A target that is away is waited for as a whole.
-    row.due_at = target.retry_at if answer.refused else now
-    row.status, row.answer = answer.status, answer.text or answer.error
-    row.save(update_fields=["refusals", "due_at", "status", "answer"])
+    row.save(update_fields=["state", "refusals", "due_at", "status", "answer"])
+
+
+def _note_refusal(row: AlertDelivery, now: datetime) -> None:
+    """Pause one that was refused, longer each time; the last time it is given up."""
+    pause = FIRST_PAUSE * 2 ** min(row.refusals, 20)
+    row.refusals += 1
+    row.due_at = now + min(LONGEST_REFUSED, pause)
+    if row.refusals >= AlertDelivery.MOST_REFUSALS:
+        row.state = State.LEFT_OUT

@@ -181,13 +181,16 @@ class TrialOut(Schema):
 
 
 class AlertDeliveryOut(Schema):
-    """One event for one target: waiting, quiet (held back), sent, or left_out."""
+    """One event for one target: waiting, quiet (held back), sent, left_out, given_up.
+
+    Given up is one that the target has refused 20 times.
+    """
 
     event: int = Field(examples=[812])
     kind: str = Field(examples=["alert.raised"])
     rule: str = Field(examples=["hull"])
     mysis: int | None = Field(examples=[1])
-    state: str = Field(examples=["sent"])
+    state: str = Field(validation_alias="outcome", examples=["sent"])
     attempts: int = Field(examples=[1])
     status: int | None = Field(examples=[200])
     answer: str = Field(examples=["ok"])

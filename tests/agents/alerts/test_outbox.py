@@ -24,6 +24,7 @@ from agents.actions.alerts import save_alert_target
 from agents.alerts import outbox
 from agents.alerts.outbox import claim_next, fill_outbox, record_answer
 from agents.alerts.send import (
+    Answer,
     Message,
     build_request,
     mask_secrets,
@@ -144,15 +145,55 @@ def test_one_that_is_refused_holds_up_no_other(receiver: Receiver):
     receiver.statuses = [400]
     now = timezone.now()
     fill_outbox(now)
-    assert deliver(target, now) == 1
+    assert deliver(target, now) == 2
     target.refresh_from_db()
-    assert target.last_error == "It answers 400, and says: ok."
-    assert target.retry_at is not None
-    assert deliver(target, target.retry_at) == 2
+    assert (target.retry_at, target.failures) == (None, 0)
+    assert list_states(target) == ["waiting", "sent"]
+    assert deliver(target, now + timedelta(seconds=1)) == 0
+    assert deliver(target, now + timedelta(seconds=2)) == 1
     assert [one.item["id"] for one in receiver.got] == [first, second, first]
     keys = {one.headers["Idempotency-Key"] for one in receiver.got}
     assert len(keys) == 2
     assert list_states(target) == ["sent", "sent"]
+
+
+@pytest.mark.django_db
+def test_one_that_is_refused_for_ever_is_given_up_and_shown_so(admin: Client):
+    target = make_target("https://example.org/")
+    tell()
+    now = begun = timezone.now()
+    fill_outbox(now)
+    tries = 0
+    while (attempt := claim_next(target.pk, now)) is not None:
+        record_answer(attempt, Answer(413, "too large"), now)
+        tries += 1
+        row = target.deliveries.get()
+        now = row.due_at
+    assert tries == AlertDelivery.MOST_REFUSALS
+    assert timedelta(hours=8) < now - begun < timedelta(hours=12)
+    target.refresh_from_db()
+    assert target.dead
+    assert target.last_error == "It answers 413, and says: too large."
+    path = f"/api/v1/alerts/targets/{target.pk}/deliveries"
+    [shown] = admin.get(path).json()["items"]
+    assert (shown["state"], shown["status"]) == ("given_up", 413)
+    assert "given up" in admin.get(f"/alerts/targets/{target.pk}/").content.decode()
+
+
+@pytest.mark.django_db
+def test_what_was_refused_is_tried_at_once_when_the_target_is_saved():
+    target = make_target("https://example.org/")
+    tell()
+    now = timezone.now()
+    fill_outbox(now)
+    for _ in range(8):
+        attempt = claim_next(target.pk, now)
+        assert attempt is not None
+        record_answer(attempt, Answer(404), now)
+        now = target.deliveries.get().due_at
+    assert claim_next(target.pk) is None
+    save_alert_target(target=target, url="https://example.org/mended")
+    assert claim_next(target.pk) is not None
 
 
 @pytest.mark.django_db(transaction=True)
