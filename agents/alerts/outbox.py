@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 from procrastinate.contrib.django.django_connector import DjangoConnector
 from procrastinate.contrib.django.models import ProcrastinateJob
@@ -143,14 +143,23 @@ def _close(row: AlertDelivery) -> None:
 # --- Telling
 
 
-def _list_due(target: AlertTarget, now: datetime) -> Q:
-    return Q(target=target, state__in=AlertDelivery.OPEN, due_at__lte=now)
+def _list_due(target: AlertTarget, now: datetime) -> QuerySet[AlertDelivery]:
+    """What may be told now: an end only when its beginning was told, or given up."""
+    waiting = AlertDelivery.objects.filter(target=target, state__in=AlertDelivery.OPEN)
+    begins = waiting.filter(
+        kind=Kind.ALERT_RAISED,
+        rule=OuterRef("rule"),
+        mysis=OuterRef("mysis"),
+        pk__lt=OuterRef("pk"),
+    )
+    free = ~Q(kind=Kind.ALERT_CLEARED) | ~Q(Exists(begins))
+    return waiting.filter(free, due_at__lte=now)
 
 
 def _has_due(target: AlertTarget, now: datetime) -> bool:
     if target.retry_at is not None and target.retry_at > now:
         return False
-    return AlertDelivery.objects.filter(_list_due(target, now)).exists()
+    return _list_due(target, now).exists()
 
 
 def queue_delivery(target_id: int) -> None:
@@ -174,8 +183,7 @@ def claim_next(target_id: int, now: datetime | None = None) -> Attempt | None:
     target = AlertTarget.objects.select_for_update().filter(pk=target_id).first()
     if target is None or not target.enabled or not _has_due(target, moment):
         return None
-    due = AlertDelivery.objects.filter(_list_due(target, moment))
-    row = due.order_by("refusals", "event").first()
+    row = _list_due(target, moment).order_by("refusals", "event").first()
     if row is None:
         return None
     row.attempts += 1

@@ -158,6 +158,49 @@ def test_one_that_is_refused_holds_up_no_other(receiver: Receiver):
 
 
 @pytest.mark.django_db
+def test_an_end_is_told_after_its_beginning():
+    target = make_target("https://example.org/")
+    first, end, other = tell(), clear(), tell(number=2)
+    now = timezone.now()
+    fill_outbox(now)
+    refused = claim_next(target.pk, now)
+    assert refused is not None
+    # Under way, or cut off: its end waits, another alert does not.
+    assert take_next(target, now) == other
+    assert claim_next(target.pk, now) is None
+    record_answer(refused, Answer(400), now)
+    assert claim_next(target.pk, now) is None
+    later = now + timedelta(seconds=2)
+    assert [take_next(target, later) for _ in range(2)] == [first, end]
+    assert claim_next(target.pk, later) is None
+
+
+@pytest.mark.django_db
+def test_an_end_is_told_when_its_beginning_is_given_up():
+    target = make_target("https://example.org/")
+    tell()
+    end = clear()
+    now = timezone.now()
+    fill_outbox(now)
+    target.deliveries.filter(kind=Kind.ALERT_RAISED).update(
+        refusals=AlertDelivery.MOST_REFUSALS - 1
+    )
+    attempt = claim_next(target.pk, now)
+    assert attempt is not None
+    record_answer(attempt, Answer(400), now)
+    assert take_next(target, now) == end
+
+
+def take_next(target: AlertTarget, now: datetime) -> int:
+    """Let the target take the next one; the number of its event."""
+    attempt = claim_next(target.pk, now)
+    assert attempt is not None
+    record_answer(attempt, Answer(200), now)
+    number: int = json.loads(attempt.message.body)["id"]
+    return number
+
+
+@pytest.mark.django_db
 def test_one_that_is_refused_for_ever_is_given_up_and_shown_so(admin: Client):
     target = make_target("https://example.org/")
     tell()
