@@ -65,8 +65,7 @@ def save_alert_target(
     made = _set_secret(row, secret)
     validate_row(row)
     if before is None or (row.enabled and not before.enabled):
-        # What happened before it was there, or while it was off, is no news.
-        row.cursor = events.read_settled_end().id
+        _skip_old_news(row)
     row.failures, row.retry_at, row.failing_since = 0, None, None
     row.last_error = ""
     row.save()
@@ -80,6 +79,14 @@ def save_alert_target(
 def delete_alert_target(*, target: AlertTarget) -> None:
     """Delete a target with what it was still to be told."""
     target.delete()
+
+
+def _skip_old_news(target: AlertTarget) -> None:
+    """What happened before it was there, waited, or came while it was off, is no news."""
+    target.cursor = events.read_settled_end().id
+    if target.pk is not None:
+        waits = target.deliveries.filter(state__in=AlertDelivery.OPEN)
+        waits.update(state=AlertDelivery.State.LEFT_OUT)
 
 
 def _set_secret(target: AlertTarget, secret: str | None) -> str:

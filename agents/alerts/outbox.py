@@ -78,13 +78,26 @@ def _take_events(target: AlertTarget, end: int, now: datetime) -> None:
     known = set(had.values_list("event", flat=True))
     quiet = timedelta(minutes=AlertSettings.load().quiet_minutes)
     for item in read:
-        wanted = not target.rules or item["data"].get("rule") in target.rules
-        if wanted and item["id"] not in known:
+        if item["id"] not in known and _is_wanted(target, item):
             _add_delivery(target, item, quiet, now)
     cursor = numbers[-1] if len(read) == BATCH else max([end, *numbers])
     if read or cursor - target.cursor > FAR:
         target.cursor = cursor
         target.save(update_fields=["cursor"])
+
+
+def _is_wanted(target: AlertTarget, item: Item) -> bool:
+    """Whether a target asks for it, or heard its beginning when it still did."""
+    rule = item["data"].get("rule")
+    if not target.rules or rule in target.rules:
+        return True
+    if item["kind"] == Kind.ALERT_RAISED:
+        return False
+    had = target.deliveries.filter(rule=rule, mysis=item["mysis"])
+    last = had.order_by("-event").first()
+    if last is None or last.state == State.LEFT_OUT:
+        return False
+    return last.kind == Kind.ALERT_RAISED
 
 
 def _add_delivery(

@@ -158,6 +158,35 @@ def test_one_that_is_refused_holds_up_no_other(receiver: Receiver):
 
 
 @pytest.mark.django_db
+def test_what_waited_before_a_target_was_off_is_no_news():
+    target = make_target("https://example.org/")
+    tell()
+    fill_outbox()
+    save_alert_target(target=target, values={"enabled": False})
+    save_alert_target(target=target, values={"enabled": True})
+    assert list_states(target) == ["left_out"]
+    assert claim_next(target.pk) is None
+
+
+@pytest.mark.django_db
+def test_of_a_rule_taken_off_only_the_end_of_what_was_told_comes():
+    target = make_target("https://example.org/")
+    tell()
+    now = timezone.now()
+    fill_outbox(now)
+    take_next(target, now)
+    save_alert_target(target=target, values={"rules": ["fuel"]})
+    end = clear()
+    # It comes and goes again, and another's does, unheard.
+    for number in (1, 2):
+        tell(number=number)
+        clear(number=number)
+    fill_outbox(now)
+    assert take_next(target, now) == end
+    assert list_states(target) == ["sent", "sent"]
+
+
+@pytest.mark.django_db
 def test_an_end_is_told_after_its_beginning():
     target = make_target("https://example.org/")
     first, end, other = tell(), clear(), tell(number=2)
