@@ -157,7 +157,7 @@ def test_one_that_is_refused_holds_up_no_other(receiver: Receiver):
     assert list_states(target) == ["sent", "sent"]
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_what_waited_before_a_target_was_off_is_no_news():
     target = make_target("https://example.org/")
     tell()
@@ -168,7 +168,7 @@ def test_what_waited_before_a_target_was_off_is_no_news():
     assert claim_next(target.pk) is None
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_of_a_rule_taken_off_only_the_end_of_what_was_told_comes():
     target = make_target("https://example.org/")
     tell()
@@ -186,7 +186,7 @@ def test_of_a_rule_taken_off_only_the_end_of_what_was_told_comes():
     assert list_states(target) == ["sent", "sent"]
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_an_end_is_told_after_its_beginning():
     target = make_target("https://example.org/")
     first, end, other = tell(), clear(), tell(number=2)
@@ -204,7 +204,7 @@ def test_an_end_is_told_after_its_beginning():
     assert claim_next(target.pk, later) is None
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_an_end_is_told_when_its_beginning_is_given_up():
     target = make_target("https://example.org/")
     tell()
@@ -229,7 +229,7 @@ def take_next(target: AlertTarget, now: datetime) -> int:
     return number
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_one_that_is_refused_for_ever_is_given_up_and_shown_so(admin: Client):
     target = make_target("https://example.org/")
     tell()
@@ -252,7 +252,7 @@ def test_one_that_is_refused_for_ever_is_given_up_and_shown_so(admin: Client):
     assert "given up" in admin.get(f"/alerts/targets/{target.pk}/").content.decode()
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_what_was_refused_is_tried_at_once_when_the_target_is_saved():
     target = make_target("https://example.org/")
     tell()
