@@ -315,6 +315,9 @@ LOGGING = {
         "zoea": {"level": "INFO"},
         "agents": {"level": "INFO"},
         "memory": {"level": "INFO"},
+        # They tell whole addresses at INFO; those of alert targets are secrets.
+        "httpx2": {"level": "WARNING"},
+        "httpcore2": {"level": "WARNING"},
         # Refused requests are the client's business, not an incident.
         "django.request": {"level": "ERROR"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -13,7 +14,7 @@ from django.utils import timezone
 from agents import events
 from agents.actions.base import ActionError, validate_row
 from agents.encryption import SecretUnreadableError
-from agents.models import AlertSettings, AlertTarget
+from agents.models import AlertDelivery, AlertSettings, AlertTarget
 
 LONGEST_URL, LONGEST_SECRET, SHORTEST_SECRET = 2_000, 500, 8
 MOST_TARGETS = 50
@@ -39,37 +40,63 @@ def save_alert_settings(*, values: Mapping[str, Any], by: str) -> AlertSettings:
 
 @transaction.atomic
 def save_alert_target(
-    *, target: AlertTarget, url: str | None = None, secret: str | None = None
+    *,
+    target: AlertTarget,
+    values: Mapping[str, Any] | None = None,
+    url: str | None = None,
+    secret: str | None = None,
 ) -> str:
-    """Store a new or changed target; it is told what happens from now on.
+    """Store a new target, or set the given values on one that is there.
 
-    Without ``url`` or ``secret`` those that are stored stay. Returns the secret that was
-    made up for a webhook without one, to be shown once, else "". Raises ActionError 422
-    that names the field.
+    It is told what happens from now on. What is not given stays as it is stored, whatever
+    ``target`` holds: somebody may have changed it since; ``target`` is as stored
+    afterwards. Returns the secret that was made up for a webhook without one, to be shown
+    once, else "". Raises ActionError 422 that names the field.
     """
-    before = AlertTarget.objects.select_for_update().filter(pk=target.pk).first()
-    if before is None and AlertTarget.objects.count() >= MOST_TARGETS:
+    row = AlertTarget.objects.select_for_update().filter(pk=target.pk).first()
+    before = copy(row)
+    if row is None and AlertTarget.objects.count() >= MOST_TARGETS:
         raise _refuse("name", f"there are {MOST_TARGETS} targets: delete one first.")
-    target.rules = list(dict.fromkeys(target.rules))
-    _set_url(target, before, url, kept_secret=secret is None)
-    if secret is not None:
-        target.secret = _check_secret(secret)
-    made = ""
-    if target.kind == Kind.WEBHOOK and not target.sealed_secret:
-        made = target.secret = secrets.token_urlsafe(32)
-    validate_row(target)
-    if before is None or (target.enabled and not before.enabled):
-        # What happened before it was there, or while it was off, is no news.
-        target.cursor = events.read_settled_end().id
-    target.failures, target.retry_at, target.failing_since = 0, None, None
-    target.last_error = ""
-    target.save()
+    row = row or target
+    for name, value in (values or {}).items():
+        setattr(row, name, value)
+    row.rules = list(dict.fromkeys(row.rules))
+    _set_url(row, before, url, kept_secret=secret is None)
+    made = _set_secret(row, secret)
+    validate_row(row)
+    if before is None or (row.enabled and not before.enabled):
+        _skip_old_news(row)
+    row.failures, row.retry_at, row.failing_since = 0, None, None
+    row.last_error = ""
+    row.save()
+    # What it refused may be taken now.
+    refused = row.deliveries.filter(state__in=AlertDelivery.OPEN, refusals__gt=0)
+    refused.update(due_at=timezone.now())
+    target.refresh_from_db()
     return made
 
 
 def delete_alert_target(*, target: AlertTarget) -> None:
     """Delete a target with what it was still to be told."""
     target.delete()
+
+
+def _skip_old_news(target: AlertTarget) -> None:
+    """What happened before it was there, waited, or came while it was off, is no news."""
+    target.cursor = events.read_settled_end().id
+    if target.pk is not None:
+        waits = target.deliveries.filter(state__in=AlertDelivery.OPEN)
+        waits.update(state=AlertDelivery.State.LEFT_OUT)
+
+
+def _set_secret(target: AlertTarget, secret: str | None) -> str:
+    """Set the secret, if one is given; the one that was made up, else ""."""
+    if secret is not None:
+        target.secret = _check_secret(secret)
+    if target.kind != Kind.WEBHOOK or target.sealed_secret:
+        return ""
+    target.secret = made = secrets.token_urlsafe(32)
+    return made
 
 
 def _set_url(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from django.db.models import QuerySet
 
@@ -57,6 +57,10 @@ COLUMNS = (
     *("wake_at", "last_memory_at", "account__username", "account__player_id"),
 )
 _ORDER = list(Confidence)
+# Numbers from here on are no facts: a database holds no such one.
+TOO_LARGE = 2**63
+# Characters of the names of a system and of a place in it, altogether within 300.
+LONGEST_PLACE = 140
 Row = Mapping[str, Any]
 
 
@@ -101,7 +105,7 @@ class Ship:
             for one in self.readings
             if one.tool != SYSTEM and (told := one.judge_first(paths)) is not None
             for value, level in [told]
-            if is_number(value)
+            if _is_sound(value)
         ]
         return min(
             found, key=lambda k: (_ORDER.index(k.confidence), k.age or 0), default=None
@@ -146,6 +150,11 @@ class Ship:
             for hold in holds
             for item in list_objects(hold)
         )
+
+
+def _is_sound(value: object) -> TypeGuard[int | float]:
+    """Whether it is a number that can be judged and stored; NaN is none."""
+    return is_number(value) and abs(value) < TOO_LARGE
 
 
 def read_fleet_facts(now: datetime, attack_minutes: int) -> FleetFacts:
@@ -237,7 +246,8 @@ def _list_ship_facts(
     place = None
     if system is not None and docked is not None:
         # A base is a place of its own: who undocks has moved.
-        place = "|".join((system, ship.find_text(POIS) or "", "docked" * docked))
+        poi = (ship.find_text(POIS) or "")[:LONGEST_PLACE]
+        place = "|".join((system[:LONGEST_PLACE], poi, "docked" * docked))
     return told | {
         "tick": ship.moment.current_tick,
         "docked": docked,
@@ -367,5 +377,5 @@ def read_attack(row: GameEvent, player_id: str) -> Attack | None:
     return Attack(
         row.at or row.received_at,
         format_line(find_first(row.data, *BY)),
-        float(damage) if is_number(damage) else None,
+        float(damage) if _is_sound(damage) else None,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -50,14 +50,23 @@ class Finding:
 
 
 def watch_fleet() -> None:
-    """Raise, clear and hand on alerts; a fault of theirs is logged, and turns go on."""
+    """Raise, clear and hand on alerts; a fault of theirs is logged, and turns go on.
+
+    What was raised before is handed on also where the look fails.
+    """
     try:
-        judge_fleet()
-        fill_outbox()
+        _run(judge_fleet, "Alerts were not judged.")
+    finally:
+        _run(fill_outbox, "Alerts were not handed on.")
+
+
+def _run(step: Callable[[], object], fault: str) -> None:
+    try:
+        step()
     except DatabaseError:
         raise
     except Exception:
-        logger.exception("Alerts were not judged.")
+        logger.exception(fault)
 
 
 @transaction.atomic

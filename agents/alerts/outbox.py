@@ -2,7 +2,7 @@
 
 The log is the outbox. A target's cursor goes forward in the transaction that makes its
 rows, so a process that is killed loses none and makes none twice. A row is tried again
-until the target took it. In these books that happens once; on the wire an event comes
+until the target took it, or has refused it `AlertDelivery.MOST_REFUSALS` times. In these books that happens once; on the wire an event comes
 twice where the answer was lost, then under the same key.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 from procrastinate.contrib.django.django_connector import DjangoConnector
 from procrastinate.contrib.django.models import ProcrastinateJob
@@ -33,6 +33,8 @@ KINDS = (Kind.ALERT_RAISED, Kind.ALERT_CLEARED)
 BATCH, FAR = 500, 5_000
 # The pause after a failure doubles up to the longest.
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=2), timedelta(minutes=5)
+# That of one body which the target refuses: given up after some nine hours.
+LONGEST_REFUSED = timedelta(hours=1)
 # An attempt that has no answer after this is over: whoever made it is gone.
 LEASE = timedelta(seconds=LONGEST + 5)
 State = AlertDelivery.State
@@ -76,13 +78,26 @@ def _take_events(target: AlertTarget, end: int, now: datetime) -> None:
     known = set(had.values_list("event", flat=True))
     quiet = timedelta(minutes=AlertSettings.load().quiet_minutes)
     for item in read:
-        wanted = not target.rules or item["data"].get("rule") in target.rules
-        if wanted and item["id"] not in known:
+        if item["id"] not in known and _is_wanted(target, item):
             _add_delivery(target, item, quiet, now)
     cursor = numbers[-1] if len(read) == BATCH else max([end, *numbers])
     if read or cursor - target.cursor > FAR:
         target.cursor = cursor
         target.save(update_fields=["cursor"])
+
+
+def _is_wanted(target: AlertTarget, item: Item) -> bool:
+    """Whether a target asks for it, or heard its beginning when it still did."""
+    rule = item["data"].get("rule")
+    if not target.rules or rule in target.rules:
+        return True
+    if item["kind"] == Kind.ALERT_RAISED:
+        return False
+    had = target.deliveries.filter(rule=rule, mysis=item["mysis"])
+    last = had.order_by("-event").first()
+    if last is None or last.state == State.LEFT_OUT:
+        return False
+    return last.kind == Kind.ALERT_RAISED
 
 
 def _add_delivery(
@@ -141,14 +156,23 @@ def _close(row: AlertDelivery) -> None:
 # --- Telling
 
 
-def _list_due(target: AlertTarget, now: datetime) -> Q:
-    return Q(target=target, state__in=AlertDelivery.OPEN, due_at__lte=now)
+def _list_due(target: AlertTarget, now: datetime) -> QuerySet[AlertDelivery]:
+    """What may be told now: an end only when its beginning was told, or given up."""
+    waiting = AlertDelivery.objects.filter(target=target, state__in=AlertDelivery.OPEN)
+    begins = waiting.filter(
+        kind=Kind.ALERT_RAISED,
+        rule=OuterRef("rule"),
+        mysis=OuterRef("mysis"),
+        pk__lt=OuterRef("pk"),
+    )
+    free = ~Q(kind=Kind.ALERT_CLEARED) | ~Q(Exists(begins))
+    return waiting.filter(free, due_at__lte=now)
 
 
 def _has_due(target: AlertTarget, now: datetime) -> bool:
     if target.retry_at is not None and target.retry_at > now:
         return False
-    return AlertDelivery.objects.filter(_list_due(target, now)).exists()
+    return _list_due(target, now).exists()
 
 
 def queue_delivery(target_id: int) -> None:
@@ -172,8 +196,7 @@ def claim_next(target_id: int, now: datetime | None = None) -> Attempt | None:
     target = AlertTarget.objects.select_for_update().filter(pk=target_id).first()
     if target is None or not target.enabled or not _has_due(target, moment):
         return None
-    due = AlertDelivery.objects.filter(_list_due(target, moment))
-    row = due.order_by("refusals", "event").first()
+    row = _list_due(target, moment).order_by("refusals", "event").first()
     if row is None:
         return None
     row.attempts += 1
@@ -220,14 +243,26 @@ def note_success(target: AlertTarget, now: datetime) -> None:
 def _note_failure(
     target: AlertTarget, row: AlertDelivery, answer: Answer, now: datetime
 ) -> None:
-    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(target.failures, 20))
+    row.status, row.answer = answer.status, answer.text or answer.error
+    if answer.refused:
+        # It is there: only what it refused waits.
+        target.retry_at = None
+        _note_refusal(row, now)
+    else:
+        # A target that is away is waited for as a whole.
+        pause = FIRST_PAUSE * 2 ** min(target.failures, 20)
+        target.retry_at, row.due_at = now + min(LONGEST_PAUSE, pause), now
     target.failures += 1
     target.failing_since = target.failing_since or now
-    target.retry_at = now + pause
     target.last_error = answer.describe()
     target.save(update_fields=["failures", "failing_since", "retry_at", "last_error"])
-    row.refusals += answer.refused
-    # A target that is away is waited for as a whole.
-    row.due_at = target.retry_at if answer.refused else now
-    row.status, row.answer = answer.status, answer.text or answer.error
-    row.save(update_fields=["refusals", "due_at", "status", "answer"])
+    row.save(update_fields=["state", "refusals", "due_at", "status", "answer"])
+
+
+def _note_refusal(row: AlertDelivery, now: datetime) -> None:
+    """Pause one that was refused, longer each time; the last time it is given up."""
+    pause = FIRST_PAUSE * 2 ** min(row.refusals, 20)
+    row.refusals += 1
+    row.due_at = now + min(LONGEST_REFUSED, pause)
+    if row.refusals >= AlertDelivery.MOST_REFUSALS:
+        row.state = State.LEFT_OUT

@@ -11,10 +11,12 @@ import asyncio
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import httpx2
 from django.conf import settings
@@ -24,6 +26,9 @@ LONGEST = 10.0
 LARGEST = 16_384
 # Characters of an answer that are kept and shown.
 SHOWN = 300
+# What stands for a part of the address or the secret, and the shortest part of a path
+# that is looked for by itself.
+MASK, SHORTEST_PART = "…", 4
 # Answers that say: not now. Other ones of 4xx refuse this body, or everybody.
 BUSY = frozenset({408, 425, 429})
 SIGNATURE = "X-Zoea-Signature"
@@ -96,7 +101,7 @@ async def send_message(message: Message) -> Answer:
             request = client.build_request("POST", url, content=body, headers=headers)
             response = await client.send(request, stream=True)
             try:
-                text = await _read_text(response)
+                text = mask_secrets(await _read_text(response), message)
             finally:
                 await response.aclose()
     except TimeoutError:
@@ -109,8 +114,39 @@ async def send_message(message: Message) -> Answer:
         ValueError,
     ) as error:
         why = str(error).strip() or type(error).__name__
-        return Answer(error=f"It cannot be reached: {why}"[:SHOWN])
-    return Answer(response.status_code, text)
+        return Answer(
+            error=_shorten(f"It cannot be reached: {mask_secrets(why, message)}")
+        )
+    return Answer(response.status_code, _shorten(text))
+
+
+def mask_secrets(text: str, message: Message) -> str:
+    """The text without path, query and secret of a target: many servers repeat them."""
+    parts = {one for one in _list_secrets(message) if one}
+    parts |= {json.dumps(one)[1:-1] for one in parts} | {
+        one.replace(sign, escaped)
+        for one in parts
+        for sign, escaped in (("&", "&amp;"), ("/", "\\/"), ("/", "%2F"))
+    }
+    # The longest first: a part of it would leave the rest.
+    found = "|".join(map(re.escape, sorted(parts, key=len, reverse=True)))
+    return re.sub(found, MASK, text, flags=re.IGNORECASE) if found else text
+
+
+def _list_secrets(message: Message) -> Iterator[str]:
+    yield message.secret
+    address = urlsplit(message.url)
+    for path in (address.path, unquote(address.path)):
+        bare = path.rstrip("/")
+        yield bare
+        yield from (one for one in bare.split("/") if len(one) >= SHORTEST_PART)
+    yield address.query
+    values = [value for _, value in parse_qsl(address.query)]
+    yield from (one for one in values if len(one) >= SHORTEST_PART)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
 def _open_client() -> httpx2.AsyncClient:
@@ -123,15 +159,14 @@ def _open_client() -> httpx2.AsyncClient:
 
 
 async def _read_text(response: httpx2.Response) -> str:
-    """The beginning of an answer as one line."""
+    """The beginning of an answer as one line, as far as it is read."""
     body = bytearray()
     async for chunk in response.aiter_raw():
         body += chunk
         if len(body) >= LARGEST:
             break
     words = " ".join(bytes(body[:LARGEST]).decode(errors="replace").split())
-    shown = "".join(c for c in words if c.isprintable())
-    return shown if len(shown) <= SHOWN else f"{shown[: SHOWN - 1]}…"
+    return "".join(c for c in words if c.isprintable())
 
 
 def build_request(message: Message) -> tuple[str, bytes, dict[str, str]]:

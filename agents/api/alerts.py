@@ -181,13 +181,16 @@ class TrialOut(Schema):
 
 
 class AlertDeliveryOut(Schema):
-    """One event for one target: waiting, quiet (held back), sent, or left_out."""
+    """One event for one target: waiting, quiet (held back), sent, left_out, given_up.
+
+    Given up is one that the target has refused 20 times.
+    """
 
     event: int = Field(examples=[812])
     kind: str = Field(examples=["alert.raised"])
     rule: str = Field(examples=["hull"])
     mysis: int | None = Field(examples=[1])
-    state: str = Field(examples=["sent"])
+    state: str = Field(validation_alias="outcome", examples=["sent"])
     attempts: int = Field(examples=[1])
     status: int | None = Field(examples=[200])
     answer: str = Field(examples=["ok"])
@@ -291,8 +294,8 @@ def _get_target(reference: str) -> AlertTarget:
 def _save_target(target: AlertTarget, body: TargetChange) -> AlertTarget:
     values = read_changes(body)
     url, secret = values.pop("url", None), values.pop("secret", None)
-    for name, value in values.items():
-        setattr(target, name, value)
-    made = actions.save_alert_target(target=target, url=url, secret=secret)
+    made = actions.save_alert_target(
+        target=target, values=values, url=url, secret=secret
+    )
     vars(target)["made_secret"] = made
     return target

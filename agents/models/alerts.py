@@ -292,6 +292,9 @@ class AlertDelivery(models.Model):
         LEFT_OUT = "left_out"
 
     OPEN: ClassVar = (State.WAITING, State.QUIET)
+    # After so many it is left out: it would be refused for ever.
+    MOST_REFUSALS: ClassVar = 20
+    GIVEN_UP: ClassVar = "given_up"
 
     target = models.ForeignKey(
         AlertTarget, on_delete=models.CASCADE, related_name="deliveries", db_index=False
@@ -333,3 +336,10 @@ class AlertDelivery(models.Model):
 
     def __str__(self) -> str:
         return f"event {self.event} for {self.target_id}"
+
+    @property
+    def outcome(self) -> str:
+        """Its state; ``given_up`` is one left out because the target refused it."""
+        refused = self.refusals >= self.MOST_REFUSALS
+        left_out = self.state == self.State.LEFT_OUT
+        return self.GIVEN_UP if left_out and refused else str(self.state)

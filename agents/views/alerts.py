@@ -104,10 +104,11 @@ def edit_target(request: PageRequest, target_id: int | None = None) -> HttpRespo
 
 def _save(target: AlertTarget, form: AlertTargetForm) -> str:
     given = form.cleaned_data
-    for name in ("name", "kind", "rules", "enabled"):
-        setattr(target, name, given[name])
     return alerts.save_alert_target(
-        target=target, url=given["url"] or None, secret=form.read_secret()
+        target=target,
+        values={name: given[name] for name in ("name", "kind", "rules", "enabled")},
+        url=given["url"] or None,
+        secret=form.read_secret(),
     )
 
 

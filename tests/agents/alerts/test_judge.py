@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import DataError, connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents import actions, events
 from agents.actions.alerts import save_alert_settings
+from agents.alerts import judge
+from agents.alerts.facts import read_attack
 from agents.alerts.judge import PAUSE, judge_fleet
 from agents.dashboard import troubles
 from agents.models import AlarmEvidence, Alert, AlertSettings, Event, KnownBase, Mysis
@@ -81,6 +84,48 @@ def test_a_damaged_ship_is_told_of_once_and_stands_among_the_troubles():
     look(20)
     assert list_told()[1:] == [("alert.cleared", "Ada", "hull")]
     assert troubles.find_troubles(NOW) == []
+
+
+def test_absurd_values_of_one_stop_no_alert_of_another():
+    odd = fly("Odd", hull=10**400, fuel=-(10**30))
+    assert odd.account
+    player = {"credits": 10**23, "current_system": "s" * 500, "current_poi": "p" * 500}
+    snapshot = GameSnapshot.objects.get(username=odd.account.username)
+    content = json.loads(snapshot.content) | {"player": player | {"location": {}}}
+    snapshot.content = json.dumps(content)
+    snapshot.save()
+    fly(hull=20)
+    look()
+    assert list_told() == [("alert.raised", "Ada", "hull")]
+    evidence = AlarmEvidence.objects.get(mysis=odd)
+    assert evidence.credits is None
+    assert len(evidence.place) <= 300
+
+
+@pytest.mark.parametrize("damage", [10**400, float("inf"), float("nan")])
+def test_a_hit_of_absurd_damage_is_a_hit_of_unknown_damage(damage: float):
+    event = GameEvent(
+        username="Ada", kind="pirate_combat", data={"damage": damage}, received_at=NOW
+    )
+    attack = read_attack(event, "")
+    assert attack is not None
+    assert attack.damage is None
+
+
+@pytest.mark.parametrize("error", [DataError, ValueError])
+def test_what_waits_is_handed_on_where_the_look_fails(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+):
+    done = []
+
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(judge, "judge_fleet", fail)
+    monkeypatch.setattr(judge, "fill_outbox", lambda: done.append(1))
+    with contextlib.suppress(DataError):
+        judge.watch_fleet()
+    assert done == [1]
 
 
 def test_of_two_who_look_at_the_same_time_one_judges():

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import logging
 import socket
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -22,7 +23,14 @@ from agents.actions import ActionError
 from agents.actions.alerts import save_alert_target
 from agents.alerts import outbox
 from agents.alerts.outbox import claim_next, fill_outbox, record_answer
-from agents.alerts.send import Message, build_request, send_message, sign_body
+from agents.alerts.send import (
+    Answer,
+    Message,
+    build_request,
+    mask_secrets,
+    send_message,
+    sign_body,
+)
 from agents.alerts.trial import try_target
 from agents.dashboard import health
 from agents.events import Kind
@@ -137,15 +145,127 @@ def test_one_that_is_refused_holds_up_no_other(receiver: Receiver):
     receiver.statuses = [400]
     now = timezone.now()
     fill_outbox(now)
-    assert deliver(target, now) == 1
+    assert deliver(target, now) == 2
     target.refresh_from_db()
-    assert target.last_error == "It answers 400, and says: ok."
-    assert target.retry_at is not None
-    assert deliver(target, target.retry_at) == 2
+    assert (target.retry_at, target.failures) == (None, 0)
+    assert list_states(target) == ["waiting", "sent"]
+    assert deliver(target, now + timedelta(seconds=1)) == 0
+    assert deliver(target, now + timedelta(seconds=2)) == 1
     assert [one.item["id"] for one in receiver.got] == [first, second, first]
     keys = {one.headers["Idempotency-Key"] for one in receiver.got}
     assert len(keys) == 2
     assert list_states(target) == ["sent", "sent"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_waited_before_a_target_was_off_is_no_news():
+    target = make_target("https://example.org/")
+    tell()
+    fill_outbox()
+    save_alert_target(target=target, values={"enabled": False})
+    save_alert_target(target=target, values={"enabled": True})
+    assert list_states(target) == ["left_out"]
+    assert claim_next(target.pk) is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_a_rule_taken_off_only_the_end_of_what_was_told_comes():
+    target = make_target("https://example.org/")
+    tell()
+    now = timezone.now()
+    fill_outbox(now)
+    take_next(target, now)
+    save_alert_target(target=target, values={"rules": ["fuel"]})
+    end = clear()
+    # It comes and goes again, and another's does, unheard.
+    for number in (1, 2):
+        tell(number=number)
+        clear(number=number)
+    fill_outbox(now)
+    assert take_next(target, now) == end
+    assert list_states(target) == ["sent", "sent"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_end_is_told_after_its_beginning():
+    target = make_target("https://example.org/")
+    first, end, other = tell(), clear(), tell(number=2)
+    now = timezone.now()
+    fill_outbox(now)
+    refused = claim_next(target.pk, now)
+    assert refused is not None
+    # Under way, or cut off: its end waits, another alert does not.
+    assert take_next(target, now) == other
+    assert claim_next(target.pk, now) is None
+    record_answer(refused, Answer(400), now)
+    assert claim_next(target.pk, now) is None
+    later = now + timedelta(seconds=2)
+    assert [take_next(target, later) for _ in range(2)] == [first, end]
+    assert claim_next(target.pk, later) is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_end_is_told_when_its_beginning_is_given_up():
+    target = make_target("https://example.org/")
+    tell()
+    end = clear()
+    now = timezone.now()
+    fill_outbox(now)
+    target.deliveries.filter(kind=Kind.ALERT_RAISED).update(
+        refusals=AlertDelivery.MOST_REFUSALS - 1
+    )
+    attempt = claim_next(target.pk, now)
+    assert attempt is not None
+    record_answer(attempt, Answer(400), now)
+    assert take_next(target, now) == end
+
+
+def take_next(target: AlertTarget, now: datetime) -> int:
+    """Let the target take the next one; the number of its event."""
+    attempt = claim_next(target.pk, now)
+    assert attempt is not None
+    record_answer(attempt, Answer(200), now)
+    number: int = json.loads(attempt.message.body)["id"]
+    return number
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_that_is_refused_for_ever_is_given_up_and_shown_so(admin: Client):
+    target = make_target("https://example.org/")
+    tell()
+    now = begun = timezone.now()
+    fill_outbox(now)
+    tries = 0
+    while (attempt := claim_next(target.pk, now)) is not None:
+        record_answer(attempt, Answer(413, "too large"), now)
+        tries += 1
+        row = target.deliveries.get()
+        now = row.due_at
+    assert tries == AlertDelivery.MOST_REFUSALS
+    assert timedelta(hours=8) < now - begun < timedelta(hours=12)
+    target.refresh_from_db()
+    assert target.dead
+    assert target.last_error == "It answers 413, and says: too large."
+    path = f"/api/v1/alerts/targets/{target.pk}/deliveries"
+    [shown] = admin.get(path).json()["items"]
+    assert (shown["state"], shown["status"]) == ("given_up", 413)
+    assert "given up" in admin.get(f"/alerts/targets/{target.pk}/").content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_refused_is_tried_at_once_when_the_target_is_saved():
+    target = make_target("https://example.org/")
+    tell()
+    now = timezone.now()
+    fill_outbox(now)
+    for _ in range(8):
+        attempt = claim_next(target.pk, now)
+        assert attempt is not None
+        record_answer(attempt, Answer(404), now)
+        now = target.deliveries.get().due_at
+    assert claim_next(target.pk) is None
+    save_alert_target(target=target, url="https://example.org/mended")
+    assert claim_next(target.pk) is not None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -215,12 +335,10 @@ def test_a_target_is_told_what_it_asks_for_and_nothing_while_it_is_off(
     fill_outbox()
     deliver(target)
     target.refresh_from_db()
-    target.enabled = False
-    save_alert_target(target=target)
+    save_alert_target(target=target, values={"enabled": False})
     tell(rule="fuel", cause="fuel:2", number=2)
     fill_outbox()
-    target.enabled = True
-    save_alert_target(target=target)
+    save_alert_target(target=target, values={"enabled": True})
     fill_outbox()
     assert [one.item["id"] for one in receiver.got] == [wanted]
     assert AlertDelivery.objects.count() == 1
@@ -286,6 +404,36 @@ async def test_an_answer_is_read_up_to_a_limit(receiver: Receiver):
     assert len(answer.text) == 300
 
 
+async def test_what_a_server_repeats_of_its_address_is_masked(receiver: Receiver):
+    path = "/services/T/Bxyz9/SeCReT%2D1?key=token-of-ours"
+    receiver.statuses = [404]
+    receiver.text = (
+        rb"Cannot POST /services/T/Bxyz9/SeCReT%2D1?key=token-of-ours; "
+        rb"\/services\/T\/Bxyz9\/secret-1, secret-1, Bxyz9, token-of-ours, "
+    ) + SECRET.encode()
+    url = receiver.url.removesuffix("/hook") + path
+    message = Message("webhook", url, SECRET, json.dumps(ITEM), "key")
+    answer = await send_message(message)
+    assert answer.describe().startswith("It answers 404, and says: Cannot POST ")
+    for part in ("bxyz9", "secret", "token", "services", SECRET):
+        assert part not in answer.text.lower(), answer.text
+
+
+def test_the_topic_and_the_token_of_ntfy_are_masked():
+    message = Message("ntfy", "https://ntfy.sh/my-fleet", "t0ken-secret", "{}", "key")
+    assert mask_secrets('{"topic":"my-fleet"} t0ken-secret', message) == (
+        '{"topic":"…"} …'
+    )
+    assert mask_secrets("nothing", Message("slack", "https://x/", "", "{}", "k")) == (
+        "nothing"
+    )
+
+
+def test_whole_addresses_are_not_logged_at_info():
+    for name in ("httpx2", "httpcore2"):
+        assert not logging.getLogger(name).isEnabledFor(logging.INFO)
+
+
 @pytest.mark.django_db
 def test_the_test_says_what_the_target_answered_and_writes_no_event(
     receiver: Receiver,
@@ -331,6 +479,23 @@ def test_a_stored_token_goes_to_no_other_server():
         save_alert_target(target=target, url="https://evil.example/fleet")
     save_alert_target(target=target, url="https://evil.example/fleet", secret="")
     assert target.secret == ""
+
+
+@pytest.mark.django_db
+def test_who_changes_an_old_copy_takes_back_nothing_of_others():
+    target = make_target("https://example.org/old")
+    old = AlertTarget.objects.get()
+    save_alert_target(
+        target=target,
+        values={"enabled": False},
+        url="https://example.org/new",
+        secret="another-secret",
+    )
+    save_alert_target(target=old, values={"name": "night shift"})
+    row = AlertTarget.objects.get()
+    assert (row.name, row.enabled) == ("night shift", False)
+    assert (row.url, row.secret) == ("https://example.org/new", "another-secret")
+    assert (old.name, old.enabled, old.url) == (row.name, row.enabled, row.url)
 
 
 @pytest.mark.django_db
