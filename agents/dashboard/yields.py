@@ -298,22 +298,31 @@ def name_prompt_versions(numbers: Iterable[int | None]) -> dict[int | None, Yiel
     wanted = {number for number in numbers if number is not None}
     rows = PromptVersion.objects.filter(pk__in=wanted).select_related("prompt")
     lines: dict[int | None, YieldLine] = {
-        number: YieldLine("a deleted prompt", Sums()) for number in wanted
+        number: YieldLine(f"a deleted prompt ({number})", Sums()) for number in wanted
     }
     for row in rows:
         lines[row.pk] = YieldLine(str(row), Sums(), key=str(row.prompt_id))
     return lines | {None: YieldLine(BUILT_IN_PROMPT, Sums())}
 
 
+def _quote_ours(name: str) -> str:
+    """A name that somebody gave; in quotes where it reads like one of our own words."""
+    return f'"{name}"' if name in (NOT_KEPT, BUILT_IN) else name
+
+
 def _label_policies(found: FleetYield) -> Labeller:
     def label(kept: tuple[bool, str]) -> YieldLine:
-        return YieldLine((kept[1] or BUILT_IN) if kept[0] else NOT_KEPT, Sums())
+        named = _quote_ours(kept[1]) or BUILT_IN
+        return YieldLine(named if kept[0] else NOT_KEPT, Sums())
 
     return label, lambda flown: (bool(flown.model), flown.policy)
 
 
 def _label_models(found: FleetYield) -> Labeller:
-    return lambda model: YieldLine(model or NOT_KEPT, Sums()), lambda one: one.model
+    def label(model: str) -> YieldLine:
+        return YieldLine(_quote_ours(model) or NOT_KEPT, Sums())
+
+    return label, lambda flown: flown.model
 
 
 _LABELS: Mapping[str, Callable[[FleetYield], Labeller]] = {

@@ -263,6 +263,36 @@ def test_page_and_rest_tell_the_same(sign_in: Callable[..., Client]):
     assert viewer.get("/api/v1/yield?by=ship").status_code == 422
 
 
+def test_lines_that_read_alike_are_told_apart(sign_in: Callable[..., Client]):
+    now = timezone.now()
+    prompt = Prompt.objects.create(name="corsair")
+    for number in (1, 2):
+        version = PromptVersion.objects.create(
+            prompt=prompt, number=number, text="Trade."
+        )
+        make_turn(make_mysis(), model="a/b", prompt_version=version)
+    make_turn(make_mysis(), model=yields.NOT_KEPT, policy_name=yields.BUILT_IN)
+    make_turn(make_mysis())
+    found = add_up_yield(now - HOUR, now + MINUTE)
+    for by in yields.GROUPINGS:
+        labels = [line.label for line in list_lines(found, by)]
+        assert len(set(labels)) == len(labels), by
+    viewer = sign_in("viewer")
+    for by in yields.GROUPINGS:
+        told: list[str] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            asked = {"by": by, "limit": 1} | ({"cursor": cursor} if cursor else {})
+            page = viewer.get("/api/v1/yield", asked).json()
+            told += [item["key"] for item in page["items"]]
+            cursor = page["next"]
+        assert told == sorted(line.label for line in list_lines(found, by))
+    assert (
+        len({line.label for line in yields.name_prompt_versions([98, 99]).values()})
+        == 3
+    )
+
+
 def test_an_empty_fleet_says_so(admin: Client):
     assert "No Myses yet." in admin.get("/yield/").content.decode()
     assert (
