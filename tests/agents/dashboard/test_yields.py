@@ -165,6 +165,44 @@ def test_a_change_is_compared_over_equal_spans(db: None):
     assert told["prompt"] == "not enough to compare yet"
 
 
+def test_changes_of_one_turn_claim_nothing_each(db: None):
+    now = timezone.now()
+    prompt = Prompt.objects.create(name="corsair")
+    versions = [
+        PromptVersion.objects.create(prompt=prompt, number=number, text="Trade.")
+        for number in (2, 3)
+    ]
+    mysis = make_mysis()
+    change_prompt(mysis, now, (100, 118), versions)
+    mysis.turns.filter(number__gt=60).update(model="gpt")
+    mysis.turns.filter(number=61).update(changed="prompt model")
+    told = {mark.what: mark.explain() for mark in find_marks(6 * HOUR, now)}
+    assert told == {
+        "prompt": "changed in one turn with the model: not told apart",
+        "model": "changed in one turn with the prompt: not told apart",
+    }
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_who_flew_little_of_a_span_is_not_compared(db: None, side: str):
+    now = timezone.now()
+    prompt = Prompt.objects.create(name="corsair")
+    versions = [
+        PromptVersion.objects.create(prompt=prompt, number=number, text="Trade.")
+        for number in (2, 3)
+    ]
+    mysis = make_mysis()
+    change_prompt(mysis, now, (100, 118), versions)
+    if side == "after":
+        mysis.turns.filter(number__gt=70).delete()
+    else:
+        mysis.turns.filter(number__range=(2, 50)).delete()
+        slept = mysis.turns.get(number=1).finished_at
+        mysis.turns.filter(number=51).update(previous_end=slept, idle_seconds=49.5 * 60)
+    [mark] = find_marks(6 * HOUR, now)
+    assert mark.explain() == "not enough to compare yet"
+
+
 def test_200_myses_take_as_many_statements_as_two(db: None):
     now = timezone.now()
 
