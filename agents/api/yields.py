@@ -26,15 +26,17 @@ yield_router = Router(tags=["fleet"])
 class YieldOut(Schema):
     """What turns came to; null is unknown, cost is in US dollars.
 
-    ``hours`` are hours of Myses, which ``credits_per_hour`` divides by; shares are parts
-    of one. ``unknown_turns`` told no credits.
+    ``hours`` are hours of Myses, ``known_hours`` those of turns that told their credits;
+    rates divide by the time, tokens and cost of these alone. Shares are parts of one.
+    ``unknown_turns`` told no credits.
     """
 
     credits: int | None = Field(examples=[1240])
     credits_per_hour: float | None = Field(examples=[620.0])
     credits_per_1k_tokens: float | None = Field(examples=[3.2])
     credits_per_dollar: float | None = Field(examples=[41000.0])
-    hours: float = Field(examples=[2.0])
+    hours: float = Field(examples=[2.1])
+    known_hours: float = Field(examples=[2.0])
     turns: int = Field(examples=[120])
     unknown_turns: int = Field(examples=[1])
     tokens: int = Field(examples=[387500])

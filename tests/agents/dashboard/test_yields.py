@@ -114,6 +114,40 @@ def test_what_nobody_told_is_unknown_not_zero(db: None):
     assert line.sums.unknown_turns == 3
 
 
+def test_rates_leave_out_turns_that_told_nothing(db: None):
+    now = timezone.now()
+    mysis = make_mysis()
+    spent = {"cost": Decimal("0.01")}
+    add_turns(mysis, now - 30 * MINUTE, 20, 5, **spent)
+    add_turns(mysis, now - 10 * MINUTE, 10, 0, **spent)
+    unknown = mysis.turns.filter(number__gt=20)
+    unknown.update(credits_before=None, credits_after=None)
+    # Its last turn told nothing, so the time after it is unknown too.
+    [line] = list_lines(add_up_yield(now - HOUR, now), "mysis")
+    assert line.sums.hours == pytest.approx(30.5 / 60)
+    assert line.sums.known_hours == pytest.approx(20 / 60)
+    assert line.sums.per_hour == pytest.approx(300)
+    assert line.sums.per_1k_tokens == pytest.approx(50)
+    assert line.sums.per_dollar == pytest.approx(500)
+
+
+def test_the_total_leaves_out_who_stood_on_the_ground(db: None):
+    now = timezone.now()
+    add_turns(make_mysis(), now - 30 * MINUTE, 30, 5)
+    stopped = make_mysis(state="stopped")
+    add_turns(stopped, now - 3 * HOUR, 5, 5)
+    Mysis.objects.filter(pk=make_mysis().pk).update(created_at=now - 3 * HOUR)
+    found = add_up_yield(now - HOUR, now)
+    assert len(list_lines(found, "mysis")) == 3
+    total = yields.add_up_lines(found)
+    assert total.hours == pytest.approx(30.5 / 60)
+    assert total.per_hour == pytest.approx(150 / total.hours)
+    # An idle one belongs to it: it could have flown.
+    Mysis.objects.filter(pk=stopped.pk).update(state="idle")
+    total = yields.add_up_lines(add_up_yield(now - HOUR, now))
+    assert total.hours == pytest.approx(1 + 30.5 / 60)
+
+
 def test_orders_done_are_those_said_to_be(db: None):
     now = timezone.now()
     mysis = make_mysis()
@@ -237,7 +271,7 @@ def test_the_fleet_is_sorted_by_its_yield(db: None):
 @given(st.lists(st.none() | st.integers(-50, 50)), st.sampled_from(sorted(FIGURES)))
 def test_unknown_figures_stand_last_either_way(values: list[int | None], order: str):
     lines = [
-        YieldLine(str(place), Sums(credits=value, seconds=3600))
+        YieldLine(str(place), Sums(credits=value, known_seconds=3600))
         for place, value in enumerate(values)
     ]
     for asked in (order, f"-{order}"):
