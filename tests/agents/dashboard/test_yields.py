@@ -32,6 +32,7 @@ from agents.models import (
     PromptVersion,
     Turn,
 )
+from memory.models.contexts import BUILT_IN
 from tests.factories import make_memory, make_mysis, make_turn
 
 HOUR = timedelta(hours=1)
@@ -343,7 +344,7 @@ def test_lines_that_read_alike_are_told_apart(sign_in: Callable[..., Client]):
             prompt=prompt, number=number, text="Trade."
         )
         make_turn(make_mysis(), model="a/b", prompt_version=version)
-    make_turn(make_mysis(), model=yields.NOT_KEPT, policy_name=yields.BUILT_IN)
+    make_turn(make_mysis(), model=yields.NOT_KEPT, policy_name=BUILT_IN)
     make_turn(make_mysis())
     found = add_up_yield(now - HOUR, now + MINUTE)
     for by in yields.GROUPINGS:
@@ -354,7 +355,7 @@ def test_lines_that_read_alike_are_told_apart(sign_in: Callable[..., Client]):
         told: list[str] = []
         cursor: str | None = ""
         while cursor is not None:
-            asked = {"by": by, "limit": 1} | ({"cursor": cursor} if cursor else {})
+            asked = {"by": by, "limit": "1"} | ({"cursor": cursor} if cursor else {})
             page = viewer.get("/api/v1/yield", asked).json()
             told += [item["key"] for item in page["items"]]
             cursor = page["next"]
