@@ -130,13 +130,18 @@ def test_rates_leave_out_turns_that_told_nothing(db: None):
     assert line.sums.per_hour == pytest.approx(300)
     assert line.sums.per_1k_tokens == pytest.approx(50)
     assert line.sums.per_dollar == pytest.approx(500)
+    # The row of the fleet tells the same.
+    hour = charts.load_last_hours([mysis.pk], now)[mysis.pk]
+    assert hour.per_hour == pytest.approx(300)
+    assert hour.per_1k_tokens == pytest.approx(50)
+    assert hour.per_dollar == pytest.approx(500)
 
 
 def test_the_total_leaves_out_who_stood_on_the_ground(db: None):
     now = timezone.now()
-    add_turns(make_mysis(), now - 30 * MINUTE, 30, 5)
     stopped = make_mysis(state="stopped")
     add_turns(stopped, now - 3 * HOUR, 5, 5)
+    add_turns(make_mysis(), now - 30 * MINUTE, 30, 5)
     Mysis.objects.filter(pk=make_mysis().pk).update(created_at=now - 3 * HOUR)
     found = add_up_yield(now - HOUR, now)
     assert len(list_lines(found, "mysis")) == 3
