@@ -359,7 +359,7 @@ def test_lines_that_read_alike_are_told_apart(sign_in: Callable[..., Client]):
     for by in yields.GROUPINGS:
         told: list[str] = []
         cursor: str | None = ""
-        while cursor is not None:
+        while cursor is not None and len(told) < 10:
             asked = {"by": by, "limit": "1"} | ({"cursor": cursor} if cursor else {})
             page = viewer.get("/api/v1/yield", asked).json()
             told += [item["key"] for item in page["items"]]
