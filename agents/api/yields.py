@@ -16,7 +16,7 @@ from agents.dashboard.yield_board import (
     describe_line,
     load_board,
 )
-from agents.dashboard.yields import parse_span
+from agents.dashboard.yields import YieldLine, parse_span
 from memory.api.parameters import DEFAULT_LIMIT, Limit, Page, cut_page
 from memory.problems import make_invalid
 
@@ -26,15 +26,17 @@ yield_router = Router(tags=["fleet"])
 class YieldOut(Schema):
     """What turns came to; null is unknown, cost is in US dollars.
 
-    ``hours`` are hours of Myses, which ``credits_per_hour`` divides by; shares are parts
-    of one. ``unknown_turns`` told no credits.
+    ``hours`` are hours of Myses, ``known_hours`` those of turns that told their credits;
+    rates divide by the time, tokens and cost of these alone. Shares are parts of one.
+    ``unknown_turns`` told no credits.
     """
 
     credits: int | None = Field(examples=[1240])
     credits_per_hour: float | None = Field(examples=[620.0])
     credits_per_1k_tokens: float | None = Field(examples=[3.2])
     credits_per_dollar: float | None = Field(examples=[41000.0])
-    hours: float = Field(examples=[2.0])
+    hours: float = Field(examples=[2.1])
+    known_hours: float = Field(examples=[2.0])
     turns: int = Field(examples=[120])
     unknown_turns: int = Field(examples=[1])
     tokens: int = Field(examples=[387500])
@@ -96,7 +98,7 @@ class Asked(Schema):
     ] = "1h"
     cursor: Annotated[
         str | None,
-        Field(max_length=300, description="`next` of the page before."),
+        Field(max_length=420, description="`next` of the page before."),
     ] = None
     limit: Limit = DEFAULT_LIMIT
 
@@ -110,12 +112,26 @@ def read_yield(request: HttpRequest, asked: Query[Asked]) -> dict[str, Any]:
         )
     view = YieldView(asked.by, asked.since, "name")
     board = load_board(view, timezone.now())
-    cursor = asked.cursor
     after = [
-        line
-        for line in sorted(board.lines, key=lambda line: line.label)
-        if cursor is None or line.label > cursor
+        (place, line)
+        for place, line in sorted(
+            ((_find_place(line), line) for line in board.lines),
+            key=lambda placed: placed[0],
+        )
+        if asked.cursor is None or place > _read_cursor(asked.cursor)
     ]
-    page = cut_page(after, asked.limit, [line.label for line in after])
+    cursors = ["/".join(place) for place, _ in after]
+    page = cut_page([line for _, line in after], asked.limit, cursors)
     items = [describe_line(line) for line in page["items"]]
     return describe_board(board) | {"items": items, "next": page["next"]}
+
+
+def _find_place(line: YieldLine) -> tuple[str, str]:
+    """Where a line stands among all; two of one label are told apart by their keys."""
+    return line.label, line.key
+
+
+def _read_cursor(cursor: str) -> tuple[str, str]:
+    """The place of the last line shown; a key never holds the slash, a model may."""
+    label, _, key = cursor.rpartition("/")
+    return label, key

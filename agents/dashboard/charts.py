@@ -36,16 +36,28 @@ BUCKET = 300
 LEAST_SECONDS = 300
 BUCKETS = 12
 # Of each Mysis and each column: how many turns, their tokens and cost, and how many
-# failed. Ten lines a Mysis, from which the ORM would make as many objects.
-GROUPED = """
+# failed. Last, as on the yield board, what rates divide by: seconds, tokens and cost of
+# turns that told their credits, and the seconds after the newest turn, which are its own.
+# Ten lines a Mysis, from which the ORM would make as many objects.
+_KNOWN = "FILTER (WHERE credits_before IS NOT NULL)"
+GROUPED = f"""
 SELECT mysis_id, floor(extract(epoch FROM started_at) / %(seconds)s)::bigint, count(*),
   sum(input_tokens + output_tokens), sum(cost),
   count(*) FILTER (WHERE outcome = 'errored'), sum(credits_after - credits_before),
-  min(coalesce(previous_end, started_at))
+  coalesce(sum(extract(epoch FROM coalesce(finished_at, %(now)s::timestamptz)
+    - greatest(coalesce(previous_end, started_at), %(since)s::timestamptz)))
+    {_KNOWN}, 0)::float8,
+  coalesce(sum(input_tokens + output_tokens) {_KNOWN}, 0),
+  coalesce(sum(cost) {_KNOWN}, 0),
+  CASE WHEN max(started_at) {_KNOWN} = max(started_at) THEN extract(epoch FROM
+    %(now)s::timestamptz - max(coalesce(finished_at, %(now)s::timestamptz)))
+    ELSE 0 END::float8
 FROM agents_turn WHERE mysis_id = ANY(%(myses)s) AND id >= %(floor)s
 GROUP BY 1, 2
-"""
-HourLine = tuple[int, int, int, int, Decimal, int, int | None, datetime]
+"""  # noqa: S608 (no input in the text)
+HourLine = tuple[
+    int, int, int, int, Decimal, int, int | None, float, int, Decimal, float
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +176,8 @@ class MysisHour:
     """What one Mysis did in the last hour, in columns of five minutes.
 
     ``earned`` are credits, None where nothing told them; ``line`` is the path of what
-    was earned by the end of each column.
+    was earned by the end of each column. What is ``known`` is of the turns that told
+    their credits: rates divide by it.
     """
 
     turns: int
@@ -175,18 +188,22 @@ class MysisHour:
     earned: int | None = None
     per_hour: float | None = None
     line: str = ""
+    known_tokens: int = 0
+    known_cost: Decimal = Decimal(0)
 
     @property
     def per_1k_tokens(self) -> float | None:
         """Credits for 1,000 tokens."""
-        known = self.earned is not None and self.tokens
-        return (self.earned or 0) / self.tokens * 1000 if known else None
+        if self.earned is None or not self.known_tokens:
+            return None
+        return self.earned / self.known_tokens * 1000
 
     @property
     def per_dollar(self) -> float | None:
         """Credits for a dollar; None where the calls have no price."""
-        known = self.earned is not None and self.cost
-        return (self.earned or 0) / float(self.cost) if known else None
+        if self.earned is None or not self.known_cost:
+            return None
+        return self.earned / float(self.known_cost)
 
 
 def find_first_turn_since(moment: datetime) -> int | None:
@@ -203,18 +220,24 @@ def load_last_hours(mysis_ids: Sequence[int], now: datetime) -> dict[int, MysisH
     """The last hour of each Mysis; all of them have an entry."""
     found: defaultdict[int, list[HourLine]] = defaultdict(list)
     floor = find_first_turn_since(now - HOUR)
-    wanted = {"myses": list(mysis_ids), "floor": floor, "seconds": BUCKET}
+    wanted = {
+        "myses": list(mysis_ids),
+        "floor": floor,
+        "seconds": BUCKET,
+        "now": now,
+        "since": now - HOUR,
+    }
     for line in fetch_rows(GROUPED, wanted) if floor is not None else ():
         found[line[0]].append(line)
     newest = int(now.timestamp()) // BUCKET
-    return {number: _hour(found[number], newest, now) for number in mysis_ids}
+    return {number: _hour(found[number], newest) for number in mysis_ids}
 
 
-def _hour(lines: Sequence[HourLine], newest: int, now: datetime) -> MysisHour:
+def _hour(lines: Sequence[HourLine], newest: int) -> MysisHour:
     counts, failures = [0] * BUCKETS, [0] * BUCKETS
     earned: list[int | None] = [None] * BUCKETS
     tokens, cost = 0, Decimal(0)
-    for _, bucket, turns, spent_tokens, spent, failed, won, _ in lines:
+    for _, bucket, turns, spent_tokens, spent, failed, won, *_ in lines:
         # The hour began within the column before the first: that one counts to it.
         place = max(0, bucket - newest + BUCKETS - 1)
         counts[place] += turns
@@ -226,7 +249,7 @@ def _hour(lines: Sequence[HourLine], newest: int, now: datetime) -> MysisHour:
     drawn = make_bars(tuple(counts), tuple(failures))
     known = [won for won in earned if won is not None]
     total = sum(known) if known else None
-    begun = max([now - HOUR, min((line[-1] for line in lines), default=now)])
+    tail = max(lines, key=lambda line: line[1])[10] if lines else 0.0
     return MysisHour(
         sum(counts),
         tokens,
@@ -234,8 +257,10 @@ def _hour(lines: Sequence[HourLine], newest: int, now: datetime) -> MysisHour:
         sum(failures),
         drawn,
         total,
-        find_rate(total, (now - begun).total_seconds()),
+        find_rate(total, sum(line[7] for line in lines) + max(0.0, tail)),
         draw_earned(tuple(won or 0 for won in earned)) if known else "",
+        sum(line[8] for line in lines),
+        sum((line[9] for line in lines), Decimal(0)),
     )
 
 

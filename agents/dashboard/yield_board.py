@@ -179,6 +179,7 @@ def describe_sums(sums: Sums) -> dict[str, Any]:
         "credits_per_1k_tokens": sums.per_1k_tokens,
         "credits_per_dollar": sums.per_dollar,
         "hours": sums.hours,
+        "known_hours": sums.known_hours,
         "turns": sums.turns,
         "unknown_turns": sums.unknown_turns,
         "tokens": sums.tokens,

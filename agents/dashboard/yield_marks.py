@@ -1,8 +1,8 @@
 """Where a prompt, a policy or a model changed, and what it did to the yield.
 
 The same Myses are compared over equal spans before and after the change, as long a span
-as half of them have to show: no other change of theirs may fall into it, they must have
-been there all the time, and turns on both sides must have told their credits.
+as half of them have to show: no other change of theirs may fall into it or into the same
+turn, they must have flown most of it, and turns on both sides must have told their credits.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ SETTINGS = ("prompt", "policy", "model")
 MOST_MARKS = 20
 # Turns on each side in which something told the credits.
 LEAST_TURNS = 3
+# The part of each span in which a turn ran or was put off: one that was stopped, or had
+# nothing to do, earned less for another reason than the change.
+LEAST_FLOWN = 0.75
 SPANS = (
     timedelta(days=7),
     timedelta(days=1),
@@ -42,7 +45,15 @@ FROM agents_turn AS turn JOIN agents_turn AS old
 WHERE turn.changed <> '' AND turn.started_at >= %(since)s
 ORDER BY turn.started_at
 """
-_COMPARED = """
+# Seconds of a turn and of what led to it, from a moment on up to another.
+_FLOWN = """
+extract(epoch FROM least(coalesce(turn.finished_at, {end}), {end})
+  - greatest(coalesce(turn.previous_end, turn.started_at), {begin}))
+  - greatest(0, least(turn.idle_seconds, extract(epoch FROM turn.started_at - {begin})))
+"""
+_FLOWN_BEFORE = _FLOWN.format(begin="(span.at - %(span)s::interval)", end="span.at")
+_FLOWN_AFTER = _FLOWN.format(begin="span.at", end="span.at + %(span)s::interval")
+_COMPARED = f"""
 SELECT span.mark, span.mysis,
   sum(turn.credits_after - turn.credits_before)
     FILTER (WHERE turn.started_at < span.at)::bigint,
@@ -50,14 +61,16 @@ SELECT span.mark, span.mysis,
     FILTER (WHERE turn.started_at >= span.at)::bigint,
   count(turn.credits_before) FILTER (WHERE turn.started_at < span.at),
   count(turn.credits_before) FILTER (WHERE turn.started_at >= span.at),
-  min(coalesce(turn.previous_end, turn.started_at)) <= span.at - %(span)s::interval
+  min(coalesce(turn.previous_end, turn.started_at)) <= span.at - %(span)s::interval,
+  coalesce(sum({_FLOWN_BEFORE}) FILTER (WHERE turn.started_at < span.at), 0)::float8,
+  coalesce(sum({_FLOWN_AFTER}) FILTER (WHERE turn.started_at >= span.at), 0)::float8
 FROM unnest(%(marks)s::int[], %(myses)s::bigint[], %(moments)s::timestamptz[])
   AS span(mark, mysis, at)
 JOIN agents_turn AS turn ON turn.mysis_id = span.mysis AND turn.id >= %(floor)s
   AND turn.started_at >= span.at - %(span)s::interval
   AND turn.started_at < span.at + %(span)s::interval
 GROUP BY span.mark, span.mysis, span.at
-"""
+"""  # noqa: S608 (no input in the text)
 
 
 class Change(NamedTuple):
@@ -74,6 +87,7 @@ class Mark:
 
     ``over`` is the span on each side, None where there is too little to compare;
     ``before`` and ``after`` are credits an hour of one of the ``compared`` Myses.
+    ``beside`` are the settings that changed in the same turns: none claims what came.
     """
 
     what: str
@@ -84,6 +98,7 @@ class Mark:
     over: timedelta | None = None
     before: float = 0.0
     after: float = 0.0
+    beside: tuple[str, ...] = ()
 
     @property
     def percent(self) -> int | None:
@@ -97,6 +112,9 @@ class Mark:
         who = (
             f"{self.compared} Mysis" if self.compared == 1 else f"{self.compared} Myses"
         )
+        if self.over is None and self.beside:
+            others = " and ".join(self.beside)
+            return f"changed in one turn with the {others}: not told apart"
         if self.over is None:
             return TOO_LITTLE
         if self.percent is None:
@@ -108,10 +126,21 @@ class Mark:
 
 @dataclass(slots=True)
 class _Group:
-    """The Myses that made one change, each at its newest moment."""
+    """The Myses that made one change, each at its newest moment.
+
+    ``beside`` are the other settings that a Mysis changed in that turn.
+    """
 
     change: Change
     moments: dict[int, datetime]
+    beside: dict[int, tuple[str, ...]]
+
+    def list_beside(self) -> tuple[str, ...]:
+        """What changed beside it where that leaves too few to compare; else nothing."""
+        mixed = [others for others in self.beside.values() if others]
+        named = {one for others in mixed for one in others}
+        few = 2 * len(mixed) > len(self.moments)
+        return tuple(one for one in SETTINGS if few and one in named)
 
 
 def format_span(span: timedelta) -> str:
@@ -138,10 +167,12 @@ def find_marks(span: timedelta, now: datetime) -> list[Mark]:
         times[mysis].append(at)
         if at < now - span:
             continue
-        for what in changed.split():
+        for what in (settings := changed.split()):
             place = 2 * SETTINGS.index(what)
             change = Change(what, *sides[place : place + 2])
-            groups.setdefault(change, _Group(change, {})).moments[mysis] = at
+            group = groups.setdefault(change, _Group(change, {}, {}))
+            group.moments[mysis] = at
+            group.beside[mysis] = tuple(one for one in settings if one != what)
     newest = sorted(groups.values(), key=lambda one: max(one.moments.values()))
     chosen = newest[: -MOST_MARKS - 1 : -1]
     titles = _name_changes(group.change for group in chosen)
@@ -151,6 +182,7 @@ def find_marks(span: timedelta, now: datetime) -> list[Mark]:
             titles[group.change],
             max(group.moments.values()),
             len(group.moments),
+            beside=group.list_beside(),
         )
         for group in chosen
     ]
@@ -206,8 +238,10 @@ def _compare(
         values = {"marks": places, "myses": myses, "moments": moments}
         rows = fetch_rows(_COMPARED, values | {"span": length, "floor": floor})
         found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-        for place, _, before, after, told_before, told_after, whole in rows:
-            if whole and min(told_before, told_after) >= LEAST_TURNS:
+        least = LEAST_FLOWN * length.total_seconds()
+        for place, _, before, after, *told, whole, flown_before, flown_after in rows:
+            flew = whole and min(flown_before, flown_after) >= least
+            if flew and min(told) >= LEAST_TURNS:
                 found[place].append((before, after))
         for place, sums in found.items():
             if 2 * len(sums) >= marks[place].myses:
@@ -221,11 +255,13 @@ def _find_quiet(
     length: timedelta,
     now: datetime,
 ) -> list[tuple[int, datetime]]:
-    """Its Myses without another change within the span on either side; [] if too few."""
+    """Its Myses without another change in the turn, nor within the span on either side;
+    [] if too few."""
     quiet = [
         (mysis, at)
         for mysis, at in group.moments.items()
         if at + length <= now
+        and not group.beside[mysis]
         and not any(abs(other - at) < length for other in times[mysis] if other != at)
     ]
     return quiet if 2 * len(quiet) >= len(group.moments) else []

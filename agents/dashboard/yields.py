@@ -5,7 +5,8 @@ what its account was known to have at first and at last. So everything that move
 credits of an account in a turn counts: sales and missions, but also fees, purchases of
 ships, gifts and deposits. What happens between turns (an operator's own command, another
 Mysis on the same account) counts for nobody, and a turn in which nothing told the
-credits is unknown, not zero. A turn belongs to the moment at which it began.
+credits is unknown, not zero: rates leave out its time, tokens and cost as well. A turn
+belongs to the moment at which it began.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 
 from agents.dashboard.charts import find_first_turn_since, find_rate
 from agents.dashboard.shared_results import shared, time_bucket
-from agents.models import PromptVersion
+from agents.models import Mysis, PromptVersion
 from agents.models.fleet import find_page_key
 from memory.models import fetch_rows
 from memory.models.contexts import BUILT_IN
@@ -40,21 +41,28 @@ LONG_SPAN, LONG_SHARE = timedelta(hours=12), 6
 
 _WHAT = "mysis_id, prompt_version_id, policy_name, model"
 # Of the time since the turn before, only what lies in the span.
+_SECONDS = """
+extract(epoch FROM coalesce(finished_at, %(now)s::timestamptz)
+  - greatest(coalesce(previous_end, started_at), %(since)s::timestamptz))
+"""
+_KNOWN = "FILTER (WHERE credits_before IS NOT NULL)"
 _TURNS = f"""
 SELECT {_WHAT}, sum(credits_after - credits_before)::bigint, count(*),
   count(*) FILTER (WHERE credits_before IS NULL),
   sum(input_tokens + output_tokens)::bigint, sum(cost),
   sum(actions)::bigint, sum(failed_actions)::bigint,
-  sum(extract(epoch FROM coalesce(finished_at, %(now)s::timestamptz)
-    - greatest(coalesce(previous_end, started_at), %(since)s::timestamptz)))::float8,
+  sum({_SECONDS})::float8,
   sum(greatest(0, least(idle_seconds,
-    extract(epoch FROM started_at - %(since)s::timestamptz))))::float8
+    extract(epoch FROM started_at - %(since)s::timestamptz))))::float8,
+  coalesce(sum({_SECONDS}) {_KNOWN}, 0)::float8,
+  coalesce(sum(input_tokens + output_tokens) {_KNOWN}, 0)::bigint,
+  coalesce(sum(cost) {_KNOWN}, 0)
 FROM agents_turn WHERE id >= %(floor)s GROUP BY {_WHAT}
 """  # noqa: S608 (no input in the text)
 # Every Mysis, with what has passed since its last turn ended; nothing while one runs.
 _TAILS = """
 SELECT mysis.id, mysis.name, mysis.state, last.prompt_version_id, last.policy_name,
-  last.model, last.id IS NULL,
+  last.model, last.id IS NULL, last.credits_before IS NOT NULL,
   CASE WHEN last.id IS NULL OR last.finished_at IS NOT NULL THEN extract(epoch FROM
     %(now)s::timestamptz - greatest(coalesce(last.finished_at, mysis.created_at),
       %(since)s::timestamptz))::float8 ELSE 0 END,
@@ -62,7 +70,8 @@ SELECT mysis.id, mysis.name, mysis.state, last.prompt_version_id, last.policy_na
     %(now)s::timestamptz - greatest(coalesce(last.finished_at, mysis.created_at),
       last.waits_until, %(since)s::timestamptz))::float8 ELSE 0 END
 FROM agents_mysis AS mysis LEFT JOIN LATERAL (
-  SELECT id, prompt_version_id, policy_name, model, finished_at, waits_until
+  SELECT id, prompt_version_id, policy_name, model, finished_at, waits_until,
+    credits_before
   FROM agents_turn WHERE mysis_id = mysis.id ORDER BY id DESC LIMIT 1
 ) AS last ON true
 """
@@ -89,7 +98,8 @@ class Sums:
     """What turns came to. ``credits`` is None where nothing told them in any turn.
 
     ``seconds`` are those since the turns before, ``idle_seconds`` those of them in which
-    no turn ran and none was put off; cost in US dollars.
+    no turn ran and none was put off; cost in US dollars. What is ``known`` is of the turns
+    that told their credits: rates divide by it.
     """
 
     credits: int | None = None
@@ -101,6 +111,9 @@ class Sums:
     failed_actions: int = 0
     seconds: float = 0.0
     idle_seconds: float = 0.0
+    known_seconds: float = 0.0
+    known_tokens: int = 0
+    known_cost: Decimal = Decimal(0)
     orders_done: int = 0
 
     def __add__(self, other: Sums) -> Sums:
@@ -117,22 +130,26 @@ class Sums:
         return self.seconds / 3600
 
     @property
+    def known_hours(self) -> float:
+        return self.known_seconds / 3600
+
+    @property
     def per_hour(self) -> float | None:
         """Credits an hour of one Mysis; None where unknown, or too short to tell."""
-        return find_rate(self.credits, self.seconds)
+        return find_rate(self.credits, self.known_seconds)
 
     @property
     def per_1k_tokens(self) -> float | None:
-        if self.credits is None or not self.tokens:
+        if self.credits is None or not self.known_tokens:
             return None
-        return self.credits / self.tokens * 1000
+        return self.credits / self.known_tokens * 1000
 
     @property
     def per_dollar(self) -> float | None:
         """None where the calls have no price."""
-        if self.credits is None or not self.cost:
+        if self.credits is None or not self.known_cost:
             return None
-        return self.credits / float(self.cost)
+        return self.credits / float(self.known_cost)
 
     @property
     def failed_share(self) -> float | None:
@@ -178,6 +195,8 @@ class FleetYield:
     pilots: Mapping[int, Pilot]
     # Time after the last turn of each Mysis; it is of that turn's settings.
     tails: Mapping[Flown, Sums]
+    # Those that never flew, or are stopped and began no turn in the span.
+    grounded: frozenset[int]
 
 
 def parse_span(text: str) -> timedelta | None:
@@ -208,14 +227,22 @@ def add_up_yield(since: datetime, now: datetime) -> FleetYield:
     for flown, done in count_orders_done(floor).items():
         if flown in found:
             found[flown] = replace(found[flown], orders_done=done)
-    pilots, tails = {}, {}
-    for pk, name, state, prompt, policy, model, _, rest, idle in fetch_rows(
+    flew = {flown.mysis for flown in found}
+    pilots, tails, grounded = {}, {}, set()
+    for pk, name, state, prompt, policy, model, never, known, rest, idle in fetch_rows(
         _TAILS, values
     ):
         pilots[pk] = Pilot(name, state)
         flown = Flown(pk, prompt, policy or "", model or "")
-        tails[flown] = Sums(seconds=max(0.0, rest), idle_seconds=max(0.0, idle))
-    return FleetYield(since, now, found, pilots, tails)
+        rest = max(0.0, rest)
+        tails[flown] = Sums(
+            seconds=rest,
+            idle_seconds=max(0.0, idle),
+            known_seconds=rest if known else 0.0,
+        )
+        if never or (state == Mysis.State.STOPPED and pk not in flew):
+            grounded.add(pk)
+    return FleetYield(since, now, found, pilots, tails, frozenset(grounded))
 
 
 def count_orders_done(floor: int | None) -> dict[Flown, int]:
@@ -270,8 +297,9 @@ def list_myses(found: FleetYield) -> list[YieldLine]:
 
 
 def add_up_lines(found: FleetYield) -> Sums:
-    """The whole fleet, Myses that did not fly among it."""
-    return sum((line.sums for line in list_myses(found)), Sums())
+    """The whole fleet, without Myses that never flew or were stopped all the span."""
+    flying = (line for line in list_myses(found) if line.mysis not in found.grounded)
+    return sum((line.sums for line in flying), Sums())
 
 
 Labeller = tuple[Callable[[Any], YieldLine], Callable[[Flown], Any]]
@@ -298,22 +326,31 @@ def name_prompt_versions(numbers: Iterable[int | None]) -> dict[int | None, Yiel
     wanted = {number for number in numbers if number is not None}
     rows = PromptVersion.objects.filter(pk__in=wanted).select_related("prompt")
     lines: dict[int | None, YieldLine] = {
-        number: YieldLine("a deleted prompt", Sums()) for number in wanted
+        number: YieldLine(f"a deleted prompt ({number})", Sums()) for number in wanted
     }
     for row in rows:
         lines[row.pk] = YieldLine(str(row), Sums(), key=str(row.prompt_id))
     return lines | {None: YieldLine(BUILT_IN_PROMPT, Sums())}
 
 
+def _quote_ours(name: str) -> str:
+    """A name that somebody gave; in quotes where it reads like one of our own words."""
+    return f'"{name}"' if name in (NOT_KEPT, BUILT_IN) else name
+
+
 def _label_policies(found: FleetYield) -> Labeller:
     def label(kept: tuple[bool, str]) -> YieldLine:
-        return YieldLine((kept[1] or BUILT_IN) if kept[0] else NOT_KEPT, Sums())
+        named = _quote_ours(kept[1]) or BUILT_IN
+        return YieldLine(named if kept[0] else NOT_KEPT, Sums())
 
     return label, lambda flown: (bool(flown.model), flown.policy)
 
 
 def _label_models(found: FleetYield) -> Labeller:
-    return lambda model: YieldLine(model or NOT_KEPT, Sums()), lambda one: one.model
+    def label(model: str) -> YieldLine:
+        return YieldLine(_quote_ours(model) or NOT_KEPT, Sums())
+
+    return label, lambda flown: flown.model
 
 
 _LABELS: Mapping[str, Callable[[FleetYield], Labeller]] = {

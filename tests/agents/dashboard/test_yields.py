@@ -32,6 +32,7 @@ from agents.models import (
     PromptVersion,
     Turn,
 )
+from memory.models.contexts import BUILT_IN
 from tests.factories import make_memory, make_mysis, make_turn
 
 HOUR = timedelta(hours=1)
@@ -114,6 +115,45 @@ def test_what_nobody_told_is_unknown_not_zero(db: None):
     assert line.sums.unknown_turns == 3
 
 
+def test_rates_leave_out_turns_that_told_nothing(db: None):
+    now = timezone.now()
+    mysis = make_mysis()
+    spent = {"cost": Decimal("0.01")}
+    add_turns(mysis, now - 30 * MINUTE, 20, 5, **spent)
+    add_turns(mysis, now - 10 * MINUTE, 10, 0, **spent)
+    unknown = mysis.turns.filter(number__gt=20)
+    unknown.update(credits_before=None, credits_after=None)
+    # Its last turn told nothing, so the time after it is unknown too.
+    [line] = list_lines(add_up_yield(now - HOUR, now), "mysis")
+    assert line.sums.hours == pytest.approx(30.5 / 60)
+    assert line.sums.known_hours == pytest.approx(20 / 60)
+    assert line.sums.per_hour == pytest.approx(300)
+    assert line.sums.per_1k_tokens == pytest.approx(50)
+    assert line.sums.per_dollar == pytest.approx(500)
+    # The row of the fleet tells the same.
+    hour = charts.load_last_hours([mysis.pk], now)[mysis.pk]
+    assert hour.per_hour == pytest.approx(300)
+    assert hour.per_1k_tokens == pytest.approx(50)
+    assert hour.per_dollar == pytest.approx(500)
+
+
+def test_the_total_leaves_out_who_stood_on_the_ground(db: None):
+    now = timezone.now()
+    stopped = make_mysis(state="stopped")
+    add_turns(stopped, now - 3 * HOUR, 5, 5)
+    add_turns(make_mysis(), now - 30 * MINUTE, 30, 5)
+    Mysis.objects.filter(pk=make_mysis().pk).update(created_at=now - 3 * HOUR)
+    found = add_up_yield(now - HOUR, now)
+    assert len(list_lines(found, "mysis")) == 3
+    total = yields.add_up_lines(found)
+    assert total.hours == pytest.approx(30.5 / 60)
+    assert total.per_hour == pytest.approx(150 / total.hours)
+    # An idle one belongs to it: it could have flown.
+    Mysis.objects.filter(pk=stopped.pk).update(state="idle")
+    total = yields.add_up_lines(add_up_yield(now - HOUR, now))
+    assert total.hours == pytest.approx(1 + 30.5 / 60)
+
+
 def test_orders_done_are_those_said_to_be(db: None):
     now = timezone.now()
     mysis = make_mysis()
@@ -165,6 +205,44 @@ def test_a_change_is_compared_over_equal_spans(db: None):
     assert told["prompt"] == "not enough to compare yet"
 
 
+def test_changes_of_one_turn_claim_nothing_each(db: None):
+    now = timezone.now()
+    prompt = Prompt.objects.create(name="corsair")
+    versions = [
+        PromptVersion.objects.create(prompt=prompt, number=number, text="Trade.")
+        for number in (2, 3)
+    ]
+    mysis = make_mysis()
+    change_prompt(mysis, now, (100, 118), versions)
+    mysis.turns.filter(number__gt=60).update(model="gpt")
+    mysis.turns.filter(number=61).update(changed="prompt model")
+    told = {mark.what: mark.explain() for mark in find_marks(6 * HOUR, now)}
+    assert told == {
+        "prompt": "changed in one turn with the model: not told apart",
+        "model": "changed in one turn with the prompt: not told apart",
+    }
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_who_flew_little_of_a_span_is_not_compared(db: None, side: str):
+    now = timezone.now()
+    prompt = Prompt.objects.create(name="corsair")
+    versions = [
+        PromptVersion.objects.create(prompt=prompt, number=number, text="Trade.")
+        for number in (2, 3)
+    ]
+    mysis = make_mysis()
+    change_prompt(mysis, now, (100, 118), versions)
+    if side == "after":
+        mysis.turns.filter(number__gt=70).delete()
+    else:
+        mysis.turns.filter(number__range=(2, 50)).delete()
+        slept = mysis.turns.get(number=1).finished_at
+        mysis.turns.filter(number=51).update(previous_end=slept, idle_seconds=49.5 * 60)
+    [mark] = find_marks(6 * HOUR, now)
+    assert mark.explain() == "not enough to compare yet"
+
+
 def test_200_myses_take_as_many_statements_as_two(db: None):
     now = timezone.now()
 
@@ -199,7 +277,7 @@ def test_the_fleet_is_sorted_by_its_yield(db: None):
 @given(st.lists(st.none() | st.integers(-50, 50)), st.sampled_from(sorted(FIGURES)))
 def test_unknown_figures_stand_last_either_way(values: list[int | None], order: str):
     lines = [
-        YieldLine(str(place), Sums(credits=value, seconds=3600))
+        YieldLine(str(place), Sums(credits=value, known_seconds=3600))
         for place, value in enumerate(values)
     ]
     for asked in (order, f"-{order}"):
@@ -261,6 +339,36 @@ def test_page_and_rest_tell_the_same(sign_in: Callable[..., Client]):
     assert wrong.status_code == 422
     assert "since" in wrong.json()["detail"]
     assert viewer.get("/api/v1/yield?by=ship").status_code == 422
+
+
+def test_lines_that_read_alike_are_told_apart(sign_in: Callable[..., Client]):
+    now = timezone.now()
+    prompt = Prompt.objects.create(name="corsair")
+    for number in (1, 2):
+        version = PromptVersion.objects.create(
+            prompt=prompt, number=number, text="Trade."
+        )
+        make_turn(make_mysis(), model="a/b", prompt_version=version)
+    make_turn(make_mysis(), model=yields.NOT_KEPT, policy_name=BUILT_IN)
+    make_turn(make_mysis())
+    found = add_up_yield(now - HOUR, now + MINUTE)
+    for by in yields.GROUPINGS:
+        labels = [line.label for line in list_lines(found, by)]
+        assert len(set(labels)) == len(labels), by
+    viewer = sign_in("viewer")
+    for by in yields.GROUPINGS:
+        told: list[str] = []
+        cursor: str | None = ""
+        while cursor is not None and len(told) < 10:
+            asked = {"by": by, "limit": "1"} | ({"cursor": cursor} if cursor else {})
+            page = viewer.get("/api/v1/yield", asked).json()
+            told += [item["key"] for item in page["items"]]
+            cursor = page["next"]
+        assert told == sorted(line.label for line in list_lines(found, by))
+    assert (
+        len({line.label for line in yields.name_prompt_versions([98, 99]).values()})
+        == 3
+    )
 
 
 def test_an_empty_fleet_says_so(admin: Client):
