@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from django.db.models import F, QuerySet
 
-from agents import db, events
+from agents import db, events, statements
 from agents.llm.endpoints import list_provider_candidates, resolve
 from agents.llm.model_types import ModelError, is_priced
 from agents.models import Budget, BudgetSpend, Mysis, Usage
@@ -95,7 +95,7 @@ class BudgetStatus:
 def find_budgets(mysis: Mysis) -> list[Budget]:
     """The budgets that the calls of a Mysis count in, always in the same order."""
     values = {"mysis": mysis.pk, "providers": list_provider_candidates(mysis.model)}
-    (found,) = db.fetch_row(db.BUDGETS_OF_MYSIS, values, prepare=True)
+    (found,) = db.fetch_row(statements.BUDGETS_OF_MYSIS, values, prepare=True)
     return parse_budgets(found)
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from agents import db
+from agents import db, statements
 from agents.actions.base import ActionError
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.llm.endpoints import resolve
@@ -285,7 +285,7 @@ def read_inputs(mysis: Mysis) -> ContextInputs:
         "tags": mysis.tags,
         "heard": mysis.heard,
     }
-    [row] = fetch_named(db.CONTEXT_INPUTS, own | name_inputs())
+    [row] = fetch_named(statements.CONTEXT_INPUTS, own | name_inputs())
     return ContextInputs.read(row)
 
 
@@ -327,7 +327,7 @@ def choose_more_tools(mysis: Mysis, *, reports: bool) -> tuple[str, ...]:
 
 def read_known_tools(*, messaging: bool = False) -> list[Described]:
     """The tools that the game offered last, ``messaging`` too; none before a turn."""
-    row = db.fetch_row(db.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
+    row = db.fetch_row(statements.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
     more = tuple(sorted(SENDING)) if messaging else ()
     tools = list(_tools(row[0] if row else NOTHING, more=more))
     policies = json.loads(row[2] or "{}") if row else {}
@@ -346,7 +346,7 @@ def remember_tools(specs: Iterable[ToolSpec]) -> None:
     global _compared
     offered = _select_stored(specs)
     found = [asdict(spec) for spec in offered]
-    row = db.fetch_row(db.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
+    row = db.fetch_row(statements.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
     if row is None or found != json.loads(row[0]):
         kept, _ = ToolCatalogue.objects.update_or_create(
             url=settings.SPACEMOLT_MCP_URL, defaults={"tools": found}

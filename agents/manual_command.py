@@ -23,10 +23,11 @@ from agents.actions.base import (
     describe_memory,
     lock_mysis,
 )
-from agents.db import LONGEST_COMMAND, run_in_db
+from agents.db import run_in_db
 from agents.game import sessions
 from agents.game.client import GameUnreachableError
 from agents.models import Mysis
+from agents.statements import LONGEST_COMMAND
 from agents.tools.account import AUTH
 from agents.tools.chain import open_toolbox
 from agents.tools.guard import ArgumentsError

@@ -15,7 +15,7 @@ from typing import Any
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
-from agents import db
+from agents import db, statements
 from agents.models import Usage
 
 Clock = tuple[int | None, datetime | None]
@@ -51,7 +51,7 @@ WITH owner AS (
     = ({_name_parameters(USED)}, %(finish_reason)s, %(error)s)
   WHERE id = %(call_id)s AND (SELECT count(*) FROM going) >= 0 RETURNING turn_id
 ), turn AS (
-  UPDATE agents_turn SET {_add(USED)}, {db.NOTE_CREDITS},
+  UPDATE agents_turn SET {_add(USED)}, {statements.NOTE_CREDITS},
     -- One that began without an account has the one that it took meanwhile.
     username = coalesce(nullif(username, ''), (SELECT username FROM going), '')
   WHERE id = (SELECT turn_id FROM call)

@@ -19,7 +19,7 @@ from django.db import transaction
 from django.db.models import Max, QuerySet
 from django.utils import timezone
 
-from agents import db, events
+from agents import db, events, statements
 from agents.actions import orders
 from agents.actions.base import (
     OPEN_STATES,
@@ -336,7 +336,7 @@ def record_shown(
         "now": timezone.now(),
         "newest": max(new),
     }
-    db.fetch_row(db.SHOW_MESSAGES, values, prepare=True)
+    db.fetch_row(statements.SHOW_MESSAGES, values, prepare=True)
     mysis.heard = max(new)
     events.send_hint()
 
@@ -345,4 +345,4 @@ def finish_shown(ids: Sequence[int]) -> None:
     """Mark messages that a Mysis was shown as done: its turn ended by itself."""
     if ids:
         values = {"messages": list(ids), "now": timezone.now()}
-        db.fetch_row(db.ANSWER_MESSAGES, values, prepare=True)
+        db.fetch_row(statements.ANSWER_MESSAGES, values, prepare=True)

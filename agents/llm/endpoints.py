@@ -20,7 +20,7 @@ from urllib.parse import quote, urlsplit
 import httpx2
 from django.conf import settings
 
-from agents import db
+from agents import db, statements
 from agents.encryption import SecretUnreadableError
 from agents.llm.context_windows import (
     Found,
@@ -124,7 +124,7 @@ def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
 def _find_account(name: str, rows: Iterable[Provider] | None) -> tuple[_Account, str]:
     candidates = list_provider_candidates(name)
     if rows is None:
-        rows = Provider.objects.raw(db.PROVIDERS_NAMED, [candidates])
+        rows = Provider.objects.raw(statements.PROVIDERS_NAMED, [candidates])
     named = {row.name: row for row in rows}
     for head in candidates:
         rest = name[len(head) + 1 :].strip()

@@ -12,7 +12,7 @@ from uuid import uuid4
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from agents import budgets, db, events, usage
+from agents import budgets, db, events, statements, usage
 from agents.actions.base import describe_memory
 from agents.budgets import NOTHING, Amount
 from agents.db import run_in_db
@@ -157,7 +157,7 @@ def write_result(
         "tokens": estimate_tokens(text),
         "unknown": INTERRUPTED,
     }
-    if not db.fetch_row(db.STORE_RESULT, values, prepare=True):
+    if not db.fetch_row(statements.STORE_RESULT, values, prepare=True):
         return []
     row = Memory(
         pk=call.memory_id, mysis_id=handle.mysis_id, role=Role.TOOL, origin=Origin.TOOL
@@ -206,7 +206,7 @@ def _store_rows(rows: Sequence[Memory]) -> list[PendingCall]:
         *(activity, speech.tick, speech.created_at, speech.mysis_id),
         *(speech.mysis_id, speech.role, speech.origin),
     ]
-    sql = db.STORE_ANSWER.format(insert=build_insert(Memory, len(rows)))
+    sql = statements.STORE_ANSWER.format(insert=build_insert(Memory, len(rows)))
     ids = fetch_rows(sql, values, prepare=True)
     for row, (pk,) in zip(rows, ids, strict=True):
         row.pk = pk

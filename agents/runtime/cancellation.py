@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from django.db import Error
 
-from agents import db
+from agents import statements
 from agents.db import run_in_db
 from agents.runtime.turn_rows import TurnHandle
 from memory.models import fetch_rows
@@ -83,8 +83,8 @@ class TurnCanceller:
 
 
 def _alive(ids: list[int]) -> set[int]:
-    """Those of these turns that may go on, as `db.LOCK_FOR_TURN` has it."""
-    return {pk for (pk,) in fetch_rows(db.TURNS_GOING_ON, [ids], prepare=True)}
+    """Those of these turns that may go on, as `statements.LOCK_FOR_TURN` has it."""
+    return {pk for (pk,) in fetch_rows(statements.TURNS_GOING_ON, [ids], prepare=True)}
 
 
 canceller = TurnCanceller()

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from agents import db, events, scheduling
+from agents import db, events, scheduling, statements
 from agents.actions import messages
 from agents.actions.base import describe_state
 from agents.events import Kind
@@ -87,7 +87,7 @@ def finish_turn(
     """
     mysis = lock_mysis(handle.mysis_id)
     ids = {"mysis": handle.mysis_id, "turn": handle.turn_id, "seen": seen}
-    found = db.fetch_row(db.FIND_AT_END, ids, prepare=True)
+    found = db.fetch_row(statements.FIND_AT_END, ids, prepare=True)
     if mysis is None or found is None:
         return
     number, iterations, left_open, shown, unheard = found
@@ -116,7 +116,7 @@ def _end_turn(
     turn: Turn, outcome: Turn.Outcome, error: str, answered: Sequence[int]
 ) -> None:
     kind, _, data = describe_end(turn, outcome, error, answered)
-    own = {name: getattr(turn.mysis, name) for name in db.END_COLUMNS}
+    own = {name: getattr(turn.mysis, name) for name in statements.END_COLUMNS}
     values = {
         "mysis": turn.mysis_id,
         "turn": turn.pk,
@@ -128,7 +128,7 @@ def _end_turn(
         "kind": str(kind),
         "data": json.dumps(make_storable(data)),
     }
-    db.fetch_row(db.END_TURN, own | values, prepare=True)
+    db.fetch_row(statements.END_TURN, own | values, prepare=True)
     events.send_hint()
 
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 from django.db import transaction
 from django.utils import timezone
 
-from agents import budgets, context_inputs, db, events, usage
+from agents import budgets, context_inputs, db, events, statements, usage
 from agents.actions import messages
 from agents.actions.base import append_state_event
 from agents.budgets import NOTHING, Taken
@@ -177,7 +177,7 @@ def open_call(handle: TurnHandle, estimate: CallEstimate) -> tuple[Opened, Mysis
         "model": handle.model,
         "now": now,
     }
-    (call_id,) = db.fetch_row(db.OPEN_MODEL_CALL, values, prepare=True)
+    (call_id,) = db.fetch_row(statements.OPEN_MODEL_CALL, values, prepare=True)
     place = CallPlace(
         call_id=call_id,
         mysis_id=mysis.pk,

@@ -18,7 +18,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from agents import budgets, db, events, scheduling
+from agents import budgets, db, events, scheduling, statements
 from agents.actions.base import (
     append_state_event,
     describe_memory,
@@ -80,11 +80,11 @@ def begin_turn(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None
     providers = list_provider_candidates(mysis.model)
     values = {"mysis": mysis.pk, "providers": providers}
     left_open, cut_off, found, rows = db.fetch_row(
-        db.FIND_BEFORE_TURN, values, prepare=True
+        statements.FIND_BEFORE_TURN, values, prepare=True
     )
     if left_open:
         close_open_turns(mysis, outcome=Turn.Outcome.INTERRUPTED)
-        _, cut_off, *_ = db.fetch_row(db.FIND_BEFORE_TURN, values, prepare=True)
+        _, cut_off, *_ = db.fetch_row(statements.FIND_BEFORE_TURN, values, prepare=True)
     reason = budgets.explain_refusal(mysis, budgets.parse_budgets(found))
     if reason:
         # No turn for every message that comes while it is held.
@@ -105,7 +105,7 @@ def begin_turn(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None
         "trigger": trigger,
         "now": timezone.now(),
     }
-    (turn_id,) = db.fetch_row(db.BEGIN_TURN, begun, prepare=True)
+    (turn_id,) = db.fetch_row(statements.BEGIN_TURN, begun, prepare=True)
     events.send_hint()
     return TurnHandle(
         turn_id=turn_id,
@@ -132,23 +132,23 @@ def report_activity(handle: TurnHandle, words: str) -> None:
 def show_activity(handle: TurnHandle, words: str) -> bool:
     """Show what the Mysis, whose row is locked, does now, if this turn may still go on."""
     values = _name_turn(handle) | {"activity": words[:200]}
-    return db.fetch_row(db.SHOW_ACTIVITY, values, prepare=True) is not None
+    return db.fetch_row(statements.SHOW_ACTIVITY, values, prepare=True) is not None
 
 
 def lock_mysis(mysis_id: int) -> Mysis | None:
-    return _fetch_mysis(db.LOCK_MYSIS, {"mysis": mysis_id})
+    return _fetch_mysis(statements.LOCK_MYSIS, {"mysis": mysis_id})
 
 
 def lock_for_turn(handle: TurnHandle) -> None:
     """Lock the row, if this turn may still go on; raises TurnSuperseded."""
-    if db.fetch_row(db.LOCK_FOR_TURN, _name_turn(handle), prepare=True) is None:
+    if db.fetch_row(statements.LOCK_FOR_TURN, _name_turn(handle), prepare=True) is None:
         raise TurnSuperseded
 
 
 def lock_for_call(handle: TurnHandle) -> tuple[Mysis, list[Budget]]:
     """Lock the row as `lock_for_turn`, and read the budgets that its calls count in."""
     candidates = list_provider_candidates(handle.model)
-    mysis: Any = _for_turn(db.LOCK_FOR_CALL, handle, {"providers": candidates})
+    mysis: Any = _for_turn(statements.LOCK_FOR_CALL, handle, {"providers": candidates})
     return mysis, budgets.parse_budgets(mysis.budgets_found)
 
 
@@ -158,7 +158,7 @@ def load_inputs(handle: TurnHandle) -> tuple[Mysis, ContextInputs]:
     Raises TurnSuperseded.
     """
     values = name_inputs() | {"model": handle.model}
-    mysis = _for_turn(db.LOAD_INPUTS_FOR_TURN, handle, values)
+    mysis = _for_turn(statements.LOAD_INPUTS_FOR_TURN, handle, values)
     # Its endpoint was opened for this one; another counts from the next turn.
     mysis.model = handle.model
     return mysis, ContextInputs.read(vars(mysis))
@@ -213,7 +213,7 @@ def close_open_turns(mysis: Mysis, *, outcome: Turn.Outcome) -> None:
 
 def answer_open_calls(mysis: Mysis) -> None:
     """Answer every pending call with "outcome unknown", and doubt what it may have changed."""
-    for row in Memory.objects.raw(db.OPEN_CALLS, {"mysis": mysis.pk}):
+    for row in Memory.objects.raw(statements.OPEN_CALLS, {"mysis": mysis.pk}):
         if mysis.account is not None:
             doubt_call(
                 mysis_id=mysis.pk,
@@ -239,7 +239,7 @@ def close_turn(turn: Turn, *, outcome: Turn.Outcome) -> None:
         "error": turn.error,
         "now": turn.finished_at,
     }
-    fetch_rows(db.CLOSE_TURN, values)
+    fetch_rows(statements.CLOSE_TURN, values)
     events.append_all([describe_end(turn, outcome)])
 
 

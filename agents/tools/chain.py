@@ -17,7 +17,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from agents import db, events
+from agents import db, events, statements
 from agents.db import run_in_db
 from agents.game.accounts import make_card
 from agents.game.client import GameCallError
@@ -137,7 +137,7 @@ def _load(mysis_id: int, by: str) -> Toolbox:
     """What the tools need to know of a Mysis, with our own; one statement."""
     losses = list(LOSSES)
     given = [settings.SPACEMOLT_MCP_URL, losses, losses, mysis_id]
-    row = db.fetch_row(db.TOOL_SESSION, given, prepare=True)
+    row = db.fetch_row(statements.TOOL_SESSION, given, prepare=True)
     found = row or [None] * 10
     messaging, pk, username, sealed, catalogue_at, lost, policies, doubted, *more = (
         found

@@ -1,7 +1,7 @@
 """What is remembered, as tables, and how SQL by hand is run.
 
 A turn runs such SQL in every call, as the ORM takes three to four times as long for it,
-or more than one round trip. Unlike that of `agents.db` it is not in one place: each
+or more than one round trip. Unlike that of `agents.statements` it is not in one place: each
 statement stands with what is made of its rows, as the callers of `fetch_rows` show.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents import db
+from agents import statements
 from agents.context_inputs import read_inputs
 from memory.models import Memory
 from tests.factories import make_mysis
@@ -16,7 +16,7 @@ def test_of_more_orders_than_a_view_has_use_for_the_newest_are_known() -> None:
     mysis, other = make_mysis(), make_mysis()
     sent = [
         Memory(mysis=owner, role="user", origin="human", content=f"Order {n}.")
-        for n in range(db.MOST_OPEN_ORDERS + 50)
+        for n in range(statements.MOST_OPEN_ORDERS + 50)
         for owner in (mysis, other)
     ]
     ids = [row.pk for row in Memory.objects.bulk_create(sent) if row.mysis == mysis]

@@ -16,10 +16,10 @@ from pytest_django import Settings
 
 from agents import actions, manual_command
 from agents.context_inputs import preview_context
-from agents.db import LONGEST_COMMAND
 from agents.models import Event, Mysis, Turn
 from agents.runtime import turn_rows
 from agents.runtime.finish import Ending, finish_turn
+from agents.statements import LONGEST_COMMAND
 from agents.tools.chain import Toolbox
 from agents.tools.request import INTERRUPTED, Outcome
 from memory.assembly import log_rows

@@ -15,8 +15,9 @@ from pytest_django import DjangoDbBlocker
 
 from agents import events
 from agents.context_inputs import read_inputs
-from agents.db import FIND_AT_END, FIND_BEFORE_TURN, MOST_OPEN_ORDERS, fetch_row
+from agents.db import fetch_row
 from agents.models import Event, Mysis, Turn
+from agents.statements import FIND_AT_END, FIND_BEFORE_TURN, MOST_OPEN_ORDERS
 from memory.assembly import load, log_rows
 from memory.context.types import Budget
 from memory.models import GameSnapshot, HistorySummary, Memory, fetch_rows

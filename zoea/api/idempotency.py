@@ -26,7 +26,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 
-from agents.db import LONGEST_COMMAND
+from agents.statements import LONGEST_COMMAND
 from memory.problems import Problem
 from zoea.auth import commits_apart, is_pure
 from zoea.models import IdempotencyRecord
