@@ -295,6 +295,38 @@ def test_nothing_runs_out_of_a_narrow_page(page: Page, width: int):
         assert not page.evaluate(wider), address
 
 
+def test_composer_and_feed_are_in_reach_beside_fifty_rows(page: Page):
+    Mysis.objects.bulk_create(Mysis(name=f"Explorer {n}") for n in range(50))
+    page.set_viewport_size({"width": 1024, "height": 768})
+    live(page)
+    expect(page.locator(".row")).to_have_count(50)
+    inside = """one => {
+        const box = one.getBoundingClientRect();
+        return box.width > 0 && box.top >= 0 && box.bottom <= innerHeight;
+    }"""
+    for part in ("#id_text", "#composer button", "#fleet-orders", "#feed"):
+        assert page.locator(part).evaluate(inside), part
+    # A row that gets the focus is not left behind the dock.
+    name = page.locator(f"#m{Mysis.objects.get(name='Explorer 49').pk}-name")
+    name.focus()
+    dock = page.locator(".rail").evaluate("one => one.getBoundingClientRect().top")
+    assert name.evaluate("one => one.getBoundingClientRect().bottom") <= dock
+
+
+def test_the_top_bar_is_whole_on_the_smallest_phone(page: Page):
+    page.set_viewport_size({"width": 320, "height": 640})
+    live(page)
+    # The longest word that it ever says.
+    page.evaluate("document.getElementById('live-word').textContent = 'reconnecting'")
+    cut = """parts => parts.map(one => one.getBoundingClientRect()).filter(
+        one => one.top < 0 || one.left < 0 || one.right > innerWidth)"""
+    assert page.locator(".bar svg, .bar button, .bar a").evaluate_all(cut) == []
+    bar = page.locator(".bar").evaluate("one => one.getBoundingClientRect().height")
+    assert bar < 60
+    wide = "words => words.filter(one => one.offsetWidth > one.parentNode.offsetWidth)"
+    assert page.locator(".nav a span").evaluate_all(wide) == []
+
+
 def test_every_stop_button_can_be_hit_with_a_thumb(page: Page):
     scenes.busy_fleet()
     page.set_viewport_size(PHONE)
