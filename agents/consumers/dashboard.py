@@ -206,11 +206,12 @@ def _context(params: Params) -> LivePage | None:
 
 
 def _turn(params: Params) -> LivePage | None:
-    """``?turn=<id>``, with the newest line that the viewer has."""
+    """``?turn=<id>``, with the newest line and the newest call that the viewer has."""
     turn = find_turn(parse_id(params.get("turn", "")) or 0)
     if turn is None:
         return None
-    return TurnPage(turn, parse_id(params.get("after", "")), _waiting(params))
+    after, call = (parse_id(params.get(name, "")) for name in ("after", "call"))
+    return TurnPage(turn, after, _waiting(params), call)
 
 
 def _events(params: Params) -> LivePage:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Case, OuterRef, QuerySet, Subquery, When
 from django.db.models.functions import Left, Length
 
 from agents.actions import messages
 from agents.actions.messages import DeliveryStatus
-from agents.models import Mysis
+from agents.models import ModelCall, Mysis, Turn
 from agents.order_status import RecipientStatus, read_statuses_of
 from memory.models import Memory, Origin, Role
 from memory.models.secret_tools import read_secret_tools
@@ -92,6 +92,8 @@ class Line:
     tick: int | None
     tokens: int
     at: datetime
+    # The number of the model call of its turn that wrote it.
+    call: int | None = None
     reach: DeliveryStatus | None = None
     order: int | None = None
     status: RecipientStatus | None = None
@@ -134,15 +136,15 @@ class Line:
 
 
 def select_columns(
-    memories: QuerySet[Memory], shown: int = SHOWN
+    memories: QuerySet[Memory], shown: int = SHOWN, *, more: Sequence[str] = ()
 ) -> Iterable[dict[str, Any]]:
-    """The columns that lines are made of, long texts cut by the database."""
+    """The columns that lines are made of, and ``more``; the database cuts long texts."""
     found: Iterable[dict[str, Any]] = memories.annotate(
         head=Left("content", shown),
         size=Length("content"),
         thought=Left("reasoning", shown),
         thought_size=Length("reasoning"),
-    ).values(*AS_STORED, *MADE_OF, "head", "size", "thought", "thought_size")
+    ).values(*AS_STORED, *MADE_OF, *more, "head", "size", "thought", "thought_size")
     return found
 
 
@@ -158,6 +160,7 @@ def make_line(row: Mapping[str, Any], name: str) -> Line:
         reasoning_size=row["thought_size"],
         calls=tuple(read_calls(row["tool_calls"])),
         at=row["created_at"],
+        call=row.get("call"),
     )
 
 
@@ -243,19 +246,29 @@ def _first_words(text: str) -> str:
 
 
 def load_newest_lines(
-    mysis: Mysis,
-    limit: int = PAGE,
-    *,
-    before: int | None = None,
-    turn_id: int | None = None,
+    mysis: Mysis, limit: int = PAGE, *, before: int | None = None
 ) -> list[Line]:
-    """The newest lines, or those just before a memory, oldest first; of one turn if named.
+    """The newest lines, or those just before a memory, oldest first.
 
     By index, at any depth.
     """
-    found = _select_memories(mysis, turn_id).order_by("-id")
+    found = _select_memories(mysis).order_by("-id")
     found = found if before is None else found.filter(id__lt=before)
     return _make_lines(found[:limit], mysis)[::-1]
+
+
+def load_turn_lines(
+    turn: Turn,
+    limit: int,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> list[Line]:
+    """The newest lines of a turn, oldest first; of a span of it if its ends are named."""
+    found = _select_memories(turn.mysis, turn.pk).order_by("-id")
+    found = found if since is None else found.filter(created_at__gte=since)
+    found = found if until is None else found.filter(created_at__lt=until)
+    return _make_lines(found[:limit], turn.mysis)[::-1]
 
 
 def load_lines_around(mysis: Mysis, memory_id: int) -> list[Line]:
@@ -266,10 +279,19 @@ def load_lines_around(mysis: Mysis, memory_id: int) -> list[Line]:
 
 
 def load_lines_after(
-    mysis: Mysis, memory_id: int, limit: int, *, turn_id: int | None = None
+    mysis: Mysis,
+    memory_id: int,
+    limit: int,
+    *,
+    turn_id: int | None = None,
+    upto: int | None = None,
 ) -> list[Line]:
-    """Up to ``limit`` lines after a memory, oldest first; of one turn if named."""
+    """Up to ``limit`` lines after a memory, oldest first; of one turn if named.
+
+    None of them is newer than the memory ``upto``.
+    """
     later = _select_memories(mysis, turn_id).filter(id__gt=memory_id).order_by("id")
+    later = later if upto is None else later.filter(id__lte=upto)
     return _make_lines(later[:limit], mysis)
 
 
@@ -285,7 +307,8 @@ def _select_memories(mysis: Mysis, turn_id: int | None = None) -> QuerySet[Memor
 
 def _make_lines(found: QuerySet[Memory], mysis: Mysis) -> list[Line]:
     """Rows as lines; those that were told to the Mysis with how far they have come."""
-    page = [make_line(row, mysis.name) for row in select_columns(found)]
+    rows = select_columns(found.annotate(call=_find_writer()), more=["call"])
+    page = [make_line(row, mysis.name) for row in rows]
     told = [one.id for one in page if one.origin in TOLD and one.role == Role.USER]
     # Read anew: what it heard goes on while a page is looked at.
     now = Mysis.objects.filter(pk=mysis.pk).first() if told else None
@@ -294,6 +317,17 @@ def _make_lines(found: QuerySet[Memory], mysis: Mysis) -> list[Line]:
     reach = messages.read_delivery_statuses(now, told)
     ordered = read_statuses_of(told)
     return [_add_status(one, reach.get(one.id), ordered.get(one.id)) for one in page]
+
+
+def _find_writer() -> Case:
+    """The number of the call that wrote an answer: the last one opened before it."""
+    calls = ModelCall.objects.filter(
+        turn=OuterRef("turn"),
+        kind=ModelCall.Kind.TURN,
+        created_at__lte=OuterRef("created_at"),
+    )
+    number = Subquery(calls.order_by("-number").values("number")[:1])
+    return Case(When(role=Role.ASSISTANT, turn__isnull=False, then=number))
 
 
 def _add_status(

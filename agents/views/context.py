@@ -14,7 +14,8 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
@@ -24,7 +25,7 @@ from agents.dashboard import charts, context, context_diff
 from agents.dashboard.context_tabs import lay_steps, show_tools
 from agents.dashboard.live import context_page
 from agents.forms import WhatIfForm
-from agents.models import Mysis
+from agents.models import ModelCall, Mysis
 from agents.views.access import PageRequest, find_mysis
 from memory.assembly import replay
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
@@ -278,9 +279,13 @@ def call_context(request: PageRequest, turn_id: int, number: int) -> HttpRespons
     rows = SentContext.objects.select_related(
         "call__turn", "mysis__account", "mysis__policy", "mysis__prompt"
     )
-    sent = get_object_or_404(
-        rows, call__turn=min(turn_id, 2**63 - 1), call__number=min(number, 2**31 - 1)
-    )
+    asked = {"turn": min(turn_id, 2**63 - 1), "number": min(number, 2**31 - 1)}
+    call = get_object_or_404(ModelCall, **asked, kind=ModelCall.Kind.TURN)
+    sent = rows.filter(call=call).first()
+    if sent is None:
+        # Among the calls of its turn it stands all the same.
+        turn = reverse("turn", args=[turn_id])
+        return redirect(f"{turn}?before={call.pk + 1}#call-{number}")
     form = WhatIfForm(request.GET or None, own=AS_SENT)
     view = _read_view(request)
     tried, likeness = _tried_on(sent, form, compare=view == "compare")

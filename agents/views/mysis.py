@@ -149,9 +149,9 @@ def turns_page(request: PageRequest, key: str) -> HttpResponse:
 
 @require_safe
 def turn_page(request: PageRequest, turn_id: int) -> HttpResponse:
-    """The turn, its model calls with their contexts, and its messages.
+    """The turn: its model calls with their contexts between its messages and results.
 
-    ``?before=<call>`` lists the calls before one: such a page stands still.
+    ``?before=<call>`` shows what was before a call: such a page stands still.
     """
     turn = live_turn_page.find_turn(turn_id)
     if turn is None:
@@ -159,27 +159,23 @@ def turn_page(request: PageRequest, turn_id: int) -> HttpResponse:
     whole = bool(request.GET.get("whole"))
     limit = WHOLE if whole else live_turn_page.LINES
     before = parse_id(request.GET.get("before", ""))
-    # The calls first: what is missed of them then, the socket brings.
-    calls = live_turn_page.load_call_page(turn, before)
-    shown = conversation.load_newest_lines(turn.mysis, limit, turn_id=turn.pk)
-    parts = [
-        *live_turn_page.draw_head(turn),
-        live_turn_page.draw_call_list(
-            turn, calls, live_turn_page.draw_calls(turn, calls.made)
-        ),
-    ]
+    shown = live_turn_page.load_timeline(turn, before, limit)
+    called = bool(shown.calls) or before is not None
+    parts = live_turn_page.draw_head(turn, called=called)
     live = urlencode({"page": "turn", "turn": str(turn.pk)})
+    rest = _count_rest(turn, len(shown.lines), limit) if before is None else {}
     context = {
         "turn": turn,
         "mysis": turn.mysis,
         "parts": {part.id: part for part in parts},
+        "timeline": live_turn_page.draw_timeline(turn, shown),
         "calls_before": before,
-        "lines": shown,
+        "shown": len(shown.lines),
         "whole": whole,
         "keep": WHOLE if whole else KEEP,
         "live_query": live if turn.outcome is None and before is None else "",
         "now": timezone.now(),
-        **_count_rest(turn, len(shown), limit),
+        **rest,
     }
     return render(request, "agents/turn.html", context)
 

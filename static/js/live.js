@@ -37,6 +37,8 @@
         return line.dataset.id;
       });
       if (ids.length) url.searchParams.set("pending", ids.join(","));
+      var calls = log.querySelectorAll(":scope > [data-call]");
+      if (calls.length) url.searchParams.set("call", calls[calls.length - 1].dataset.call);
     }
     var feed = document.querySelector("#feed[data-live]");
     if (feed && feed.dataset.newest) url.searchParams.set("after", feed.dataset.newest);
@@ -280,6 +282,17 @@
     var most = parseInt(log.dataset.keep, 10);
     var lines = log.querySelectorAll(":scope > [data-id]");
     for (var i = 0; i < lines.length - most; i += 1) lines[i].remove();
+    if (lines.length > most) trimCalls(lines[lines.length - most]);
+  }
+
+  // The calls that wrote what went go with it; the one before the first line stays.
+  function trimCalls(first) {
+    var call = first.previousElementSibling;
+    while (call && call.previousElementSibling) {
+      var earlier = call.previousElementSibling;
+      if (earlier.dataset.call) earlier.remove();
+      else call = earlier;
+    }
   }
 
   // Where the page begins after trimming, older messages begin before that.

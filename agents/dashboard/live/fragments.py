@@ -194,9 +194,9 @@ def draw_log_lines(
     return draw_template("conversation/lines", lines=lines, mysis=mysis, swap=swap)
 
 
-def draw_log(lines: Sequence[Line], mysis: Mysis, *, whole: bool = False) -> Fragment:
+def draw_log(lines: Sequence[Line], mysis: Mysis) -> Fragment:
     """A conversation from its newest page on, with a way to what is older."""
-    older = lines[0].id if lines and not whole else None
+    older = lines[0].id if lines else None
     return Fragment(
         "log", draw_template("conversation/log", lines=lines, mysis=mysis, older=older)
     )

@@ -7,6 +7,7 @@ every fragment that the viewer has, so that only what differs is sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -34,6 +35,18 @@ OVER = 30
 HEALTH_PARTS = ("troubles", "work", "fleet", "budgets", "models", "failures")
 
 
+@dataclass(frozen=True, slots=True)
+class LogNews:
+    """Swaps of the lines that changed, and the lines that the viewer has not.
+
+    ``gap``: too many came, the list is to be drawn anew from its end.
+    """
+
+    changed: Sequence[SafeString]
+    fresh: Sequence[Line]
+    gap: bool = False
+
+
 class ConversationFeed:
     """The lines that a viewer has of a Mysis, or of one of its turns alone.
 
@@ -57,34 +70,39 @@ class ConversationFeed:
 
     def draw_news(self) -> list[SafeString]:
         """Answers that have come, and the lines since the newest."""
+        news = self.read_news()
+        if news.gap:
+            newest = conversation.load_newest_lines(self.mysis)
+            self.note(newest)
+            return [fragments.swap_fragment(fragments.draw_log(newest, self.mysis))]
+        if not news.fresh:
+            return [*news.changed]
+        added = fragments.draw_log_lines(news.fresh, self.mysis)
+        return [*news.changed, fragments.append_items("log", "beforeend", added)]
+
+    def read_news(self, upto: int | None = None) -> LogNews:
+        """What the viewer has not, up to a memory; it is taken to have it from now on."""
         if self.after is None:
-            return []
-        mysis, turn_id = self.mysis, self.turn_id
+            return LogNews((), ())
         fresh = conversation.load_lines_after(
-            mysis, self.after, LOG_GAP + 1, turn_id=turn_id
+            self.mysis, self.after, LOG_GAP + 1, turn_id=self.turn_id, upto=upto
         )
         if len(fresh) > LOG_GAP:
-            newest = conversation.load_newest_lines(mysis, turn_id=turn_id)
-            self._note(newest)
-            # What is older in the log belongs to other turns.
-            log = fragments.draw_log(newest, mysis, whole=turn_id is not None)
-            return [fragments.swap_fragment(log)]
-        known = self._draw_answered() if self.open else []
-        self._note(fresh)
-        if not fresh:
-            return known
-        added = fragments.draw_log_lines(fresh, mysis)
-        return [*known, fragments.append_items("log", "beforeend", added)]
+            return LogNews((), (), gap=True)
+        changed = self._draw_answered() if self.open else []
+        self.note(fresh)
+        return LogNews(changed, fresh)
 
     def _draw_answered(self) -> list[SafeString]:
         found = conversation.load_lines(self.mysis, list(self.open))
         changed = [line for line in found if self.open.get(line.id) != line.version]
-        self._note(changed)
+        self.note(changed)
         if not changed:
             return []
         return [fragments.draw_log_lines(changed, self.mysis, swap=True)]
 
-    def _note(self, seen: Sequence[Line]) -> None:
+    def note(self, seen: Sequence[Line]) -> None:
+        """The viewer has these lines."""
         for line in seen:
             self.after = max(self.after or 0, line.id)
             if line.waits:

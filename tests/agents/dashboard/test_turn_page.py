@@ -52,8 +52,9 @@ def test_calls_and_messages_come_as_they_are_made(turn: Turn):
     first = "".join(page.draw_all(0))
     assert "No model call yet" in first
     call(turn, 1)
-    [calls] = page.draw_changes(Dirty())
-    assert 'id="turn-calls"' in calls
+    none, calls = page.draw_changes(Dirty())
+    assert "No model call yet" not in none
+    assert 'hx-swap-oob="beforeend:#log"' in calls
     assert "waiting for the model" in calls
     ModelCall.objects.update(input_tokens=1234, finish_reason="tool_calls")
     make_memory(turn.mysis, role="assistant", turn=turn, content="I mine.")
@@ -66,7 +67,7 @@ def test_calls_and_messages_come_as_they_are_made(turn: Turn):
     assert "Not of this turn." not in text
     call(turn, 2)
     [added] = page.draw_changes(Dirty())
-    assert 'hx-swap-oob="beforeend:#turn-calls"' in added
+    assert 'hx-swap-oob="beforeend:#log"' in added
     assert 'id="call-2"' in added
     assert page.draw_changes(Dirty()) == []
 
@@ -104,14 +105,14 @@ def test_a_long_turn_is_shown_from_its_end(
     text = admin.get(f"/turns/{turn.pk}/").content.decode()
     assert "order 4." in text
     assert "order 1." not in text
-    assert "The newest 3 of 5." in text
+    assert "The newest 3 of 5 messages." in text
     assert f"/myses/Ada/?at={rows[0].pk}#line-{rows[0].pk}" in text
     assert "Show more" in text
     text = admin.get(f"/turns/{turn.pk}/?whole=1").content.decode()
     assert "order 0." in text
     monkeypatch.setattr("agents.views.mysis.WHOLE", 4)
     text = admin.get(f"/turns/{turn.pk}/?whole=1").content.decode()
-    assert "The newest 4 of 5." in text
+    assert "The newest 4 of 5 messages." in text
     assert "Show more" not in text
     assert "Read them all" in text
 
@@ -149,6 +150,88 @@ def test_what_others_do_costs_a_running_turn_nothing(turn: Turn):
     call(turn, 3)
     page.looked -= turn_page.SOON
     assert "call-3" in "".join(page.draw_changes(others))
+
+
+def read_order(text: str) -> list[str]:
+    """The calls and the messages of a page, as they stand on it."""
+    return re.findall(r'id="((?:call|summary|line)-\d+)"', text)
+
+
+def test_calls_messages_and_results_stand_in_the_order_of_time(
+    admin: Client, turn: Turn
+):
+    told = make_memory(turn.mysis, turn=turn, content="Mine.")
+    page, order = live(turn), [f"line-{told.pk}"]
+    drawn = read_order("".join(page.draw_all(0)))
+    for number in (1, 2):
+        call(turn, number, finish_reason="tool_calls")
+        says = make_memory(turn.mysis, role="assistant", turn=turn, content="I mine.")
+        got = make_memory(turn.mysis, role="tool", turn=turn, content="3 ore")
+        order += [f"call-{number}", f"line-{says.pk}", f"line-{got.pk}"]
+        if number == 2:
+            call(turn, 3)
+            order.append("call-3")
+        drawn += read_order("".join(page.draw_changes(Dirty())))
+    assert drawn == order
+    text = admin.get(f"/turns/{turn.pk}/").content.decode()
+    assert read_order(text) == order
+    # A browser that comes back has the first of them already.
+    newest = ModelCall.objects.get(number=1).pk
+    after = order[3].removeprefix("line-")
+    page = make_page(f"page=turn&turn={turn.pk}&after={after}&call={newest}".encode())
+    assert isinstance(page, TurnPage)
+    again = [one for one in read_order("".join(page.draw_all(0))) if one != "call-1"]
+    assert again == order[4:]
+    # Only what was written by the calls of a page stands on it.
+    second = ModelCall.objects.get(number=2).pk
+    text = admin.get(f"/turns/{turn.pk}/?before={second}").content.decode()
+    assert read_order(text) == order[:4]
+
+
+def test_a_page_of_calls_has_what_they_wrote_and_nothing_earlier(
+    admin: Client, turn: Turn, monkeypatch: pytest.MonkeyPatch
+):
+    said = []
+    for number in range(1, 7):
+        call(turn, number, finish_reason="tool_calls")
+        said.append(make_memory(turn.mysis, role="assistant", turn=turn, content="x"))
+    address = f"/turns/{turn.pk}/"
+    monkeypatch.setattr(turn_page, "LISTED", 3)
+    text = admin.get(address).content.decode()
+    assert read_order(text)[:2] == ["call-4", f"line-{said[3].pk}"]
+    # With fewer lines than that the calls go that wrote none of them.
+    monkeypatch.setattr(turn_page, "LINES", 2)
+    text = admin.get(address).content.decode()
+    fifth = ModelCall.objects.get(number=5).pk
+    assert read_order(text)[0] == "call-5"
+    assert f'href="?before={fifth}"' in text
+    text = admin.get(f"{address}?before={fifth}").content.decode()
+    assert read_order(text)[0] == "call-3"
+    assert read_order(text)[-1] == f"line-{said[3].pk}"
+
+
+def test_a_message_leads_to_the_call_that_wrote_it(admin: Client, turn: Turn):
+    told = make_memory(turn.mysis, turn=turn, content="Mine.")
+    for number in (1, 2):
+        written = call(turn, number, finish_reason="stop")
+        make_memory(turn.mysis, role="assistant", turn=turn, content="I mine.")
+    ModelCall.objects.create(turn=turn, number=3, kind="summary", model="pilot")
+    last = make_memory(turn.mysis, role="assistant", turn=turn, content="The end.")
+    by_hand = make_memory(turn.mysis, role="assistant", content="By hand.")
+    address = f"/turns/{turn.pk}/calls/2/context/"
+    text = admin.get("/myses/Ada/").content.decode()
+    assert re.findall(r"/calls/(\d)/context/", text) == ["1", "2", "2"]
+    inspected = f"/myses/Ada/messages/{last.pk}/inspect/"
+    assert address in admin.get(inspected).content.decode()
+    for row in (told, by_hand):
+        inspected = f"/myses/Ada/messages/{row.pk}/inspect/"
+        assert "/calls/" not in admin.get(inspected).content.decode()
+    # A context that is not kept any more leads to the call itself.
+    answer = admin.get(address)
+    assert answer.status_code == 302
+    assert answer["Location"] == f"/turns/{turn.pk}/?before={written.pk + 1}#call-2"
+    assert 'id="call-2"' in admin.get(answer["Location"]).content.decode()
+    assert admin.get(f"/turns/{turn.pk}/calls/9/context/").status_code == 404
 
 
 def test_a_turn_of_a_thousand_calls_is_listed_from_its_end(admin: Client, turn: Turn):
