@@ -14,6 +14,7 @@ from typing import Any
 
 from agents.dashboard import charts
 from agents.dashboard.conversation import read_calls
+from agents.dashboard.state_diff import StateChanges, compare_states
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.replay import MessagePair, Side, compare_views
 from memory.context.result_types import LedgerLine
@@ -58,12 +59,14 @@ class RequestChanges:
     """Two requests of one Mysis, one after the other. Sizes are bytes of JSON.
 
     ``prefix`` messages begin both; what follows is not in a provider's cache.
+    ``state`` is None where one of them tells nothing of the game.
     """
 
     prefix: int
     shared: int
     size: int
     steps: tuple[ChangedMessage, ...]
+    state: StateChanges | None = None
 
     @property
     def percent(self) -> int:
@@ -211,6 +214,7 @@ def compare_requests(old: Payload, new: Payload) -> RequestChanges:
         + _count_shared_bytes(keys[prefix:], others[prefix:]),
         size=sum(sizes),
         steps=tuple(_steps(first[prefix:], second[prefix:])),
+        state=compare_states(first, second),
     )
 
 
