@@ -81,11 +81,19 @@ def save_prompt(*, prompt: Prompt, text: str, by: str, note: str = "") -> Prompt
 
 
 def rollback_prompt(*, prompt: Prompt, number: int, by: str) -> PromptVersion:
-    """Make an old version current again, as a new version; raises ActionError 404."""
+    """Make an old version current again, as a new version.
+
+    Raises ActionError 404 for one that is not there, 409 for the current one.
+    """
     old = prompt.versions.filter(number=number).first()
     if old is None:
         raise ActionError(
             f"{prompt.name} has no version {number}.", code="not_found", status=404
+        )
+    if old == prompt.current:
+        raise ActionError(
+            f"Version {number} of {prompt.name} is the current one already.",
+            code="conflict",
         )
     return save_prompt(
         prompt=prompt, text=old.text, by=by, note=f"rolled back to version {number}"

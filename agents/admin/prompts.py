@@ -169,12 +169,13 @@ class PromptAdmin(DraftAdmin[Prompt]):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         get_object_or_404(PromptVersion, prompt=prompt, number=number)
-        made = actions.rollback_prompt(
-            prompt=prompt, number=number, by=name_operator(request)
-        )
-        self.message_user(
-            request,
-            f"Version {number} is current again, as version {made.number}.",
-            messages.SUCCESS,
-        )
+        try:
+            made = actions.rollback_prompt(
+                prompt=prompt, number=number, by=name_operator(request)
+            )
+        except ActionError as error:
+            self.message_user(request, error.detail, messages.WARNING)
+        else:
+            words = f"Version {number} is current again, as version {made.number}."
+            self.message_user(request, words, messages.SUCCESS)
         return redirect("admin:agents_prompt_change", pk)

@@ -170,6 +170,8 @@ def test_prompts_keep_every_version():
     assert rolled.number == 3
     assert prompt.current == rolled
     assert rolled.text == prompt.versions.get(number=1).text
+    current = refused(actions.rollback_prompt, prompt=prompt, number=3, by="x")
+    assert current.status == 409
     missing = refused(actions.rollback_prompt, prompt=prompt, number=9, by="x")
     assert missing.status == 404
 

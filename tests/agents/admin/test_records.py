@@ -78,6 +78,10 @@ def test_an_edit_of_a_prompt_is_a_new_version_and_can_be_rolled_back(admin: Clie
     admin.post(back)
     assert prompt.current.number == 3
     assert prompt.current.text == first.text
+    current = reverse("admin:agents_prompt_rollback", args=[prompt.pk, 3])
+    refused = admin.post(current, follow=True).content.decode()
+    assert "Version 3 of captain is the current one already." in refused
+    assert prompt.current.number == 3
 
 
 def test_secrets_are_written_and_never_shown(admin: Client):
