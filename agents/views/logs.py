@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 
 from agents import context_inputs, events
 from agents.actions import ActionError
+from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.dashboard import context_diff, feed
 from agents.dashboard.live import events_page as live_page
 from agents.dashboard.live import fragments
@@ -76,7 +77,8 @@ def prompts_page(request: PageRequest) -> HttpResponse:
         {"prompt": prompt, "current": current.get(prompt.pk)}
         for prompt in Prompt.objects.prefetch_related("myses").order_by("name")
     ]
-    return render(request, "agents/prompts.html", {"prompts": prompts})
+    context = {"prompts": prompts, "summaries": SUMMARY_PROMPT_NAME}
+    return render(request, "agents/prompts.html", context)
 
 
 @require_safe
@@ -90,6 +92,7 @@ def prompt_page(request: PageRequest, prompt_id: int) -> HttpResponse:
     versions = list(rows[: VERSIONS + 1])
     context = {
         "prompt": prompt,
+        "summaries": SUMMARY_PROMPT_NAME,
         "before": before,
         "versions": versions[:VERSIONS],
         "older": versions[VERSIONS - 1].number if len(versions) > VERSIONS else None,

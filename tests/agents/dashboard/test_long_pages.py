@@ -121,6 +121,17 @@ def test_prompts_show_their_versions(admin: Client):
     assert "/myses/Ada/" in page
     page = admin.get(f"/prompts/{prompt.pk}/").content.decode()
     assert "You fly. &lt;1&gt;" in page
+    # The current one has nothing to be made current again.
+    newest, older = page.split('class="panel version"')[1:]
+    assert "make it current again" not in newest
+    assert "make it current again" in older
+
+
+def test_the_prompt_for_summaries_is_used_by_all_of_them(admin: Client):
+    actions.get_default_prompt()
+    prompt = Prompt.objects.get(name="summarization")
+    for address in ("/prompts/", f"/prompts/{prompt.pk}/"):
+        assert "Used by every summary" in admin.get(address).content.decode()
 
 
 def test_the_next_context_as_json_is_what_the_page_shows(admin: Client):

@@ -305,20 +305,30 @@ async def test_a_stop_while_a_summary_is_made_leaves_nothing(
     assert "context.compacted" not in await in_db(kinds)(worn)
 
 
+@pytest.mark.parametrize("strategy", ["summary", "tiered"])
 async def test_the_template_of_the_admin_is_what_is_asked(
-    worn: Mysis, provider: FakeProvider
+    worn: Mysis, provider: FakeProvider, strategy: str
 ):
+    """By whichever strategy, and again where a first answer was refused or too slow."""
+
     def edit() -> None:
+        policy = ContextPolicy.objects.get()
+        policy.strategy = strategy
+        # The other one brings its view down to a share of the window: to nothing here.
+        policy.options |= {"lo": 0} if strategy == "tiered" else {}
+        policy.save()
         settings.install_summary_prompt()
         prompt = Prompt.objects.get(name=settings.SUMMARY_PROMPT_NAME)
         actions.save_prompt(prompt=prompt, text="Kurz, bitte.", by="test")
 
     await in_db(edit)()
+    # Its request is too long at first: a shorter history is asked of, in the same words.
+    provider.refuse(400, "This model's maximum context length is 4096 tokens.")
     provider.answer(completion(GOOD))
     provider.answer(completion("Aye."))
     await fly(worn)
-    asked = provider.requests[0]["messages"][-1]["content"]
-    assert asked == build_summary_prompt("Kurz, bitte.", 300)
+    asked = [each["messages"][-1]["content"] for each in provider.requests[:2]]
+    assert asked == [build_summary_prompt("Kurz, bitte.", 300)] * 2
 
 
 async def test_a_summary_can_be_taken_back(worn: Mysis, provider: FakeProvider):
