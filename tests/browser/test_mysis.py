@@ -298,24 +298,39 @@ def test_the_context_page_shows_what_would_be_sent(page: Page, complaints: Compl
     expect(page.locator(".field-error")).to_contain_text("window")
 
 
-def test_an_outdated_context_says_so_and_waits_to_be_asked(page: Page):
+def test_an_outdated_context_is_drawn_anew_when_nobody_has_it_in_hand(page: Page):
     mysis = make_mysis(name="Ada", state="running")
     scenes.add_conversation(mysis)
     live(page, "/myses/Ada/context/")
     told = page.locator("#context-outdated")
     expect(told).to_be_empty()
     expect(page.locator("#context-refresh")).to_be_hidden()
-    blocks = page.locator(".block").count()
-    say(mysis, "One thing more.")
-    expect(told).to_have_text("This context is outdated.")
+    at_once = "document.getElementById('context-view').dataset.rest = 0"
+    page.evaluate(at_once)
+    row = say(mysis, "One thing more.")
+    expect(page.locator(".ledger")).to_contain_text(f"#{row.pk}")
+    expect(told).to_be_empty()
+    # What somebody opened is not taken away: the page says how much it lacks.
+    block = page.locator(".blocks > .block details").last
+    block.locator("summary").click()
+    page.evaluate(at_once)
+    row = say(mysis, "And another.")
+    expect(told).to_have_text("Outdated")
     expect(page.locator("#context-news")).to_contain_text("1 message new")
-    assert page.locator(".block").count() == blocks
+    row = say(mysis, "And one more.")
+    expect(page.locator("#context-news")).to_contain_text("2 messages new")
+    expect(page.locator(".ledger")).not_to_contain_text(f"#{row.pk}")
+    block.locator("summary").click()
+    expect(told).to_have_text("Outdated")
+    page.evaluate("document.activeElement.blur()")
+    expect(page.locator(".ledger")).to_contain_text(f"#{row.pk}")
+    expect(told).to_be_empty()
+    # Without waiting: its link.
+    page.get_by_label("Window, messages").fill("4")
+    row = say(mysis, "And a third.")
     page.get_by_role("link", name="Refresh").focus()
     page.keyboard.press("Enter")
-    expect(page.locator(".ledger")).to_contain_text(
-        f"#{Memory.objects.latest('pk').pk}"
-    )
-    expect(told).to_be_empty()
+    expect(page.locator(".ledger")).to_contain_text(f"#{row.pk}")
 
 
 def test_a_running_turn_grows_until_its_end(page: Page):

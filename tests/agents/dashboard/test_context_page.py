@@ -70,7 +70,7 @@ def test_what_is_written_afterwards_is_counted_once(mysis: Mysis):
     write(mysis, Kind.SNAPSHOT_UPDATED, tool="get_ship", args={})
     write(mysis, Kind.TOOL_CALLED, tool="get_ship")
     first = page.draw_changes(Dirty(myses={mysis.pk: 1}))
-    assert "This context is outdated." in first[0]
+    assert "Outdated" in first[0]
     assert "1 turn, 2 messages, 1 snapshot new." in first[1]
     write(mysis, Kind.TURN_FINISHED, turn=turn.pk)
     write(mysis, Kind.CONTEXT_COMPACTED, summary=1)
