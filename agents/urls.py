@@ -8,6 +8,7 @@ from agents.views import (
     alerts,
     commands,
     context,
+    downloads,
     fleet,
     logs,
     mysis,
@@ -56,6 +57,9 @@ urlpatterns = [
     path("policies/", logs.policies_page, name="policies"),
     path("turns/<int:turn_id>/", mysis.turn_page, name="turn"),
     path(
+        "turns/<int:turn_id>/download/", downloads.download_turn, name="turn-download"
+    ),
+    path(
         "turns/<int:turn_id>/calls/<int:number>/context/",
         context.call_context,
         name="call-context",
@@ -65,6 +69,7 @@ urlpatterns = [
     path("myses/<str:key>/start/", start_or_stop, {"act": "start"}, name="mysis-start"),
     path("myses/<str:key>/stop/", start_or_stop, {"act": "stop"}, name="mysis-stop"),
     path("myses/<str:key>/context/", context.next_context, name="mysis-context"),
+    path("myses/<str:key>/download/", downloads.download_log, name="mysis-download"),
     path("myses/<str:key>/notes/", notes.notes_page, name="mysis-notes"),
     path("myses/<str:key>/notes/save/", notes.save_note, name="mysis-note-save"),
     path("myses/<str:key>/notes/forget/", notes.forget_note, name="mysis-note-forget"),

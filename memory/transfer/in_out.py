@@ -1,4 +1,4 @@
-"""Histories into the log, each message once, and out of it as JSON.
+"""Histories into the log, each message once, and out of it as JSON or to be read.
 
 An import is stored in batches, each whole. What is there already is known by what it
 says and when it was said, so an import that was broken off goes on where it stopped, and
@@ -9,7 +9,8 @@ known by what they say alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
@@ -19,14 +20,17 @@ from django.utils import timezone
 
 from memory.assembly.sent_view import to_wire
 from memory.context.tokens import estimate_tokens
-from memory.models import Memory, Note, build_insert, fetch_rows, list_values
+from memory.models import Memory, Note, Role, build_insert, fetch_rows, list_values
 from memory.models.vectors import describe_calls
 from memory.notes import select_notes
+from memory.redaction import hide_secrets, hide_secrets_in_value
+from memory.search.results import hide_row_secrets
 from memory.transfer.line import KnownMessages, TransferError, TransferMessage
 
 BATCH = 500
-CHUNK = 500
-FORMATS = ("jsonl", "openai")
+# A result may have half a megabyte.
+CHUNK = 100
+FORMATS = ("jsonl", "openai", "markdown")
 # By SQL, as the ORM would set the moment of creation anew.
 INSERT = build_insert(Memory)
 # What a row has as the message has it.
@@ -124,22 +128,76 @@ def _lock_mysis(mysis_id: int) -> Iterator[None]:
 # --- Exports
 
 
-def write_pieces(mysis_id: int, form: str) -> Iterator[str]:
-    """The text of an export, one message or note a piece, in ASCII.
+def write_pieces(
+    mysis_id: int,
+    form: str,
+    *,
+    turn_id: int | None = None,
+    secret: Collection[str] | None = None,
+) -> Iterator[str]:
+    """The text of an export, one message or note a piece; JSON is in ASCII.
 
-    Notes come after the messages, the oldest first; a chat in OpenAI's form has none.
+    Of one turn if named. With ``secret``, tools whose calls nobody may read, it is
+    without secrets. Notes come after the messages, the oldest first; a turn has none,
+    and a chat in OpenAI's form neither.
     """
-    rows = _read_chunks(mysis_id)
-    if form == "jsonl":
-        yield from (f"{json.dumps(to_document(row))}\n" for row in rows)
-        notes = reversed(select_notes(mysis_id))
-        yield from (f"{json.dumps({'note': to_note(note)})}\n" for note in notes)
+    rows = _read_chunks(mysis_id, turn_id)
+    if secret is not None:
+        rows = (_hide_secrets(row, secret) for row in rows)
+    if form == "openai":
+        yield from _write_chat(rows)
         return
+    to_text = _to_markdown if form == "markdown" else _to_line
+    yield from map(to_text, rows)
+    for note in reversed(select_notes(mysis_id)) if turn_id is None else ():
+        note.text = note.text if secret is None else hide_secrets(note.text)
+        heading = f"## Note: {note.name}\n\n"
+        if form == "markdown":
+            yield f"{heading}{note.text}\n\n"
+        else:
+            yield f"{json.dumps({'note': to_note(note)})}\n"
+
+
+def _write_chat(rows: Iterable[Memory]) -> Iterator[str]:
     lead = '{"messages": [\n'
     for row in rows:
         yield lead + json.dumps(to_wire(row))
         lead = ",\n"
     yield "\n]}\n" if lead.startswith(",") else f"{lead}]}}\n"
+
+
+def _hide_secrets(row: Memory, secret: Collection[str]) -> Memory:
+    hidden = row.tool_name in secret
+    row.args = {} if hidden else hide_secrets_in_value(row.args)
+    return hide_row_secrets(row, secret)
+
+
+def _to_line(row: Memory) -> str:
+    return f"{json.dumps(to_document(row))}\n"
+
+
+def _to_markdown(row: Memory) -> str:
+    """A message to be read: who, when, what was thought, said, called or answered."""
+    who = row.tool_name or row.sender or row.origin
+    tick = "" if row.tick is None else f", tick {row.tick}"
+    failed = ", refused" if row.is_error else ""
+    parts = [f"## {row.role}: {who}{failed}"]
+    parts.append(f"{row.created_at:%Y-%m-%d %H:%M:%S} UTC{tick}")
+    if row.reasoning:
+        parts.append("\n".join(f"> {line}" for line in row.reasoning.splitlines()))
+    if row.content:
+        parts.append(_fence(row.content) if row.role == Role.TOOL else row.content)
+    for call in row.tool_calls:
+        function = call["function"]
+        parts.append(_fence(f"{function['name']}({function['arguments']})"))
+    return "\n\n".join(parts) + "\n\n"
+
+
+def _fence(text: str) -> str:
+    """A text as it is: its fence is longer than any in it."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
 
 
 def to_document(row: Memory) -> dict[str, Any]:
@@ -169,9 +227,10 @@ def to_note(note: Note) -> dict[str, Any]:
     }
 
 
-def _read_chunks(mysis_id: int) -> Iterator[Memory]:
+def _read_chunks(mysis_id: int, turn_id: int | None) -> Iterator[Memory]:
     """All rows, by index and in chunks: a history of any length in little memory."""
     log = Memory.objects.filter(mysis_id=mysis_id).order_by("pk")
+    log = log if turn_id is None else log.filter(turn_id=turn_id)
     log = log.select_related("broadcast").defer(
         "calls_text", "content_vector", "reasoning_vector", "broadcast__vector"
     )

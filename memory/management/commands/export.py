@@ -20,7 +20,8 @@ class Command(BaseCommand):
 
     help = (
         "Write a Mysis's history as JSON: all that import_history needs, one message "
-        "a line (jsonl), or one chat in the form of OpenAI's API (openai)."
+        "a line (jsonl), one chat in the form of OpenAI's API (openai), or a text to be "
+        "read (markdown)."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
