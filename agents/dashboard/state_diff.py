@@ -138,14 +138,17 @@ def _split_amount(label: str, text: str) -> tuple[str, str]:
 
 
 def _split_doubt(text: str) -> tuple[str, str]:
-    """A value without the brackets behind it, and what makes it doubtful."""
+    """A value without the brackets behind it, and what makes it doubtful.
+
+    Which call would mend it is left out: that may differ where nothing else does.
+    """
     doubts: list[str] = []
     while text.endswith(")"):
         value, _, inside = text[:-1].rpartition(" (")
         if not inside.startswith((WAS, *DOUBTS)):
             break
         text = value
-        doubts += [] if inside.startswith(WAS) else [inside]
+        doubts += [] if inside.startswith(WAS) else [inside.partition("; ")[0]]
     return text, ", ".join(doubts)
 
 
