@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import Max, Model, OuterRef, QuerySet, Subquery, TextField
@@ -297,10 +298,23 @@ class ToolPolicyAdmin(admin.ModelAdmin[ToolPolicy]):
     ordering = ("tool",)
 
 
+class BudgetForm(forms.ModelForm[Budget]):
+    """A budget; the page shows the field that its scope needs, and hides the others."""
+
+    def clean(self) -> dict[str, Any]:
+        """Without what belongs to another scope: nobody sees that it is there."""
+        found: dict[str, Any] = super().clean() or self.cleaned_data
+        wanted = Budget.TARGETS.get(found.get("scope", ""))
+        others = {"mysis": None, "policy": None, "label": ""}
+        others.pop(wanted or "", None)
+        return found | others
+
+
 @admin.register(Budget)
 class BudgetAdmin(admin.ModelAdmin[Budget]):
     """Hard limits of tokens and money; they stop the next call before it is made."""
 
+    form = BudgetForm
     list_display = ("name", "scope", "whom", "period", "tokens", "cost", "spent")
     list_filter = ("scope", "period")
     list_select_related = ("mysis", "policy")

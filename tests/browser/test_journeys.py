@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from agents import actions
 from agents.game import sessions
-from agents.models import Mysis, Prompt
+from agents.models import Budget, Mysis, Prompt
 from bench.processes import run_server
 from memory.models import Memory
 from sandbox.game.testing import SandboxServer
@@ -114,6 +114,26 @@ def test_a_prompt_is_previewed_then_saved_then_compared(page: Page):
     assert Prompt.objects.get(pk=prompt.pk).versions.count() == 2
     page.goto(f"/admin/agents/prompt/{prompt.pk}/diff/2/")
     expect(page.locator(".zoea-diff .added")).to_have_count(1)
+
+
+def test_a_budget_asks_only_for_what_its_scope_needs(page: Page):
+    mysis = make_mysis(name="Ada")
+    page.goto("/admin/agents/budget/add/")
+    targets = {"mysis": "mysis", "policy": "policy", "group": "label", "fleet": ""}
+    for scope, wanted in targets.items():
+        page.locator("#id_scope").select_option(scope)
+        for field in ("mysis", "policy", "label"):
+            shown = page.locator(f"#id_{field}").is_visible()
+            assert shown == (field == wanted), (scope, field)
+    # What was chosen for another scope goes with it.
+    page.locator("#id_scope").select_option("mysis")
+    page.locator("#id_mysis").select_option(str(mysis.pk))
+    page.locator("#id_scope").select_option("fleet")
+    page.locator("#id_name").fill("daily")
+    page.locator("#id_tokens").fill("1000")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator(".messagelist")).to_contain_text("daily")
+    assert Budget.objects.get().target is None
 
 
 def test_two_strategies_are_compared_and_a_match_is_found(page: Page):
