@@ -333,6 +333,25 @@ def test_an_outdated_context_is_drawn_anew_when_nobody_has_it_in_hand(page: Page
     expect(page.locator(".ledger")).to_contain_text(f"#{row.pk}")
 
 
+def test_on_paper_stands_the_whole_log_and_nothing_to_press(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    fill(mysis, 40)
+    scenes.add_turns(mysis, share=0.3)
+    page.emulate_media(media="print", color_scheme="dark")
+    page.set_viewport_size({"width": 720, "height": 1000})
+    inner = "boxes => boxes.some(box => box.scrollHeight > box.clientHeight + 1)"
+    wider = "document.documentElement.scrollWidth > innerWidth"
+    addresses = ["/myses/Ada/", f"/turns/{mysis.turns.latest('pk').pk}/"]
+    for at in [*addresses, "/orders/"]:
+        page.goto(at)
+        for part in (".bar", ".tabs", ".composer", "button", ".download"):
+            assert not any(one.is_visible() for one in page.locator(part).all()), part
+        assert not page.locator(".log-scroll").evaluate_all(inner)
+        assert not page.evaluate(wider)
+        colour = "getComputedStyle(document.body).color"
+        assert page.evaluate(colour) == "rgb(0, 0, 0)"
+
+
 def test_a_running_turn_grows_until_its_end(page: Page):
     mysis = make_mysis(name="Ada", state="running")
     turn = make_turn(mysis)
