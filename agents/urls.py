@@ -6,6 +6,7 @@ from django.urls import path
 
 from agents.views import (
     alerts,
+    by_hand,
     commands,
     context,
     downloads,
@@ -69,6 +70,7 @@ urlpatterns = [
     path("myses/<str:key>/start/", start_or_stop, {"act": "start"}, name="mysis-start"),
     path("myses/<str:key>/stop/", start_or_stop, {"act": "stop"}, name="mysis-stop"),
     path("myses/<str:key>/context/", context.next_context, name="mysis-context"),
+    path("myses/<str:key>/command/", by_hand.command_page, name="mysis-command"),
     path("myses/<str:key>/download/", downloads.download_log, name="mysis-download"),
     path("myses/<str:key>/notes/", notes.notes_page, name="mysis-notes"),
     path("myses/<str:key>/notes/save/", notes.save_note, name="mysis-note-save"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from psycopg_pool import PoolTimeout
@@ -16,7 +17,7 @@ from pytest_django import Settings
 
 from agents import actions, manual_command
 from agents.context_inputs import preview_context
-from agents.models import Event, Mysis, Turn
+from agents.models import Event, Mysis, ToolCatalogue, Turn
 from agents.runtime import turn_rows
 from agents.runtime.finish import Ending, finish_turn
 from agents.statements import LONGEST_COMMAND
@@ -375,3 +376,61 @@ def test_a_command_that_breaks_off_leaves_a_doubt(
     assert doubts()["get_status"] == reason
     newest = ada.memories.order_by("-pk")[0]
     assert (newest.pending, newest.content) == (False, INTERRUPTED)
+
+
+def test_an_operator_runs_a_tool_on_the_page(
+    sandbox: SandboxServer,
+    ada: Mysis,
+    operator_program: Program,
+    sign_in: Callable[..., Client],
+) -> None:
+    flying(operator_program)
+    address = "/myses/Ada/command/"
+    page = sign_in("operator")
+    assert "has not listed its tools" in page.get(address).content.decode()
+    travel = {
+        "name": "travel",
+        "description": "Fly to a place.",
+        "policy": "mutation",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "target_poi": {"type": "string"},
+                "hurry": {"type": "boolean"},
+                "times": {"type": "integer"},
+            },
+            "required": ["target_poi"],
+        },
+    }
+    status = {**travel, "name": "get_status", "policy": "snapshot", "parameters": {}}
+    url = sandbox.url
+    ToolCatalogue.objects.create(url=url, tools=[travel, status])
+    form = page.get(f"{address}?tool=travel", headers={"HX-Request": "true"})
+    text = form.content.decode()
+    assert "<html" not in text
+    assert 'name="arg_target_poi"' in text
+    assert "Fly to a place." in text
+    # What does not fit is refused at its field, and nothing is run.
+    before = Memory.objects.count()
+    bad = page.post(address, {"tool": "travel", "arg_times": "x"})
+    assert bad.status_code == 422
+    assert set(bad.context["form"].errors) == {"arg_target_poi", "arg_times"}
+    assert page.post(address, {"tool": "explode"}).status_code == 422
+    # The game's own schema is asked too.
+    odd = page.post(
+        address, {"tool": "travel", "arg_target_poi": "x", "arg_hurry": "true"}
+    )
+    assert "hurry" in str(odd.context["form"].non_field_errors())
+    assert Memory.objects.count() == before
+    done = page.post(address, {"tool": "get_status"}).content.decode()
+    row = Memory.objects.latest("pk")
+    assert (row.tool_name, row.is_error) == ("get_status", False)
+    assert f"?at={row.pk}" in done
+    assert f'id="line-{row.pk}"' not in done
+    # A viewer neither sees the form nor runs anything.
+    viewer = sign_in("viewer")
+    viewer.get(address)
+    viewer.post(address, {"tool": "get_status"})
+    asked = {"headers": {"HX-Request": "true"}}
+    assert viewer.post(address, {"tool": "get_status"}, **asked).status_code == 403
+    assert Memory.objects.latest("pk") == row
