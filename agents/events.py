@@ -62,6 +62,14 @@ NEWEST = (
     "ORDER BY xid DESC, id DESC LIMIT 1"
 )
 
+# Of each kind, by its index; also what is not settled yet.
+NEWEST_BY_KIND = """
+SELECT kind, id FROM unnest(%s::text[]) AS asked(kind), LATERAL (
+  SELECT id FROM agents_event WHERE agents_event.kind = asked.kind
+  ORDER BY xid DESC, id DESC LIMIT 1
+) AS newest
+"""
+
 # By the primary key; where an event is gone, that of the one before it.
 PLACE = "SELECT xid FROM agents_event WHERE id <= %s ORDER BY id DESC LIMIT 1"
 
@@ -184,6 +192,11 @@ def read_settled_end() -> Position:
     """Where the settled part of the log ends; who reads on from it misses none."""
     row = fetch_row(NEWEST, ())
     return Position(*row) if row else START
+
+
+def find_newest(kinds: Iterable[Kind]) -> dict[str, int]:
+    """The id of the newest event of each of these kinds that there is one of."""
+    return dict(fetch_rows(NEWEST_BY_KIND, [[str(kind) for kind in kinds]]))
 
 
 def find_mysis_number(reference: str) -> int | None:
