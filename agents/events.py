@@ -194,7 +194,7 @@ def read_settled_end() -> Position:
     return Position(*row) if row else START
 
 
-def find_newest(kinds: Iterable[Kind]) -> dict[str, int]:
+def find_newest(kinds: Iterable[str]) -> dict[str, int]:
     """The id of the newest event of each of these kinds that there is one of."""
     return dict(fetch_rows(NEWEST_BY_KIND, [[str(kind) for kind in kinds]]))
 

@@ -163,7 +163,7 @@ def _draw_head(now: datetime) -> list[Fragment]:
 
 def share_front(now: datetime) -> list[Fragment]:
     """Head, orders and feed as of the newest events, for a page before its socket."""
-    newest = events.find_newest({*WIDE, *feed.NEWS})
+    newest = events.find_newest(set[str](WIDE).union(feed.NEWS))
     wide = max((newest.get(kind, 0) for kind in WIDE), default=0)
     told = tuple(newest.get(kind, 0) for kind in feed.NEWS)
     return [
