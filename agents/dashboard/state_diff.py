@@ -157,8 +157,8 @@ def _compare_sections(
 ) -> Iterator[FactChange]:
     heading = (new or old or ShownSection("", "")).heading
     if old and new and old.age != new.age:
-        before, after = old.age_number, new.age_number
-        newer = before is not None and after is not None and after < before
+        was, now = old.age_number, new.age_number
+        newer = was is not None and now is not None and now < was
         yield FactChange("renewed" if newer else "aged", heading, "", old.age, new.age)
     first, second = old.facts if old else {}, new.facts if new else {}
     for key in {**second, **first}:

@@ -68,6 +68,12 @@ def ago(moment: datetime | None, prefix: str = "") -> SafeString | str:
     )
 
 
+@register.filter
+def moment(value: datetime) -> str:
+    """A moment as HTML has it: its fractions of a second have three digits at most."""
+    return value.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
 @register.simple_tag
 def brief(moment: datetime) -> SafeString:
     """How long ago a moment was, in one unit: "2 min". The script keeps it current."""

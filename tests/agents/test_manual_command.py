@@ -431,6 +431,8 @@ def test_an_operator_runs_a_tool_on_the_page(
     viewer = sign_in("viewer")
     viewer.get(address)
     viewer.post(address, {"tool": "get_status"})
-    asked = {"headers": {"HX-Request": "true"}}
-    assert viewer.post(address, {"tool": "get_status"}, **asked).status_code == 403
+    refused = viewer.post(
+        address, {"tool": "get_status"}, headers={"HX-Request": "true"}
+    )
+    assert refused.status_code == 403
     assert Memory.objects.latest("pk") == row

@@ -178,9 +178,9 @@ def test_calls_messages_and_results_stand_in_the_order_of_time(
     # A browser that comes back has the first of them already.
     newest = ModelCall.objects.get(number=1).pk
     after = order[3].removeprefix("line-")
-    page = make_page(f"page=turn&turn={turn.pk}&after={after}&call={newest}".encode())
-    assert isinstance(page, TurnPage)
-    again = [one for one in read_order("".join(page.draw_all(0))) if one != "call-1"]
+    back = make_page(f"page=turn&turn={turn.pk}&after={after}&call={newest}".encode())
+    assert isinstance(back, TurnPage)
+    again = [one for one in read_order("".join(back.draw_all(0))) if one != "call-1"]
     assert again == order[4:]
     # Only what was written by the calls of a page stands on it.
     second = ModelCall.objects.get(number=2).pk
