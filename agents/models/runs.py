@@ -16,6 +16,15 @@ from django.urls import reverse
 from agents.models.fleet import Mysis
 from memory.context.types import POLICIES
 
+# The kinds of events that a digest is made of.
+DIGEST_KINDS = (
+    "mysis.state",
+    "error",
+    "context.compacted",
+    "alert.raised",
+    "alert.cleared",
+)
+
 
 class ToolCatalogue(models.Model):
     """The tools that a game server offered last: a preview counts what a call sends."""
@@ -241,6 +250,12 @@ class Event(models.Model):
             models.Index(fields=["xid", "id"], name="event_order"),
             models.Index(fields=["mysis", "xid", "id"], name="event_of_mysis"),
             models.Index(fields=["kind", "xid", "id"], name="event_of_kind"),
+            # What a digest adds up, by time: a small part of the log.
+            models.Index(
+                fields=["created_at"],
+                name="event_in_digest",
+                condition=Q(kind__in=DIGEST_KINDS),
+            ),
         ]
 
     def __str__(self) -> str:
