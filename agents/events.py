@@ -35,12 +35,11 @@ DEBOUNCE = 0.02
 logger = logging.getLogger(__name__)
 LARGEST_ID = 2**63 - 1
 
-# Bodies are binary, as the driver takes long to escape the quotes of JSON in an array.
 APPEND = """
 WITH stamp AS MATERIALIZED (SELECT txid_current() AS xid)
 INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
 SELECT stamp.xid, line.kind, line.mysis_id, line.data::jsonb, clock_timestamp()
-FROM stamp, unnest(%s::text[], %s::bigint[], %b::text[])
+FROM stamp, unnest(%s::text[], %s::bigint[], %s::text[])
   WITH ORDINALITY AS line(kind, mysis_id, data, place)
 ORDER BY line.place
 """
@@ -63,14 +62,6 @@ NEWEST = (
     "ORDER BY xid DESC, id DESC LIMIT 1"
 )
 
-# Of each kind, by its index; also what is not settled yet.
-NEWEST_BY_KIND = """
-SELECT kind, id FROM unnest(%s::text[]) AS asked(kind), LATERAL (
-  SELECT id FROM agents_event WHERE agents_event.kind = asked.kind
-  ORDER BY xid DESC, id DESC LIMIT 1
-) AS newest
-"""
-
 # By the primary key; where an event is gone, that of the one before it.
 PLACE = "SELECT xid FROM agents_event WHERE id <= %s ORDER BY id DESC LIMIT 1"
 
@@ -79,6 +70,11 @@ PLACE = "SELECT xid FROM agents_event WHERE id <= %s ORDER BY id DESC LIMIT 1"
 SETTLE_FOREIGN = """
 UPDATE agents_event SET xid = 0
 WHERE xid >= txid_snapshot_xmax(txid_current_snapshot()) RETURNING id
+"""
+# Who read on from there follows them.
+SETTLE_CURSORS = """
+UPDATE agents_alerttarget SET cursor_xid = 0
+WHERE cursor_xid >= txid_snapshot_xmax(txid_current_snapshot())
 """
 
 
@@ -148,8 +144,7 @@ def append_all(lines: Sequence[Line]) -> None:
         return
     kinds, owners, bodies = zip(*lines, strict=True)
     texts = [json.dumps(make_storable(body)) for body in bodies]
-    values = [[str(k) for k in kinds], list(owners), texts]
-    fetch_row(APPEND, values, prepare=True)
+    fetch_row(APPEND, [[str(k) for k in kinds], list(owners), texts])
     send_hint()
 
 
@@ -196,11 +191,6 @@ def read_settled_end() -> Position:
     return Position(*row) if row else START
 
 
-def find_newest(kinds: Iterable[str]) -> dict[str, int]:
-    """The id of the newest event of each of these kinds that there is one of."""
-    return dict(fetch_rows(NEWEST_BY_KIND, [[str(kind) for kind in kinds]]))
-
-
 def find_mysis_number(reference: str) -> int | None:
     """The number of a Mysis that a reader names, of a deleted one too, else None."""
     owner = find_owner(reference)
@@ -214,6 +204,7 @@ def find_mysis_number(reference: str) -> int | None:
 
 def settle_foreign() -> int:
     """Settle events restored from another server; returns how many."""
+    fetch_rows(SETTLE_CURSORS)
     return len(fetch_rows(SETTLE_FOREIGN))
 
 

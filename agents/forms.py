@@ -319,14 +319,27 @@ def _rules_field(label: str, help_text: str) -> forms.MultipleChoiceField:
     )
 
 
+def _version_field() -> forms.IntegerField:
+    """The version that was shown: who saves an older one overwrites nobody."""
+    return forms.IntegerField(
+        required=False, min_value=0, max_value=2**31 - 1, widget=forms.HiddenInput
+    )
+
+
 class AlertSettingsForm(forms.ModelForm[AlertSettings]):
     """What is judged, and by which thresholds."""
+
+    version = _version_field()
 
     rules = _rules_field("Alerts", "Without a tick it is neither judged nor told.")
 
     class Meta:
         model = AlertSettings
         fields = ("rules", *AlertSettings.THRESHOLDS)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.initial["version"] = self.instance.version
 
 
 class AlertTargetForm(forms.Form):
@@ -354,10 +367,22 @@ class AlertTargetForm(forms.Form):
     )
     clear_secret = forms.BooleanField(required=False, label="Forget the stored secret")
     rules = _rules_field("Told of", "Without a tick it is told of everything.")
+    digest_hour = forms.TypedChoiceField(
+        choices=[
+            ("", "no digest"),
+            *((hour, f"{hour:02}:00 UTC") for hour in range(24)),
+        ],
+        coerce=int,
+        empty_value=None,
+        required=False,
+        label="Digest every day",
+        help_text="What happened in the day before.",
+    )
     enabled = forms.BooleanField(required=False, initial=True, label="In use")
+    version = _version_field()
 
     def __init__(self, *args: Any, target: AlertTarget, **kwargs: Any) -> None:
-        columns = ("name", "kind", "rules", "enabled")
+        columns = ("name", "kind", "rules", "enabled", "digest_hour", "version")
         kwargs["initial"] = {name: getattr(target, name) for name in columns}
         super().__init__(*args, **kwargs)
         if target.pk is None:

@@ -31,6 +31,8 @@ from agents.views.access import (
 
 # Deliveries that the page of a target lists.
 SHOWN = 30
+# What the form of a target sets as it is typed.
+FIELDS = ("name", "kind", "rules", "enabled", "digest_hour")
 
 
 @require_safe
@@ -46,8 +48,10 @@ def save_settings(request: PageRequest) -> HttpResponse:
     form = AlertSettingsForm(request.POST, instance=AlertSettings.load())
     if form.is_valid():
         try:
+            values = dict(form.cleaned_data)
+            version = values.pop("version")
             alerts.save_alert_settings(
-                values=form.cleaned_data, by=name_operator(request)
+                values=values, by=name_operator(request), version=version
             )
         except ActionError as error:
             add_action_error(form, error)
@@ -95,7 +99,7 @@ def edit_target(request: PageRequest, target_id: int | None = None) -> HttpRespo
         "nav": "health",
     }
     if target_id:
-        rows = target.deliveries.order_by("-event").defer("body")
+        rows = target.deliveries.order_by("-pk").defer("body")
         context["deliveries"] = rows[:SHOWN]
         context["waiting"] = rows.filter(state__in=AlertDelivery.OPEN).count()
     status = 422 if form.errors else 200
@@ -106,9 +110,10 @@ def _save(target: AlertTarget, form: AlertTargetForm) -> str:
     given = form.cleaned_data
     return alerts.save_alert_target(
         target=target,
-        values={name: given[name] for name in ("name", "kind", "rules", "enabled")},
+        values={name: given[name] for name in FIELDS},
         url=given["url"] or None,
         secret=form.read_secret(),
+        version=given["version"] if target.pk else None,
     )
 
 
