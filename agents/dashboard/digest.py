@@ -85,7 +85,7 @@ class Happened(NamedTuple):
     kind: str
     what: str
     who: str
-    count: int
+    times: int
     myses: int
     ids: Sequence[int]
     words: str
@@ -289,7 +289,7 @@ def _describe_happened(one: Happened, names: Mapping[int, str]) -> dict[str, Any
         "kind": one.kind,
         "what": one.what,
         "by": one.who or None,
-        "count": one.count,
+        "count": one.times,
         "myses": one.myses,
         "names": list_names(one, names),
         "text": one.words or None,

@@ -137,7 +137,7 @@ def _escape(text: str) -> str:
 
 
 def _count(found: Iterable[Happened]) -> int:
-    return sum(one.count for one in found)
+    return sum(one.times for one in found)
 
 
 def _say_count(count: int, word: str, rest: str = "") -> str:
@@ -221,7 +221,7 @@ def _write_alerts(digest: Digest) -> Iterator[Line]:
     newest: dict[str, Happened] = {}
     for place, kind in enumerate((Kind.ALERT_CLEARED, Kind.ALERT_RAISED)):
         for one in digest.select(kind):
-            counts[one.what][place] += one.count
+            counts[one.what][place] += one.times
             newest[one.what] = one
     labels: dict[str, str] = dict(Rule.choices)
     for rule, (cleared, raised) in counts.items():
@@ -234,7 +234,7 @@ def _write_errors(digest: Digest) -> Iterator[Line]:
     found = digest.select(Kind.ERROR)
     for one in found[:LISTED]:
         words = format_line(one.words or one.what, TEXT)
-        yield _write_happened(f"{one.count} × {words}", one, digest)  # noqa: RUF001
+        yield _write_happened(f"{one.times} × {words}", one, digest)  # noqa: RUF001
     if rest := found[LISTED:]:
         words = f"{_count(rest)} of {_say_count(len(rest), 'other cause')}"
         yield _write_line(words, reverse("events"))
@@ -282,5 +282,5 @@ def _write_compactions(digest: Digest) -> Iterator[Line]:
     found = digest.select(Kind.CONTEXT_COMPACTED)
     words = {"made": "compacted", "reverted": "taken back", "cleared": "tried again"}
     if found:
-        told = (f"{one.count} {words.get(one.what, one.what)}" for one in found)
+        told = (f"{one.times} {words.get(one.what, one.what)}" for one in found)
         yield _write_line(", ".join(told))

@@ -40,8 +40,8 @@ class Visit(models.Model):
         rows = cls.objects.filter(pk=user_id)
         found = rows.first()
         if found is None:
-            first = cls(user_id=user_id, seen_at=now)
-            cls.objects.bulk_create([first], ignore_conflicts=True)
+            first = Visit(user_id=user_id, seen_at=now)
+            Visit.objects.bulk_create([first], ignore_conflicts=True)
             return None
         if now - found.seen_at >= AWAY:
             before = found.seen_at

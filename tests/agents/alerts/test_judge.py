@@ -16,7 +16,7 @@ from agents import actions, events
 from agents.actions.alerts import save_alert_settings
 from agents.alerts import judge
 from agents.alerts.distances import load_jump_fuel
-from agents.alerts.facts import read_attack
+from agents.alerts.facts import read_attack, read_fleet_facts
 from agents.alerts.judge import PAUSE, judge_fleet
 from agents.dashboard import troubles
 from agents.models import AlarmEvidence, Alert, AlertSettings, Event, KnownBase, Mysis
@@ -245,13 +245,12 @@ def test_it_reads_and_judges_before_the_transaction_that_stores_it(
 ):
     """Somebody who stores another threshold meanwhile is not judged over."""
     fly(hull=20)
-    read = judge.read_fleet_facts
     depths = []
 
     def read_meanwhile(*args: Any) -> Any:
         depths.append(len(connection.savepoint_ids))
         save_alert_settings(values={"hull_percent": 10}, by="test")
-        return read(*args)
+        return read_fleet_facts(*args)
 
     monkeypatch.setattr(judge, "read_fleet_facts", read_meanwhile)
     assert not judge_fleet(NOW)

@@ -338,7 +338,7 @@ def test_others_with_a_cause_that_was_told_are_told_when_its_minutes_end(
     receiver: Receiver,
 ):
     target = make_target(receiver.url)
-    same = {"rule": "errored", "cause": "errored:same"}
+    same: dict[str, Any] = {"rule": "errored", "cause": "errored:same"}
     tell(**same)
     fill_outbox()
     deliver(target)

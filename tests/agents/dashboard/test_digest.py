@@ -167,9 +167,9 @@ def test_page_and_rest_tell_the_same_and_refuse_alike(sign_in: Callable[..., Cli
     answer = viewer.get("/api/v1/digest?since=99d")
     assert answer.status_code == 422
     assert answer.json()["detail"].startswith("since: give minutes, hours or days")
-    page = viewer.get("/digest/?since=99d")
-    assert page.status_code == 422
-    assert "since: give minutes, hours or days" in page.content.decode()
+    refused = viewer.get("/digest/?since=99d")
+    assert refused.status_code == 422
+    assert "since: give minutes, hours or days" in refused.content.decode()
 
 
 def test_a_visit_is_kept_without_a_write_for_each_look(db: Any):
