@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("agents", "0022_turn_of_epoch"),
+        ("agents", "0027_search_indices"),
         ("auth", "0012_alter_user_first_name_max_length"),
     ]
 
