@@ -1,4 +1,4 @@
-"""The page of alerts: what is wrong, by which thresholds, and who is told outside; its forms."""
+"""The page of alerts, with its forms: what is wrong, the thresholds, who is told outside."""
 
 from __future__ import annotations
 
