@@ -45,13 +45,15 @@ def test_equal_things_are_one_line_with_names_and_by_whom():
     for one in fleet:
         actions.start_mysis(mysis=one, by=GRACE)
     actions.stop_mysis(mysis=fleet[0], by=GRACE)
-    # Neither a note nor another setting is a start.
+    # Neither a note nor another setting is a start, nor is the same state once more.
+    told = {"state": "running", "by": GRACE}
+    events.append(Kind.MYSIS_STATE, mysis_id=fleet[1].pk, data=told)
     actions.update_mysis(mysis=fleet[1], by=GRACE, group="red")
     actions.add_pin(mysis=fleet[1], text="Hold.", by=GRACE)
     for one in fleet[:3]:
         events.append_error(one.pk, f"The key of {one.name} is wrong.", code="key")
     events.append_error(fleet[0].pk, "*Odd*.")
-    told = {"rule": "hull", "mysis": "Ada", "text": "Hull 20 of 100."}
+    told = {"rule": "hull", "text": "Hull 20 of 100."}
     events.append(Kind.ALERT_RAISED, mysis_id=fleet[0].pk, data=told)
     events.append(Kind.ALERT_CLEARED, mysis_id=fleet[0].pk, data=told)
     events.append(Kind.CONTEXT_COMPACTED, mysis_id=fleet[0].pk, data={})
