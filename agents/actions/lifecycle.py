@@ -91,7 +91,8 @@ def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
         scheduling.schedule(locked, trigger="budget")
     elif locked.model != before:
         retry_now(locked)
-    append_state_event(locked, by)
+    changed = [*changes, *(["pins"] if pins is not None else [])]
+    append_state_event(locked, by, changed=changed)
     return locked
 
 

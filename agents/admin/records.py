@@ -32,6 +32,7 @@ from agents.models import (
     Turn,
     UnknownOutcome,
     Usage,
+    Visit,
     WorkerLock,
 )
 from agents.models.llm import AskedWindow
@@ -103,6 +104,11 @@ COLUMNS: Mapping[type[Model], Mapping[str, Any]] = {
     },
     GameGate: {"list_display": ("host", "full_at")},
     WorkerLock: {"list_display": ("number",)},
+    Visit: {
+        "list_display": ("user", "seen_at", "since"),
+        "list_select_related": ("user",),
+        "search_fields": ("user__username",),
+    },
     BudgetSpend: {
         "list_display": ("budget", "subject", "day", "tokens", "cost"),
         "list_filter": ("budget",),

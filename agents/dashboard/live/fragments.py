@@ -232,9 +232,9 @@ def draw_alert_news(items: Iterable[Item]) -> list[SafeString]:
 def _read_alert(data: Mapping[str, Any]) -> tuple[str, ...]:
     rule = str(data.get("rule") or "").replace("_", " ")
     title = f"{data.get('mysis') or 'Zoea'}: {rule}"
-    values = (data.get(name) for name in ("cause", "link", "text"))
-    cause, link, text = (str(value or "") for value in values)
-    return cause, title, link, text
+    values = (data.get(name) for name in ("cause", "link", "text", "also"))
+    cause, link, text, also = (str(value or "") for value in values)
+    return cause, title, link, f"{text} {also}".strip()
 
 
 class SentVersions:
