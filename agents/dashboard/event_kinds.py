@@ -228,6 +228,8 @@ KINDS: Mapping[str, KindStyle] = {
     Kind.ALERT_CLEARED: KindStyle("check", "states", True, _plain),
 }
 OTHER = KindStyle("flag", "states", False, _plain)
+# What the feed has while no chip is chosen.
+NEWS = tuple(kind for kind, one in KINDS.items() if one.news and one.group != STALENESS)
 
 
 def find_style(kind: str) -> KindStyle:

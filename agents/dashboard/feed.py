@@ -16,6 +16,7 @@ from agents.dashboard.event_kinds import (
     GROUPS,
     KINDS,
     LOOKS,
+    NEWS,
     ON_THE_WAY,
     STALENESS,
     TEXT,
@@ -182,19 +183,21 @@ def _find_link(kind: str, data: Data, key: str) -> str:
 def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
     """The newest news, newest first: of one chip if named, else all but staleness."""
     # Each kind has an index of its own; one scan of all would read much noise.
-    first, *others = (
-        _select_news(kind, group)[:limit]
-        for kind, style in KINDS.items()
-        if style.news
-        and (
-            (group not in GROUPS and style.group != STALENESS)
-            or style.group == group
-            or _is_searched_for_failures(kind, group)
-        )
-    )
+    first, *others = (_select_news(kind, group)[:limit] for kind in _list_kinds(group))
     if others:
         first = first.union(*others, all=True).order_by("-xid", "-id")[:limit]
     return make_event_lines(first)
+
+
+def _list_kinds(group: str) -> Iterable[str]:
+    if group not in GROUPS:
+        return NEWS
+    return [
+        kind
+        for kind, style in KINDS.items()
+        if style.news
+        and (style.group == group or _is_searched_for_failures(kind, group))
+    ]
 
 
 def _is_searched_for_failures(kind: str, group: str) -> bool:
