@@ -499,6 +499,32 @@ def test_what_was_not_answered_before_the_upgrade_becomes_an_order(
     assert Memory.objects.count() == 5
 
 
+def test_times_of_orders_from_before_the_upgrade_are_those_of_their_deliveries(
+    fleet: list[Mysis], operator: Program
+) -> None:
+    number = give(operator, fleet=True)["id"]
+    order = Order.objects.get(pk=number)
+    ada, bo, cy = OrderRecipient.objects.order_by("mysis_id")
+    hear(ada)
+    report(ada.mysis, number, "working")
+    hear(bo, answered=False)
+    operator.patch(f"/orders/{number}", {"state": "done", "mysis": "Cy"})
+    heard = Delivery.objects.get(memory=ada.memory_id)
+    long_ago = timezone.now() - timedelta(days=9)
+    parts = OrderRecipient.objects.filter(order=number)
+    parts.update(shown_at=None, answered_at=None, since_at=long_ago)
+    upgrade = import_module("agents.migrations.0023_order_times").KNOWN_TIMES
+    with connection.cursor() as cursor:
+        cursor.execute(upgrade)
+    for row in (ada, bo, cy):
+        row.refresh_from_db()
+    assert (ada.shown_at, ada.answered_at) == (heard.shown_at, heard.done_at)
+    assert ada.since_at == ada.changed_at, "its last report"
+    assert (bo.shown_at is None, bo.answered_at) == (False, None)
+    assert (cy.shown_at, cy.answered_at) == (None, None)
+    assert bo.since_at == cy.since_at == order.created_at
+
+
 def test_prune_removes_orders_that_ended_and_no_open_one(
     fleet: list[Mysis], operator: Program
 ) -> None:
