@@ -31,7 +31,8 @@ WHERE known.id = recipient.id
 
 
 class Migration(migrations.Migration):
-    dependencies = [("agents", "0022_turn_of_epoch")]
+    # After the last that had landed: where that is applied, nothing may come before it.
+    dependencies = [("agents", "0027_search_indices")]
 
     operations = [
         migrations.AddField(
