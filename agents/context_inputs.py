@@ -64,9 +64,9 @@ class ContextInputs:
     first; ``tool_policies`` were set by hand; ``tried`` are the newest summaries,
     ``summary`` the one in use.
     ``calls_made`` are those of the turn that goes on that were not refused,
-    ``open_orders`` the messages that are open orders, with the text of the oldest;
-    ``reportable`` are so many orders, the first of them with number and text;
-    ``first_order`` is the first message of a person, with its id.
+    ``open_orders`` the messages that are open orders, of which ``mission_order`` is the
+    one to go on with, with its id; ``reportable`` are so many orders, those that are
+    named with number and text; ``first_order`` is the first message of a person.
     """
 
     prompt: str | None
@@ -81,7 +81,7 @@ class ContextInputs:
     summary: HistorySummary | None
     calls_made: int
     open_orders: tuple[int, ...]
-    oldest_order: str
+    mission_order: tuple[int, str] | None
     reportable: OpenOrders
     first_order: tuple[int, str] | None
 
@@ -102,21 +102,21 @@ class ContextInputs:
             HistorySummary(**json.loads(row["summary"])) if row["summary"] else None,
             row["calls_made"] or 0,
             tuple(waiting["ids"]),
-            waiting["oldest"] or "",
+            tuple(waiting["mission"]) if waiting["mission"] else None,
             OpenOrders(**json.loads(row["reportable"])),
             tuple(json.loads(first)) if first else None,
         )
 
     def choose_mission(self) -> tuple[str | None, int | None]:
-        """The oldest open order, else the standing orders, else the first message.
+        """The order to go on with, else the standing orders, else the first message.
 
-        With the id of the stored message that it is, None where it is none.
+        That order is the oldest which no turn has answered. One that was answered and
+        never reported does not stand before a newer one: where all are answered, it is
+        the newest. With the id of the stored message that it is, None where it is none.
         """
-        if self.open_orders:
-            return self.oldest_order, self.open_orders[0]
-        if self.pins:
+        if self.pins and self.mission_order is None:
             return "\n".join(text for text, _ in self.pins), None
-        number, text = self.first_order or (None, None)
+        number, text = self.mission_order or self.first_order or (None, None)
         return text, number
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents import manual_command
 from agents.actions.base import MAX_TEXT, name_operator
-from agents.dashboard import accounts, charts, feed, fleet, map, system_status
+from agents.dashboard import accounts, charts, event_kinds, fleet, map, system_status
 from agents.dashboard.live import events_page, fragments, pages
 from agents.dashboard.yield_board import YieldView
 from agents.dashboard.yields import GROUPINGS, SPANS
@@ -48,7 +48,7 @@ def fleet_page(request: PageRequest) -> HttpResponse:
         "parts": {part.id: part for part in parts},
         "live_query": f"page=fleet&{view.write_query()}",
         "targets": _draw_options(rows, request.GET.get("to", "")),
-        "groups": feed.GROUPS,
+        "groups": event_kinds.GROUPS,
         "counted": events_page.COUNTED,
         "max_text": MAX_TEXT,
         "categories": charts.CATEGORIES,

@@ -157,9 +157,10 @@ async def test_what_is_to_do_is_the_oldest_open_order_then_what_stands(
     provider.answer(completion("Aye."))
     await fly(coalesced)
     head = newest(provider)
-    assert head.startswith("Second.\n"), "what is reported done leaves the mission"
+    assert head.startswith("Third.\n"), "all are answered: the newest is the mission"
     assert head.count(", open\n") == 2, "what is answered only is open still"
-    assert "First." not in head
+    assert "Second.\n" in head
+    assert "First." not in head, "what is reported done is gone"
     await in_db(end_orders)()
     await fly(coalesced)
     head = newest(provider)
@@ -174,7 +175,11 @@ async def test_what_is_to_do_is_the_oldest_open_order_then_what_stands(
     await in_db(actions.send_broadcast)(text="All to Sol.", by="test")
     await fly(coalesced)
     assert newest(provider).startswith("All to Sol.\n")
-    assert await states(coalesced) == [(True, True)] * 4
+    for text in ("Fourth.", "Fifth."):
+        await say(coalesced, text)
+    await fly(coalesced)
+    assert newest(provider).startswith("Fourth.\n"), "the oldest without an answer"
+    assert await states(coalesced) == [(True, True)] * 6
 
 
 async def test_what_is_reported_in_its_first_turn_leaves_the_mission_at_once(
