@@ -18,22 +18,17 @@ from agents.llm.model_types import Completion
 from agents.tools.request import Outcome, Request, Tool, ToolSpec, make_refusal
 from memory.context.offered_tools import GAME_HELP_TOOL, GAME_TOOL, narrow_tool
 from memory.context.tool_calls import GAME, GAME_HELP, guess_policy, unwrap_call
-from memory.context.types import Described, OfferedTools
+from memory.context.types import Described
 
 SENT = ("name", "description", "parameters")
 NEAR = 3
 
 
-def take_up_calls(answer: Completion, offered: OfferedTools | None) -> Completion:
+def take_up_calls(answer: Completion) -> Completion:
     """The answer with the calls that were made by way of `game` as what they call.
 
-    Also under another policy than when the model learnt to say so; only a game that has
-    a tool `game` of its own is asked for that one.
+    Also under another policy than when the model learnt to say so.
     """
-    known = offered.known if offered else ()
-    through = offered is not None and offered.through_game
-    if not through and any(tool["name"] == GAME for tool in known):
-        return answer
     return replace(answer, tool_calls=tuple(map(unwrap_call, answer.tool_calls)))
 
 

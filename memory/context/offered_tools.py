@@ -77,8 +77,10 @@ def offer_tools(
     elif mode == "compact":
         sent = [compact_tool(tool) for tool in allowed]
     else:
-        own = [compact_tool(tool) for tool in allowed if is_own_tool(tool["name"])]
-        others = [tool for tool in allowed if not is_own_tool(tool["name"])]
+        # Whose list has tools of these names as well may not have them twice.
+        left = [tool for tool in allowed if tool["name"] not in (GAME, GAME_HELP)]
+        own = [compact_tool(tool) for tool in left if is_own_tool(tool["name"])]
+        others = [tool for tool in left if not is_own_tool(tool["name"])]
         sent = [*own, GAME_TOOL, GAME_HELP_TOOL] if others else own
         lines = "\n".join(map(write_catalogue_line, others))
         return OfferedTools(mode, patterns, tuple(known), tuple(sent), lines)

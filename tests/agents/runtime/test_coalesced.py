@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents import actions, context_inputs
+from agents import actions, tool_catalogue
 from agents.actions import orders
 from agents.game import sessions
 from agents.models import Delivery, Mysis, Order, Pin, Provider
@@ -333,8 +333,8 @@ async def begin_anew() -> None:
     """Forget all that a worker's process knows."""
     await sessions.get_pool().close()
     prepare._works.clear()
-    context_inputs._compared = None
-    context_inputs._read_catalogue = (None, context_inputs.NOTHING)
+    tool_catalogue._compared = None
+    tool_catalogue._read_last = (None, tool_catalogue.NOTHING)
 
 
 async def test_a_hundred_turns_with_orders_a_restart_and_failures(
