@@ -22,6 +22,7 @@ from agents.models import Mysis, ToolCatalogue
 from agents.tools.own_tools import FOR_MYSES, REPORTING, SENDING
 from agents.tools.request import ToolSpec
 from memory.context.tool_calls import is_own_tool
+from memory.game_calls import find_api_version
 from memory.models import fetch_rows
 
 NOTHING = "[]"
@@ -119,7 +120,7 @@ def _select_stored(specs: Iterable[ToolSpec]) -> list[ToolSpec]:
 
 @dataclass(frozen=True, slots=True)
 class GameOffer:
-    """What the game server offered last: so many ``tools``.
+    """What the game server offered last: so many ``tools`` of this version of its API.
 
     ``address`` is without a password and a query. ``clashing`` are its tools that are
     not offered, as Zoea has such tools. Nothing is known before a first turn.
@@ -127,6 +128,7 @@ class GameOffer:
 
     address: str
     tools: int = 0
+    api_version: int = 0
     clashing: tuple[str, ...] = ()
     stored_at: datetime | None = None
 
@@ -144,6 +146,7 @@ def read_game_offer() -> GameOffer:
     return GameOffer(
         address,
         len(names),
+        find_api_version("", names),
         tuple(json.loads(clashing)),
         stored_at,
     )

@@ -97,7 +97,7 @@ async def test_the_operator_is_told_as_long_as_it_is_so(
         assert page.count("<code>zoea_note</code>. Zoea has tools of these names") == 1
     await in_db(remember_tools)(box.specs)
     offer = await in_db(read_game_offer)()
-    assert (offer.clashing, offer.tools) == ((), 3)
+    assert (offer.clashing, offer.tools, offer.api_version) == ((), 3, 1)
     page = (await in_db(client.get)("/health/")).content.decode()
     assert "tools of its own" not in page
     assert clashing.url in page
