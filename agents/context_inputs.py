@@ -32,7 +32,11 @@ from memory.assembly.history_summaries import judge_compaction
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.calibration import TokenFactor, parse_factor
 from memory.context import registry
-from memory.context.offered_tools import offer_tools, pick_tool_options
+from memory.context.offered_tools import (
+    describe_tool,
+    offer_tools,
+    pick_tool_options,
+)
 from memory.context.tokens import choose_counter
 from memory.context.types import TOOL_MODES, Budget, Note, OfferedTools
 from memory.models import ContextPolicy, HistorySummary, fetch_named
@@ -313,10 +317,7 @@ def _offer_stored(
     factor: float,
 ) -> _CountedTools:
     """The stored list as it is offered, None where there is none yet, and its tokens."""
-    known = [
-        {key: tool[key] for key in ("name", "description", "parameters")}
-        for tool in tool_catalogue.list_tools(text, more=more)
-    ]
+    known = [*map(describe_tool, tool_catalogue.list_tools(text, more=more))]
     if not known:
         return _CountedTools(None, 0)
     offered = offer_tools(known, *options)

@@ -67,11 +67,7 @@ def offer_tools(
 ) -> OfferedTools:
     """Offer these tools under a policy's options; `allow` concerns the game's only."""
     patterns = None if allow is None else tuple(allow)
-    allowed = [
-        narrowed
-        for tool in known
-        if (narrowed := narrow_tool(tool, patterns)) is not None
-    ]
+    allowed = allow_tools(known, patterns)
     if mode == "full":
         sent = allowed
     elif mode == "compact":
@@ -87,9 +83,22 @@ def offer_tools(
     return OfferedTools(mode, patterns, tuple(known), tuple(sent))
 
 
+def describe_tool(tool: Mapping[str, Any]) -> Described:
+    """What a model is told of a tool, of all that is known of it."""
+    return {key: tool[key] for key in ("name", "description", "parameters")}
+
+
 def pick_tool_options(options: Mapping[str, object]) -> dict[str, object]:
     """Those options that say which tools there are; another strategy keeps them."""
     return {name: options[name] for name in ("tools", "allow") if name in options}
+
+
+def allow_tools(
+    known: Iterable[Described], allow: Iterable[str] | None
+) -> list[Described]:
+    """Those that are allowed, each as far as it is."""
+    left = (narrow_tool(tool, allow) for tool in known)
+    return [tool for tool in left if tool is not None]
 
 
 def narrow_tool(tool: Described, allow: Iterable[str] | None) -> Described | None:
