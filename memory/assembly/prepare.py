@@ -26,6 +26,7 @@ from memory.assembly.sent_view import (
     Reference,
     SentPin,
     check_pins,
+    find_stored_texts,
     hash_encoded,
     read_last_call,
     refer_text,
@@ -130,6 +131,7 @@ class Work:
     """What the newest call of a Mysis was made of in this process, and its view.
 
     The next one, of whichever turn, goes on from there as far as its rows are the same.
+    ``stored`` are the digests of the texts that the sent context ``sent_id`` names.
     """
 
     earlier: EarlierWork = field(default_factory=EarlierWork)
@@ -137,6 +139,8 @@ class Work:
     messages: list[dict[str, Any]] | None = None
     digest: str = ""
     references: dict[int, Reference] = field(default_factory=dict)
+    sent_id: int | None = None
+    stored: frozenset[str] = frozenset()
     size: int = 0
 
 
@@ -372,13 +376,12 @@ def record_call(
     texts: dict[str, str] = {}
     for each in references:
         texts |= each.texts
-    before = known.last.sent.view if known.last else None
     view = {
         "system": refer_text(assembly.system, texts),
         "sources": pack_sources(assembly.sources),
         "synthetic": [asdict(s) for s in assembly.synthetic],
         "messages": [each.entry for each in references],
-        **refer_tools(assembly.offered, texts, before),
+        **refer_tools(assembly.offered, texts),
     }
     sent = SentContext(
         mysis_id=prepared.subject.mysis_id,
@@ -403,10 +406,22 @@ def record_call(
         created_at=timezone.now(),
     )
     # One statement; its texts in one order, so that two calls with the same ones never
-    # wait for each other.
-    digests = sorted(texts)
+    # wait for each other. Those of the call before are kept as long as it is, and it is
+    # until this one stands: the schemas of the tools alone are tens of kilobytes.
+    digests = sorted(texts.keys() - _list_stored(known))
     new = [digests, [texts[each] for each in digests]]
     ((sent.pk,),) = fetch_rows(_INSERT, [*new, *list_values(sent)], prepare=True)
     known.last = LastCall(sent, prepared.subject.model, 0, assembly.messages)
     known.work.references = {id(each.message): each for each in references}
+    known.work.sent_id, known.work.stored = sent.pk, frozenset(texts)
     return sent
+
+
+def _list_stored(known: TurnReads) -> frozenset[str]:
+    """The digests of the texts that the call before names."""
+    if known.last is None:
+        return frozenset()
+    sent, work = known.last.sent, known.work
+    if sent.pk == work.sent_id:
+        return work.stored
+    return find_stored_texts(sent.view) if sent.view else frozenset()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -13,10 +14,11 @@ from agents.models import ModelCall, Mysis
 from memory.assembly import prepare
 from memory.assembly.load import TAIL_ROWS
 from memory.assembly.prepare import Subject, TurnReads, prepare_request, record_call
-from memory.assembly.sent_view import hash_view
+from memory.assembly.sent_view import hash_view, render_sent
+from memory.context.offered_tools import offer_tools
 from memory.context.types import Budget
 from memory.gamestate.extract import read_result
-from memory.models import GameSnapshot, Memory
+from memory.models import GameSnapshot, Memory, SentContext, fetch_rows
 from memory.snapshots.reads import READ_PER_TOOL, read_account_state
 from memory.snapshots.writes import KEPT_PER_TOOL, capture_snapshot
 from tests.factories import make_memory, make_mysis, make_turn
@@ -146,6 +148,45 @@ def call_in_turn(mysis: Mysis) -> None:
     assert prepared.digest == preview.digest == hash_view(preview.assembly.messages)
     call = ModelCall.objects.create(turn=make_turn(mysis), number=1, model="m")
     record_call(call_id=call.pk, prepared=prepared, reads=reads)
+
+
+def test_no_text_is_stored_again_with_a_later_call(monkeypatch: pytest.MonkeyPatch):
+    """Counted is what is given to the database: it drops what it has by itself."""
+    given: list[int] = []
+    store = fetch_rows
+
+    def watch(sql: str, values: Any, **more: Any) -> Any:
+        given.append(sum(map(len, values[1])))
+        return store(sql, values, **more)
+
+    monkeypatch.setattr("memory.assembly.prepare.fetch_rows", watch)
+    mysis, about = make_mysis(), "Dig. " * 200
+    schema = {"type": "object", "properties": {}}
+    tools = [
+        {"name": f"dig_{n}", "description": about, "parameters": schema}
+        for n in range(20)
+    ]
+    for turn in range(5):
+        if turn == 3:
+            prepare._works.clear()  # as in another worker
+        if turn == 4:
+            tools = tools[1:]
+        make_memory(mysis, content=f"message {turn}")
+        made, reads = make_turn(mysis), TurnReads()
+        for number in (1, 2):
+            subject = replace(
+                context_inputs.build_subject(mysis),
+                offered=offer_tools(tools, "full", None),
+            )
+            prepared = prepare_request(subject, reads=reads)
+            call = ModelCall.objects.create(turn=made, number=number, model="m")
+            record_call(call_id=call.pk, prepared=prepared, reads=reads)
+    first, *middle, changed, last = given
+    assert first > 20 * len(about)
+    assert 19 * len(about) < changed < first
+    assert {*middle, last} == {0}
+    kept = SentContext.objects.order_by("pk")
+    assert [render_sent(sent).intact for sent in kept] == [True] * 10
 
 
 def test_what_is_kept_for_later_turns_is_bounded(monkeypatch: pytest.MonkeyPatch):
