@@ -415,6 +415,8 @@ def test_refusals_over_rest(ada: Mysis, operator_program: Program) -> None:
         ("/myses/Ada/notes/a", {"txt": "x"}, 422, "text"),
         (f"/myses/Ada/notes/{'x' * 61}", {"text": "x"}, 422, "name"),
         ("/myses/Eve/notes/a", {"text": "x"}, 404, "Eve"),
+        # No address that there is, and not one for a higher role.
+        ("/myses/Ada/notes/a%0Ab", {"text": "x"}, 404, ""),
     ):
         refused = operator_program.call("PUT", path, body)
         assert (refused.status_code, words in refused.json()["detail"]) == (
