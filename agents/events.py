@@ -35,11 +35,12 @@ DEBOUNCE = 0.02
 logger = logging.getLogger(__name__)
 LARGEST_ID = 2**63 - 1
 
+# Bodies are binary, as the driver takes long to escape the quotes of JSON in an array.
 APPEND = """
 WITH stamp AS MATERIALIZED (SELECT txid_current() AS xid)
 INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
 SELECT stamp.xid, line.kind, line.mysis_id, line.data::jsonb, clock_timestamp()
-FROM stamp, unnest(%s::text[], %s::bigint[], %s::text[])
+FROM stamp, unnest(%s::text[], %s::bigint[], %b::text[])
   WITH ORDINALITY AS line(kind, mysis_id, data, place)
 ORDER BY line.place
 """
@@ -61,6 +62,14 @@ NEWEST = (
     "WHERE xid < txid_snapshot_xmin(txid_current_snapshot()) "
     "ORDER BY xid DESC, id DESC LIMIT 1"
 )
+
+# Of each kind, by its index; also what is not settled yet.
+NEWEST_BY_KIND = """
+SELECT kind, id FROM unnest(%s::text[]) AS asked(kind), LATERAL (
+  SELECT id FROM agents_event WHERE agents_event.kind = asked.kind
+  ORDER BY xid DESC, id DESC LIMIT 1
+) AS newest
+"""
 
 # By the primary key; where an event is gone, that of the one before it.
 PLACE = "SELECT xid FROM agents_event WHERE id <= %s ORDER BY id DESC LIMIT 1"
@@ -139,7 +148,8 @@ def append_all(lines: Sequence[Line]) -> None:
         return
     kinds, owners, bodies = zip(*lines, strict=True)
     texts = [json.dumps(make_storable(body)) for body in bodies]
-    fetch_row(APPEND, [[str(k) for k in kinds], list(owners), texts])
+    values = [[str(k) for k in kinds], list(owners), texts]
+    fetch_row(APPEND, values, prepare=True)
     send_hint()
 
 
@@ -184,6 +194,11 @@ def read_settled_end() -> Position:
     """Where the settled part of the log ends; who reads on from it misses none."""
     row = fetch_row(NEWEST, ())
     return Position(*row) if row else START
+
+
+def find_newest(kinds: Iterable[str]) -> dict[str, int]:
+    """The id of the newest event of each of these kinds that there is one of."""
+    return dict(fetch_rows(NEWEST_BY_KIND, [[str(kind) for kind in kinds]]))
 
 
 def find_mysis_number(reference: str) -> int | None:

@@ -115,6 +115,8 @@ def read_orders(
     ``most`` bounds the recipients that are told of each, ``stuck_only`` leaves of them
     those who will never take it up.
     """
+    if not orders:
+        return []
     counts = count_recipients(orders)
     told: dict[int, list[RecipientStatus]] = {order.pk: [] for order in orders}
     rows = OrderRecipient.objects.filter(order__in=[order.pk for order in orders])

@@ -34,7 +34,7 @@ from django.db import connection
 
 from bench.figures import Aim, Figure, Step
 from zoea.commandline import open_database
-from zoea.supervise.programs import listen
+from zoea.supervise.programs import WORKER_NICENESS, listen
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = [sys.executable, "-W", "ignore"]
@@ -223,6 +223,7 @@ def run_worker(concurrency: int) -> Iterator[subprocess.Popen[bytes]]:
         "--fetch-job-polling-interval=1",
         "--delete-jobs=never",
     ) as process:
+        os.setpriority(os.PRIO_PROCESS, process.pid, WORKER_NICENESS)
         yield process
 
 

@@ -355,6 +355,8 @@ KINDS: Mapping[str, KindStyle] = {
     Kind.ALERT_CLEARED: KindStyle("check", "states", True, _plain),
 }
 OTHER = KindStyle("flag", "states", False, _plain)
+# What the feed has while no chip is chosen.
+NEWS = tuple(kind for kind, one in KINDS.items() if one.news and one.group != STALENESS)
 
 
 def _style(kind: str) -> KindStyle:
@@ -365,19 +367,21 @@ def _style(kind: str) -> KindStyle:
 def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
     """The newest news, newest first: of one chip if named, else all but staleness."""
     # Each kind has an index of its own; one scan of all would read much noise.
-    first, *others = (
-        _select_news(kind, group)[:limit]
-        for kind, style in KINDS.items()
-        if style.news
-        and (
-            (group not in GROUPS and style.group != STALENESS)
-            or style.group == group
-            or _is_searched_for_failures(kind, group)
-        )
-    )
+    first, *others = (_select_news(kind, group)[:limit] for kind in _list_kinds(group))
     if others:
         first = first.union(*others, all=True).order_by("-xid", "-id")[:limit]
     return make_event_lines(first)
+
+
+def _list_kinds(group: str) -> Iterable[str]:
+    if group not in GROUPS:
+        return NEWS
+    return [
+        kind
+        for kind, style in KINDS.items()
+        if style.news
+        and (style.group == group or _is_searched_for_failures(kind, group))
+    ]
 
 
 def _is_searched_for_failures(kind: str, group: str) -> bool:

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents import manual_command
 from agents.actions.base import MAX_TEXT, name_operator
-from agents.dashboard import accounts, charts, feed, fleet, health, map, system_status
+from agents.dashboard import accounts, charts, feed, fleet, map, system_status
 from agents.dashboard.live import events_page, fragments, pages
 from agents.dashboard.yield_board import YieldView
 from agents.dashboard.yields import GROUPINGS, SPANS
@@ -33,19 +33,15 @@ def fleet_page(request: PageRequest) -> HttpResponse:
     """The fleet as filtered and sorted by the address."""
     now = timezone.now()
     view = fleet.FleetView.read(request.GET)
-    found = health.read_health(now, known=pages.share_sums(now))
     parts = [
         pages.draw_shared_rows(fleet.load_view(view, now)),
-        *fragments.draw_fleet_head(found),
+        *pages.share_front(now),
         *events_page.draw_group_counts(),
-        fragments.draw_newest_orders(),
-        fragments.draw_newest_feed(),
     ]
     rows = _list_addressees()
     context = {
         "view": view,
         "members": _offer_members(rows, view),
-        "health": found,
         "columns": fleet.COLUMNS,
         "sorts": fleet.SORTS,
         "states": fleet.STATES,

@@ -95,11 +95,11 @@ class Installation:
     def _spawn(self, name: str, program: Program) -> subprocess.Popen[bytes]:
         log = self.data / "logs" / f"{name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        lifeline = [sys.executable, "-I", "-S", str(LIFELINE), str(os.getpid())]
+        tied = [str(LIFELINE), str(os.getpid()), str(program.niceness)]
         ours = {**self.environment, **program.environment, "ZOEA_DB_POOL": POOL}
         with log.open("ab") as out:
             return subprocess.Popen(
-                [*lifeline, *program.argv],
+                [sys.executable, "-I", "-S", *tied, *program.argv],
                 cwd=ROOT,
                 env=ours,
                 stdin=subprocess.DEVNULL,

@@ -62,10 +62,11 @@ from memory.snapshots.reads import KnownSnapshots, read_account_state
 # About how many bytes the works of all Myses may have together in this process.
 _MOST_KEPT = 32_000_000
 _BYTES_PER_ROW = 2_000
+# Binary, as the driver takes long to escape the quotes of JSON in an array.
 _INSERT = f"""
 WITH texts AS (
   INSERT INTO memory_contexttext (digest, text)
-  SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING
+  SELECT * FROM unnest(%b::text[], %b::text[]) ON CONFLICT DO NOTHING
 )
 {build_insert(SentContext)} RETURNING id
 """  # noqa: S608 (no input in the text)

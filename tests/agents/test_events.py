@@ -27,6 +27,18 @@ def test_events_come_in_order_with_their_fields():
     assert events.read_after(second["id"]) == []
 
 
+def test_the_newest_of_each_kind_is_found():
+    events.append(Kind.MYSIS_STATE, mysis_id=7, data={"state": "running"})
+    events.append(Kind.ERROR, data={"text": "a"})
+    events.append(Kind.MYSIS_STATE, mysis_id=8, data={"state": "idle"})
+    _, error, newest = events.read_after(0)
+    asked = [Kind.MYSIS_STATE, Kind.ERROR, Kind.ORDER_CHANGED]
+    assert events.find_newest(asked) == {
+        Kind.MYSIS_STATE: newest["id"],
+        Kind.ERROR: error["id"],
+    }
+
+
 def test_a_late_commit_with_a_smaller_id_is_not_stepped_over():
     held, release = threading.Event(), threading.Event()
 

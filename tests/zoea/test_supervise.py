@@ -11,7 +11,8 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,26 @@ async def test_a_dead_program_is_started_again(tmp_path: Path) -> None:
     assert said == [
         "the beacon process ended with signal 9, saying nothing; starting it again in 0.01 s"
     ]
+
+
+def _read_share(pid: int) -> int | None:
+    """How nice a session is to others, where the kernel keeps that."""
+    with suppress(FileNotFoundError):
+        return int(Path(f"/proc/{pid}/autogroup").read_text().split()[-1])
+    return None
+
+
+async def test_workers_leave_the_processor_to_pages(tmp_path: Path) -> None:
+    layout = programs.Layout(ROOT, tmp_path, tick=10, game_url="")
+    assert programs.worker_program(layout).niceness == programs.WORKER_NICENESS
+    async with _beacons() as beacons:
+        ours = psutil.Process().nice()
+        program = replace(beacons.program(tmp_path), niceness=5)
+        task = asyncio.create_task(keep_running(program, print, 5, QUICK))
+        pid = await beacons.pids.get()
+        assert psutil.Process(pid).nice() == ours + 5
+        assert _read_share(pid) in (None, 5)
+        await _end(task)
 
 
 async def test_one_that_keeps_dying_is_given_up_with_its_last_words(

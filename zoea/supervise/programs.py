@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,6 +25,8 @@ from rich.console import Console as Terminal
 
 LOG_LIMIT = 5_000_000
 _LIFELINE = Path(__file__).with_name("lifeline.py")
+# When many turns begin at a tick, pages do not wait for them.
+WORKER_NICENESS = 5
 
 HOST = "127.0.0.1"
 
@@ -37,7 +39,8 @@ class ProgramError(Exception):
 class Program:
     """A program to run. Its output is appended to ``log``; it inherits ``sockets``.
 
-    ``port`` is where it answers, if it is a server.
+    ``port`` is where it answers, if it is a server; ``niceness`` how far it leaves the
+    processor to the others (0 to 19).
     """
 
     name: str
@@ -46,6 +49,7 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict)
     sockets: tuple[int, ...] = ()
     port: int = 0
+    niceness: int = 0
 
     async def start(self) -> asyncio.subprocess.Process:
         """Start it in a session of its own; it ends when this process does.
@@ -97,8 +101,8 @@ class Program:
 
     @property
     def _command(self) -> tuple[str, ...]:
-        lifeline = (sys.executable, "-I", "-S", str(_LIFELINE), str(os.getpid()))
-        return (*lifeline, *self.argv)
+        tied = (str(_LIFELINE), str(os.getpid()), str(self.niceness))
+        return (sys.executable, "-I", "-S", *tied, *self.argv)
 
     def _open_log(self) -> BinaryIO:
         self.shorten_log()
@@ -178,7 +182,8 @@ def sandbox_program(layout: Layout, port: int) -> Program:
 def worker_program(layout: Layout, number: int = 1) -> Program:
     name = "worker" if number == 1 else f"worker-{number}"
     # All that it would check is the secret key, as `up` did before anything started.
-    return layout.manage(name, "procrastinate", "--skip-checks", "worker")
+    program = layout.manage(name, "procrastinate", "--skip-checks", "worker")
+    return replace(program, niceness=WORKER_NICENESS)
 
 
 def web_program(layout: Layout, listening: socket.socket) -> Program:

@@ -13,12 +13,13 @@ from typing import Protocol
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from agents import events
 from agents.dashboard import conversation, feed, fleet, health, map, system_status
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.conversation import Line
 from agents.dashboard.fleet import FleetRow, FleetRows
 from agents.dashboard.live import events_page, fragments
-from agents.dashboard.live.changes import Dirty
+from agents.dashboard.live.changes import WIDE, Dirty
 from agents.dashboard.live.fragments import Fragment, SentVersions, draw_fragment
 from agents.dashboard.map import Chart
 from agents.dashboard.shared_results import shared, time_bucket
@@ -144,13 +145,31 @@ def share_sums(now: datetime) -> health.FleetSums:
     return shared.get(("sums", time_bucket(now)), lambda: health.add_up_fleet(now))
 
 
-def share_orders(now: datetime, newest: int) -> Fragment:
-    """The last orders as of an event, drawn once for all who look.
+def share_head(now: datetime, wide: int, orders: int) -> list[Fragment]:
+    """The head and the last orders as of these events, drawn once for all who look.
 
-    Who grew late or was stopped since shows with the next ten seconds.
+    Who grew late since, and what is mended without an event, shows with the next
+    ten seconds.
     """
-    key = ("orders", newest, time_bucket(now))
-    return shared.get(key, fragments.draw_newest_orders)
+    bucket = time_bucket(now)
+    head = shared.get(("health", wide, bucket), lambda: _draw_head(now))
+    given = shared.get(("orders", orders, bucket), fragments.draw_newest_orders)
+    return [*head, given]
+
+
+def _draw_head(now: datetime) -> list[Fragment]:
+    return fragments.draw_fleet_head(health.read_health(now, known=share_sums(now)))
+
+
+def share_front(now: datetime) -> list[Fragment]:
+    """Head, orders and feed as of the newest events, for a page before its socket."""
+    newest = events.find_newest(set[str](WIDE).union(feed.NEWS))
+    wide = max((newest.get(kind, 0) for kind in WIDE), default=0)
+    told = tuple(newest.get(kind, 0) for kind in feed.NEWS)
+    return [
+        *share_head(now, wide, newest.get(events.Kind.ORDER_CHANGED, 0)),
+        shared.get(("feed", told, time_bucket(now)), fragments.draw_newest_feed),
+    ]
 
 
 class OrdersPage:
@@ -253,13 +272,8 @@ class FleetPage:
         return shared.get(key, lambda: frozenset(fleet.find_matching_ids(self.view)))
 
     def _head(self, now: datetime) -> list[SafeString]:
-        known = share_sums(now)
-        key = ("health", self.wide, time_bucket(now))
-        head = shared.get(
-            key, lambda: fragments.draw_fleet_head(health.read_health(now, known=known))
-        )
-        given = share_orders(now, self.orders)
-        return self.sent.draw_news([*head, *events_page.draw_group_counts(), given])
+        head = share_head(now, self.wide, self.orders)
+        return self.sent.draw_news([*head, *events_page.draw_group_counts()])
 
 
 def _draw_cells(rows: Iterable[FleetRow]) -> Iterable[Fragment]:
