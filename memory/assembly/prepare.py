@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from threading import Lock
 from typing import Any
 
 from django.conf import settings
@@ -23,10 +22,8 @@ from memory.assembly.log_rows import LAST
 from memory.assembly.packing import pack_ledger, pack_sources
 from memory.assembly.sent_view import (
     LastCall,
-    Reference,
     SentPin,
     check_pins,
-    find_stored_texts,
     hash_encoded,
     read_last_call,
     refer_text,
@@ -34,9 +31,10 @@ from memory.assembly.sent_view import (
     refer_view,
     render_messages,
 )
+from memory.assembly.turn_reads import TurnReads, Work, keep_work, take_work
 from memory.calibration import TokenFactor
 from memory.context import registry
-from memory.context.assemble import EarlierWork, assemble
+from memory.context.assemble import assemble
 from memory.context.result_types import Assembly
 from memory.context.types import (
     AssemblyRequest,
@@ -57,12 +55,8 @@ from memory.models import (
     fetch_rows,
     list_values,
 )
-from memory.snapshots.reads import KnownSnapshots, read_account_state
+from memory.snapshots.reads import read_account_state
 
-# About how many bytes the works of all Myses may have together in this process.
-_MOST_KEPT = 32_000_000
-_BYTES_PER_ROW = 2_000
-# Binary, as the driver takes long to escape the quotes of JSON in an array.
 _INSERT = f"""
 WITH texts AS (
   INSERT INTO memory_contexttext (digest, text)
@@ -127,34 +121,6 @@ class PreparedRequest:
     pins: tuple[SentPin, ...] = ()
 
 
-@dataclass(slots=True)
-class Work:
-    """What the newest call of a Mysis was made of in this process, and its view.
-
-    The next one, of whichever turn, goes on from there as far as its rows are the same.
-    ``stored`` are the digests of the texts that the sent context ``sent_id`` names.
-    """
-
-    earlier: EarlierWork = field(default_factory=EarlierWork)
-    tail: load.LoadedTail | None = None
-    messages: list[dict[str, Any]] | None = None
-    digest: str = ""
-    references: dict[int, Reference] = field(default_factory=dict)
-    sent_id: int | None = None
-    stored: frozenset[str] = frozenset()
-    size: int = 0
-
-
-@dataclass(slots=True)
-class TurnReads:
-    """What the calls of one turn have read; each reads only what is new since."""
-
-    last: LastCall | None = None
-    tail: load.LoadedTail | None = None
-    snapshots: KnownSnapshots = field(default_factory=dict)
-    work: Work = field(default_factory=Work)
-
-
 @dataclass(frozen=True, slots=True)
 class LogMoment:
     """What a view is made of beside its subject: the log and its state at a moment.
@@ -171,27 +137,6 @@ class LogMoment:
     data: Mapping[str, str] = field(default_factory=dict)
 
 
-# By Mysis, those that were used last at the end. Whoever uses one takes it out.
-_works: dict[int, Work] = {}
-_works_lock = Lock()
-
-
-def _take_work(subject: Subject) -> Work:
-    with _works_lock:
-        return _works.pop(subject.mysis_id, None) or Work()
-
-
-def _keep_work(work: Work, prepared: PreparedRequest) -> None:
-    work.messages, work.digest = prepared.assembly.messages, prepared.digest
-    # A text is held as it was read, as a message of the view, and as JSON.
-    rows = prepared.loaded.rows.values()
-    work.size = sum([3 * (row.size or 0) + _BYTES_PER_ROW for row in rows])
-    with _works_lock:
-        _works[prepared.subject.mysis_id] = work
-        while sum(each.size for each in _works.values()) > _MOST_KEPT:
-            del _works[next(iter(_works))]
-
-
 def prepare_request(
     subject: Subject,
     *,
@@ -206,7 +151,7 @@ def prepare_request(
     """
     shown: list[Rendered] = []
     known = reads or TurnReads()
-    work = known.work = _take_work(subject) if reads else Work()
+    work = known.work = take_work(subject.mysis_id) if reads else Work()
     moment = before or LogMoment(read_newest_summary(subject.mysis_id))
     known.last = known.last or read_last_call(
         subject.mysis_id, moment.sent, work.digest, work.messages
@@ -237,7 +182,8 @@ def prepare_request(
         digest=hash_encoded(assembly.encoded, assembly.system, subject.offered),
     )
     if reads is not None:
-        _keep_work(work, prepared)
+        work.messages, work.digest = assembly.messages, prepared.digest
+        keep_work(subject.mysis_id, work, loaded)
     return prepared
 
 
@@ -409,20 +355,10 @@ def record_call(
     # One statement; its texts in one order, so that two calls with the same ones never
     # wait for each other. Those of the call before are kept as long as it is, and it is
     # until this one stands: the schemas of the tools alone are tens of kilobytes.
-    digests = sorted(texts.keys() - _list_stored(known))
+    digests = sorted(texts.keys() - known.list_stored())
     new = [digests, [texts[each] for each in digests]]
     ((sent.pk,),) = fetch_rows(_INSERT, [*new, *list_values(sent)], prepare=True)
     known.last = LastCall(sent, prepared.subject.model, 0, assembly.messages)
     known.work.references = {id(each.message): each for each in references}
-    known.work.sent_id, known.work.stored = sent.pk, frozenset(texts)
+    known.note_sent(sent, texts)
     return sent
-
-
-def _list_stored(known: TurnReads) -> frozenset[str]:
-    """The digests of the texts that the call before names."""
-    if known.last is None:
-        return frozenset()
-    sent, work = known.last.sent, known.work
-    if sent.pk == work.sent_id:
-        return work.stored
-    return find_stored_texts(sent.view) if sent.view else frozenset()

@@ -11,10 +11,11 @@ from django.test.utils import CaptureQueriesContext
 
 from agents import context_inputs
 from agents.models import ModelCall, Mysis
-from memory.assembly import prepare
+from memory.assembly import turn_reads
 from memory.assembly.load import TAIL_ROWS
-from memory.assembly.prepare import Subject, TurnReads, prepare_request, record_call
+from memory.assembly.prepare import Subject, prepare_request, record_call
 from memory.assembly.sent_view import hash_view, render_sent
+from memory.assembly.turn_reads import TurnReads
 from memory.context.offered_tools import offer_tools
 from memory.context.types import Budget
 from memory.gamestate.extract import read_result
@@ -127,15 +128,15 @@ def test_a_turn_goes_on_from_the_call_before_and_sees_whatever_changed():
     mysis = make_mysis()
     rows = [make_memory(mysis, content=f"message {number}") for number in range(9)]
     call_in_turn(mysis)
-    reader = prepare._works[mysis.pk].earlier.reader
+    reader = turn_reads._works[mysis.pk].earlier.reader
     make_memory(mysis, content="more")
     call_in_turn(mysis)
-    assert prepare._works[mysis.pk].earlier.reader is reader
+    assert turn_reads._works[mysis.pk].earlier.reader is reader
     Memory.objects.filter(pk=rows[4].pk).update(content="edited")
     call_in_turn(mysis)
     rows[2].delete()
     call_in_turn(mysis)
-    assert prepare._works[mysis.pk].earlier.reader is not reader
+    assert turn_reads._works[mysis.pk].earlier.reader is not reader
 
 
 def call_in_turn(mysis: Mysis) -> None:
@@ -168,7 +169,7 @@ def test_no_text_is_stored_again_with_a_later_call(monkeypatch: pytest.MonkeyPat
     ]
     for turn in range(5):
         if turn == 3:
-            prepare._works.clear()  # as in another worker
+            turn_reads._works.clear()  # as in another worker
         if turn == 4:
             tools = tools[1:]
         make_memory(mysis, content=f"message {turn}")
@@ -190,10 +191,10 @@ def test_no_text_is_stored_again_with_a_later_call(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_kept_for_later_turns_is_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(prepare, "_MOST_KEPT", 30_000)
+    monkeypatch.setattr(turn_reads, "_MOST_KEPT", 30_000)
     first, second, third = (make_mysis() for _ in range(3))
     for mysis in (first, second, third):
         make_memory(mysis, content="message " * 500)
     for mysis in (first, second, first, third):
         call_in_turn(mysis)
-    assert list(prepare._works) == [first.pk, third.pk]
+    assert list(turn_reads._works) == [first.pk, third.pk]

@@ -17,7 +17,7 @@ from agents.models import Delivery, Mysis, Order, Pin, Provider
 from bench.providers.anthropic import KEY as ANTHROPIC_KEY
 from bench.providers.anthropic import Answer, FakeAnthropic, message
 from bench.providers.openai import KEY, FakeProvider, Json, Reply, call, completion
-from memory.assembly import prepare
+from memory.assembly import turn_reads
 from memory.assembly.sent_view import render_sent
 from memory.context.types import CRITICAL_REMINDERS, NUDGES
 from memory.models import ContextPolicy, Memory, SentContext
@@ -332,7 +332,7 @@ def diligent(
 async def begin_anew() -> None:
     """Forget all that a worker's process knows."""
     await sessions.get_pool().close()
-    prepare._works.clear()
+    turn_reads._works.clear()
     tool_catalogue._compared = None
     tool_catalogue._read_last = (None, tool_catalogue.NOTHING)
 
