@@ -13,6 +13,7 @@ from agents.views import (
     mysis,
     notes,
     orders,
+    palette,
     welcome,
 )
 from agents.views.commands import start_idle, start_or_stop
@@ -49,6 +50,8 @@ urlpatterns = [
     ),
     path("events/", logs.events_page, name="events"),
     path("search/", logs.search_page, name="search"),
+    path("palette/", palette.palette, name="palette"),
+    path("palette/keys/", palette.keys, name="keys"),
     path("prompts/", logs.prompts_page, name="prompts"),
     path("prompts/<int:prompt_id>/", logs.prompt_page, name="prompt"),
     path("welcome/", welcome.welcome, name="welcome"),

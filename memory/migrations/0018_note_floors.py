@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("agents", "0022_turn_of_epoch"),
-        ("memory", "0016_snapshot_credits"),
+        ("memory", "0017_summary_search"),
     ]
 
     operations = [
