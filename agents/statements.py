@@ -202,8 +202,7 @@ WHERE mysis.id = %s
 """
 PROVIDERS_NAMED = "SELECT * FROM agents_provider WHERE name = ANY(%s)"
 TOOL_CATALOGUE = """
-SELECT tools::text, updated_at, (SELECT jsonb_object_agg(tool, policy) FROM agents_toolpolicy)
-FROM agents_toolcatalogue WHERE url = %s
+SELECT tools::text, updated_at FROM agents_toolcatalogue WHERE url = %s
 """
 TURNS_GOING_ON = """
 SELECT turn.id FROM agents_turn AS turn JOIN agents_mysis AS mysis

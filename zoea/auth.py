@@ -42,7 +42,8 @@ READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 _PURE = re.compile(r"/context/assemble/?")
 _COMMAND = re.compile(r"/myses/[^/]+/command/?")
-_NOTES = re.compile(r"/myses/[^/]+/notes/.+")
+# A name may have any sign, also the end of a line.
+_NOTES = re.compile(r"/myses/[^/]+/notes/.+", re.DOTALL)
 _STEERING = re.compile(
     r"/myses/[^/]+/(?:start|stop|message|command)/?|/broadcasts/?|/orders/?"
     r"|/alerts/targets/[^/]+/test/?"

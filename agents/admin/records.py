@@ -36,6 +36,7 @@ from agents.models import (
     WorkerLock,
 )
 from agents.models.llm import AskedWindow
+from agents.tool_catalogue import CLASHES
 from memory.admin.read_only import (
     MysisFilter,
     MysisOfTurnFilter,
@@ -245,7 +246,7 @@ class ToolsAdmin(ReadOnlyAdmin[ToolCatalogue]):
 
     @admin.display(description="tools")
     def count(self, row: ToolCatalogue) -> int:
-        return len(row.tools)
+        return sum(CLASHES not in tool for tool in row.tools)
 
 
 @admin.register(HistorySummary)

@@ -19,6 +19,7 @@ from agents.dashboard.live import events_page, fragments, pages
 from agents.dashboard.yield_board import YieldView
 from agents.dashboard.yields import GROUPINGS, SPANS
 from agents.models import Mysis
+from agents.tool_catalogue import read_game_offer
 from agents.views.access import (
     PageRequest,
     notify_error,
@@ -193,6 +194,7 @@ def health_page(request: PageRequest) -> HttpResponse:
     context = {
         "parts": {part.id: part for part in pages.draw_health_parts(now)},
         "stock": system_status.read_storage(),
+        "offer": read_game_offer(),
         "now": now,
         "nav": "health",
     }

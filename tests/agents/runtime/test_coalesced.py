@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from agents import actions, context_inputs
+from agents import actions, tool_catalogue
 from agents.actions import orders
 from agents.game import sessions
 from agents.models import Delivery, Mysis, Order, Pin, Provider
 from bench.providers.anthropic import KEY as ANTHROPIC_KEY
 from bench.providers.anthropic import Answer, FakeAnthropic, message
 from bench.providers.openai import KEY, FakeProvider, Json, Reply, call, completion
-from memory.assembly import prepare
+from memory.assembly import turn_reads
 from memory.assembly.sent_view import render_sent
 from memory.context.types import CRITICAL_REMINDERS, NUDGES
 from memory.models import ContextPolicy, Memory, SentContext
@@ -337,9 +337,9 @@ def diligent(
 async def begin_anew() -> None:
     """Forget all that a worker's process knows."""
     await sessions.get_pool().close()
-    prepare._works.clear()
-    context_inputs._compared = None
-    context_inputs._read_catalogue = (None, context_inputs.NOTHING)
+    turn_reads._works.clear()
+    tool_catalogue._compared = None
+    tool_catalogue._read_last = (None, tool_catalogue.NOTHING)
 
 
 async def test_a_hundred_turns_with_orders_a_restart_and_failures(
