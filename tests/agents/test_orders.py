@@ -513,7 +513,7 @@ def test_times_of_orders_from_before_the_upgrade_are_those_of_their_deliveries(
     long_ago = timezone.now() - timedelta(days=9)
     parts = OrderRecipient.objects.filter(order=number)
     parts.update(shown_at=None, answered_at=None, since_at=long_ago)
-    upgrade = import_module("agents.migrations.0023_order_times").KNOWN_TIMES
+    upgrade = import_module("agents.migrations.0024_order_times").KNOWN_TIMES
     with connection.cursor() as cursor:
         cursor.execute(upgrade)
     for row in (ada, bo, cy):

@@ -32,7 +32,7 @@ WHERE known.id = recipient.id
 
 class Migration(migrations.Migration):
     # After the last that had landed: where that is applied, nothing may come before it.
-    dependencies = [("agents", "0027_search_indices")]
+    dependencies = [("agents", "0023_search_indices")]
 
     operations = [
         migrations.AddField(

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("agents", "0027_search_indices"),
+        ("agents", "0024_order_times"),
         ("auth", "0012_alter_user_first_name_max_length"),
     ]
 
