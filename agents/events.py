@@ -98,6 +98,11 @@ SETTLE_FOREIGN = """
 UPDATE agents_event SET xid = 0
 WHERE xid >= txid_snapshot_xmax(txid_current_snapshot()) RETURNING id
 """
+# Who read on from there follows them.
+SETTLE_CURSORS = """
+UPDATE agents_alerttarget SET cursor_xid = 0
+WHERE cursor_xid >= txid_snapshot_xmax(txid_current_snapshot())
+"""
 
 
 class Kind(StrEnum):
@@ -244,6 +249,7 @@ def find_mysis_number(reference: str) -> int | None:
 
 def settle_foreign() -> int:
     """Settle events restored from another server; returns how many."""
+    fetch_rows(SETTLE_CURSORS)
     return len(fetch_rows(SETTLE_FOREIGN))
 
 

@@ -68,7 +68,8 @@ def everything(fleet: dict[str, Mysis]) -> list[str]:
         f"{here}context/?against=window&beside=4", f"{here}context/?view=raw",
         f"/turns/{ada.turns.latest('pk').pk}/", "/search/?q=mine", "/events/",
         "/prompts/", f"/prompts/{prompt.pk}/", "/policies/", "/accounts/", "/health/",
-        "/welcome/", "/myses/new/", f"{here}notes/", "/orders/",
+        "/digest/?since=1h", "/alerts/", "/alerts/targets/new/", "/welcome/",
+        "/myses/new/", f"{here}notes/", "/orders/",
         order.get_absolute_url(),
     ]  # fmt: skip
 

@@ -19,6 +19,7 @@ from agents.dashboard import conversation, feed, fleet, health, map, system_stat
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.compare import CompareView, share_comparison
 from agents.dashboard.conversation import Line
+from agents.dashboard.event_kinds import NEWS
 from agents.dashboard.fleet import FleetRow, FleetRows
 from agents.dashboard.lane_chart import draw_lanes
 from agents.dashboard.lanes import LanesView, share_lanes
@@ -184,9 +185,9 @@ def _draw_head(now: datetime) -> list[Fragment]:
 
 def share_front(now: datetime) -> list[Fragment]:
     """Head, orders and feed as of the newest events, for a page before its socket."""
-    newest = events.find_newest(set[str](WIDE).union(feed.NEWS))
+    newest = events.find_newest(set[str](WIDE).union(NEWS))
     wide = max((newest.get(kind, 0) for kind in WIDE), default=0)
-    told = tuple(newest.get(kind, 0) for kind in feed.NEWS)
+    told = tuple(newest.get(kind, 0) for kind in NEWS)
     return [
         *share_head(now, wide, newest.get(events.Kind.ORDER_CHANGED, 0)),
         shared.get(("feed", told, time_bucket(now)), fragments.draw_newest_feed),
