@@ -13,6 +13,7 @@ from agents.views import (
     mysis,
     notes,
     orders,
+    saved_views,
     welcome,
 )
 from agents.views.commands import start_idle, start_or_stop
@@ -21,7 +22,14 @@ urlpatterns = [
     path("", fleet.fleet_page, name="fleet"),
     path("feed/", fleet.newest_feed, name="feed"),
     path("send/", commands.send, name="send"),
-    path("bulk/", commands.start_or_stop_many, name="bulk"),
+    path("bulk/", commands.act_on_many, name="bulk"),
+    path("views/", saved_views.views_page, name="saved-views"),
+    path("views/save/", saved_views.save_view, name="saved-view-save"),
+    path(
+        "views/<int:view_id>/change/",
+        saved_views.change_view,
+        name="saved-view-change",
+    ),
     path("orders/", orders.orders_page, name="orders"),
     path("orders/<int:number>/", orders.order_page, name="order"),
     path("orders/<int:number>/names/", orders.order_names, name="order-names"),
