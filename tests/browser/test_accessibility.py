@@ -68,7 +68,7 @@ def everything(fleet: dict[str, Mysis]) -> list[str]:
         f"/turns/{ada.turns.latest('pk').pk}/", "/search/?q=mine", "/events/",
         "/prompts/", f"/prompts/{prompt.pk}/", "/policies/", "/accounts/", "/health/",
         "/welcome/", "/myses/new/", f"{here}notes/", "/orders/",
-        order.get_absolute_url(), "/views/",
+        order.get_absolute_url(), f"{here}edit/model/", f"{here}edit/pins/", "/views/",
     ]  # fmt: skip
 
 

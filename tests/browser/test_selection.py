@@ -9,6 +9,7 @@ from agents.dashboard.fleet import FIRST
 from agents.events import Kind
 from agents.models import Event, Mysis
 from memory.models import Memory
+from tests.browser.conftest import Complaints
 from tests.browser.test_fleet import live, row
 from tests.factories import make_mysis
 
@@ -119,6 +120,49 @@ def cut_names(page: Page) -> list[str]:
         ".map(n => n.textContent)"
     )
     return found
+
+
+def test_a_model_is_changed_in_three_clicks_from_fleet(
+    page: Page, complaints: Complaints
+):
+    complaints.allowed = ("409 (Conflict)", "422 (")
+    ada = make_mysis(name="Ada", state="running")
+    live(page)
+    page.get_by_role("link", name="Ada", exact=True).click()
+    pencil = page.get_by_role("link", name="Edit the model")
+    pencil.click()
+    editor = page.get_by_role("dialog", name="Model of Ada")
+    box = editor.get_by_label("Model")
+    expect(box).to_be_focused()
+    # Escape closes it, and the keys go on from where it was opened.
+    page.keyboard.press("Escape")
+    expect(editor).to_be_hidden()
+    expect(pencil).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(box).to_be_focused()
+    box.fill("nobody:gpt")
+    page.keyboard.press("Enter")
+    expect(editor).to_contain_text('No provider is named "nobody"')
+    expect(box).to_have_value("nobody:gpt")
+    expect(box).to_be_focused()
+    box.fill("pilot:mine")
+    actions.update_mysis(mysis=ada, by="operator:bob", model="pilot:theirs")
+    expect(page.locator("#mysis-head")).to_contain_text("pilot:theirs")
+    editor.get_by_role("button", name="Save").click()
+    expect(editor).to_contain_text("Now it is: pilot:theirs.")
+    expect(box).to_have_value("pilot:mine")
+    editor.get_by_role("button", name="Save").click()
+    expect(editor).to_be_hidden()
+    expect(page.locator("#notices")).to_contain_text("counts from its next turn")
+    expect(page.locator("#mysis-head")).to_contain_text("pilot:mine")
+    expect(page.get_by_role("link", name="Edit the model")).to_be_focused()
+    page.get_by_role("link", name="Edit the standing orders").click()
+    page.get_by_label("New order").fill("Never attack.")
+    page.get_by_role("button", name="Add").click()
+    page.get_by_role("button", name="Acknowledge").click()
+    expect(page.locator("#editor")).to_contain_text("The order is acknowledged.")
+    page.keyboard.press("Escape")
+    expect(page.locator("#mysis-head")).to_contain_text("Never attack.")
 
 
 def test_groups_saved_views_columns_and_dense_rows(page: Page):
