@@ -45,18 +45,17 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
     ``mysis_id``: only what that Mysis received or sent. ``reader``: what that Mysis may
     know, see `select_readable`. Raises SlowSearchError.
     """
-    query = query.replace("\x00", "")
-    found = Broadcast.objects.all() if reader is None else select_readable(reader)
-    found = found.order_by("-pk")
-    if before is not None:
-        found = found.filter(pk__lt=before)
-    if mysis_id is not None:
-        found = found.filter(_is_of(mysis_id))
-    wanted = TextQuery(query, mode, ignore_case=ignore_case, stem=stem)
+    wanted = TextQuery(
+        query=query.replace("\x00", ""),
+        mode=mode,
+        mysis_id=mysis_id,
+        before=before,
+        ignore_case=ignore_case,
+        stem=stem,
+    )
     pattern = build_pattern(wanted)
-    found = filter_matching(found.defer("vector"), wanted, "text")
     with limit_time():
-        rows = list(found[:limit])
+        rows = list(select_matching_broadcasts(wanted, reader)[:limit])
     return [
         BroadcastHit(
             id=row.pk,
@@ -68,6 +67,18 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
         for row in rows
         for text in [hide_secrets(row.text)]
     ]
+
+
+def select_matching_broadcasts(
+    wanted: TextQuery, reader: Mysis | None = None
+) -> QuerySet[Broadcast]:
+    """The matching broadcasts that a reader may know, newest first; None may know all."""
+    rows = Broadcast.objects.all() if reader is None else select_readable(reader)
+    if wanted.before is not None:
+        rows = rows.filter(pk__lt=wanted.before)
+    if wanted.mysis_id is not None:
+        rows = rows.filter(_is_of(wanted.mysis_id))
+    return filter_matching(rows.defer("vector").order_by("-pk"), wanted, "text")
 
 
 def select_readable(mysis: Mysis) -> QuerySet[Broadcast]:

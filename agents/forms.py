@@ -279,8 +279,15 @@ class SearchForm(forms.Form):
     WHERE = (
         ("messages", "Messages"),
         ("reasoning", "Reasoning"),
+        ("calls", "Calls"),
+        ("orders", "Orders"),
         ("broadcasts", "Broadcasts"),
         ("notes", "Notes"),
+        ("summaries", "Summaries"),
+        ("pins", "Standing orders"),
+        ("prompts", "Prompts"),
+        ("events", "Events"),
+        ("acts", "Acts of people"),
     )
     MODE = (("fts", "All words"), ("exact", "Exactly this text"))
 
@@ -290,7 +297,11 @@ class SearchForm(forms.Form):
         widget=forms.SearchInput(attrs={"dir": "auto", "autofocus": True}),
     )
     where = forms.TypedChoiceField(
-        choices=WHERE, required=False, label="In", empty_value="messages"
+        choices=WHERE,
+        required=False,
+        label="In",
+        empty_value="messages",
+        widget=forms.HiddenInput,
     )
     mysis = forms.ModelChoiceField(
         queryset=Mysis.objects.order_by("name"),
@@ -306,6 +317,10 @@ class SearchForm(forms.Form):
     until = _day_field("Until")
     before = forms.IntegerField(
         required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput
+    )
+    # How many hits stand before this page of them.
+    passed = forms.IntegerField(
+        required=False, min_value=0, max_value=10**6, widget=forms.HiddenInput
     )
 
 

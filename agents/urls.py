@@ -14,6 +14,7 @@ from agents.views import (
     mysis,
     notes,
     orders,
+    palette,
     saved_views,
     welcome,
 )
@@ -58,6 +59,8 @@ urlpatterns = [
     ),
     path("events/", logs.events_page, name="events"),
     path("search/", logs.search_page, name="search"),
+    path("palette/", palette.palette, name="palette"),
+    path("palette/keys/", palette.keys, name="keys"),
     path("prompts/", logs.prompts_page, name="prompts"),
     path("prompts/<int:prompt_id>/", logs.prompt_page, name="prompt"),
     path("welcome/", welcome.welcome, name="welcome"),

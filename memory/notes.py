@@ -88,6 +88,16 @@ def parse_notes(
     )
 
 
+def select_matching_notes(wanted: TextQuery) -> QuerySet[Note]:
+    """The notes in use that match, the last stored first."""
+    rows = Note.objects.filter(ended_at=None).defer("vector").order_by("-pk")
+    if wanted.mysis_id is not None:
+        rows = rows.filter(mysis_id=wanted.mysis_id)
+    if wanted.before is not None:
+        rows = rows.filter(pk__lt=wanted.before)
+    return filter_matching(rows, wanted, "name", "text")
+
+
 def search_notes(  # noqa: PLR0913 (one keyword for each part of a question)
     *,
     query: str,
@@ -103,15 +113,15 @@ def search_notes(  # noqa: PLR0913 (one keyword for each part of a question)
     An imported note counts from its import on. ``before`` is the id of a note. Raises SlowSearchError.
     """
     wanted = TextQuery(
-        query.replace("\x00", ""), mode, ignore_case=ignore_case, stem=stem
+        query=query.replace("\x00", ""),
+        mode=mode,
+        mysis_id=mysis_id,
+        before=before,
+        ignore_case=ignore_case,
+        stem=stem,
     )
-    rows = Note.objects.filter(ended_at=None).defer("vector").order_by("-pk")
-    if mysis_id is not None:
-        rows = rows.filter(mysis_id=mysis_id)
-    if before is not None:
-        rows = rows.filter(pk__lt=before)
     with limit_time():
-        found = list(filter_matching(rows, wanted, "name", "text")[:limit])
+        found = list(select_matching_notes(wanted)[:limit])
     pattern = build_pattern(wanted)
     return [
         NoteHit(

@@ -98,7 +98,8 @@ def save_prompt(*, prompt: Prompt, text: str, by: str, note: str = "") -> Prompt
         note=note.replace("\x00", "")[:300],
     )
     events.append(
-        Kind.PROMPT_CHANGED, data={"prompt": prompt.name, "version": version.number}
+        Kind.PROMPT_CHANGED,
+        data={"prompt": prompt.name, "version": version.number, "by": by},
     )
     return version
 

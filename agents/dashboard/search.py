@@ -1,4 +1,4 @@
-"""What a search finds, as its page shows it.
+"""What a search finds, as its page shows it, and the way from hit to hit in the log.
 
 The days go by ids, which rise with time as rows are written: by an index on the time
 itself, a search would either sort all matches or keep a second order of the whole log.
@@ -9,34 +9,40 @@ further back by id; without days every match is found.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from django.db.models import Max, Min, Model
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import urlencode
 
+from agents import record_search
 from agents.broadcast_search import BroadcastHit, search_broadcasts
 from agents.dashboard import feed
 from agents.dashboard.conversation import read_sender_name
-from agents.models import Broadcast, Mysis
+from agents.models import Broadcast, Event, Mysis, Order, Pin, PromptVersion
+from agents.record_search import BROADCASTS, LOG_FIELDS, NOTES, RecordHit
 from memory.models import Memory
 from memory.notes import NoteHit, search_notes
-from memory.search.results import Hit, search_messages
+from memory.problems import SlowSearchError
+from memory.search.results import Count, Hit, search_messages
 
 # So many matches are looked through for a page.
 ASKED = 100
-BROADCASTS, NOTES = "broadcasts", "notes"
+# What a search is told by in addresses, and carries from page to page.
+ASKED_BY = ("q", "where", "mysis", "mode", "origin", "since", "until", "before")
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """A hit as the page shows it. ``snippet`` holds escaped text and marks.
 
-    ``memory`` is the message to show in its place, None where nobody has it;
-    ``origin`` is empty for a broadcast, which is not one Mysis's; ``note`` is the name
-    of the note that it is.
+    ``memory`` is the message to show in its place, None where nobody has it; ``link``
+    is the address of what was found, empty where there is none. ``origin`` is empty for
+    what is not one Mysis's alone, as a broadcast.
     """
 
     id: int
@@ -46,7 +52,7 @@ class Result:
     snippet: str
     at: datetime
     origin: str = ""
-    note: str = ""
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,38 +63,55 @@ class SearchPage:
     reached: int | None
 
 
-def search_log(asked: dict[str, Any]) -> SearchPage:
+def search_everything(asked: dict[str, Any]) -> SearchPage:
     """The newest matches of a search form's values; raises SlowSearchError."""
-    model = Broadcast if asked["where"] == BROADCASTS else Memory
-    mysis_id = asked["mysis"].pk if asked["mysis"] else None
-    chosen = {
-        "query": asked["q"],
-        "mode": asked["mode"] or "fts",
-        "limit": ASKED,
-        "before": _find_edge(model, asked["before"], asked["until"]),
-        "mysis_id": mysis_id,
-    }
-    until: datetime | None = None
-    if asked["where"] == NOTES:
-        # Not by ids: there are few.
-        chosen["before"] = asked["before"]
-        day = asked["until"]
-        until = _midnight(day + timedelta(days=1)) if day else None
-        origin, found = "", _show_notes(search_notes(**chosen))
-    elif model is Broadcast:
-        origin, found = "", _show_broadcasts(search_broadcasts(**chosen), mysis_id)
-    else:
-        hits = search_messages(**chosen, reasoning=asked["where"] == "reasoning")
-        origin, found = asked["origin"], _show_messages(hits)
-    since = _midnight(asked["since"]) if asked["since"] else None
+    where = asked["where"]
+    found = _FINDERS.get(where, _find_records)(asked)
+    since, until = _read_days(asked)
     in_time = [
         one
         for one in found
         if (since is None or one.at >= since) and (until is None or one.at < until)
     ]
-    more = len(found) == ASKED and found[-1:] == in_time[-1:]
+    more = len(found) == ASKED and (since is None or found[-1].at >= since)
+    origin = asked["origin"] if where in LOG_FIELDS else ""
     wanted = [one for one in in_time if origin in ("", one.origin)]
     return SearchPage(wanted, found[-1].id if more else None)
+
+
+def count_everything(asked: dict[str, Any]) -> Mapping[str, Count]:
+    """The matches of each kind; none are counted where that would take too long."""
+    since, until = _read_days(asked)
+    try:
+        return record_search.count_hits(
+            query=asked["q"],
+            mode=asked["mode"] or "fts",
+            mysis_id=asked["mysis"].pk if asked["mysis"] else None,
+            since=since,
+            until=until,
+            origin=asked["origin"],
+        )
+    except SlowSearchError:
+        return {}
+
+
+def _read_question(asked: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "query": asked["q"],
+        "mode": asked["mode"] or "fts",
+        "limit": ASKED,
+        "before": asked["before"],
+        "mysis_id": asked["mysis"].pk if asked["mysis"] else None,
+    }
+
+
+def _read_days(asked: dict[str, Any]) -> tuple[datetime | None, datetime | None]:
+    """The moments that matches lie between."""
+    since, until = asked["since"], asked["until"]
+    return (
+        _midnight(since) if since else None,
+        _midnight(until + timedelta(days=1)) if until else None,
+    )
 
 
 def _midnight(day: date) -> datetime:
@@ -123,52 +146,178 @@ def find_first_id_since(model: type[Model], moment: datetime) -> int:
     return low
 
 
-def _show_messages(hits: Sequence[Hit]) -> list[Result]:
+# --- Messages, and the way from one hit to the next
+
+
+def _find_messages(asked: dict[str, Any]) -> list[Result]:
+    question = _read_question(asked)
+    question["before"] = _find_edge(Memory, asked["before"], asked["until"])
+    field = LOG_FIELDS[asked["where"]]
+    hits = search_messages(
+        **question, reasoning=field == "reasoning", calls=field == "calls"
+    )
     known = feed.load_names(hit.mysis for hit in hits)
-    return [
-        Result(
-            id=hit.memory_id,
-            memory=hit.memory_id,
-            mysis=known.get(hit.mysis),
-            who=hit.role if hit.origin == "agent" else hit.origin,
-            snippet=hit.snippet,
-            at=hit.timestamp,
-            origin=hit.origin,
-        )
-        for hit in hits
-    ]
+    # What comes while the hits are walked changes no number.
+    newest = hits[0].memory_id + 1 if hits else None
+    asked = asked | {"before": asked["before"] or newest}
+    return [_show_message(hit, known.get(hit.mysis), asked) for hit in hits]
 
 
-def _show_notes(hits: Sequence[NoteHit]) -> list[Result]:
+def _show_message(hit: Hit, mysis: Mysis | None, asked: dict[str, Any]) -> Result:
+    return Result(
+        id=hit.memory_id,
+        memory=hit.memory_id,
+        mysis=mysis,
+        who=hit.role if hit.origin == "agent" else hit.origin,
+        snippet=hit.snippet,
+        at=hit.timestamp,
+        origin=hit.origin,
+        link=_link_message(mysis, hit.memory_id, asked),
+    )
+
+
+def _link_message(mysis: Mysis | None, memory: int, asked: dict[str, Any]) -> str:
+    """The message in its place, with the search that it was found by."""
+    if mysis is None:
+        return ""
+    query = {"at": memory, **write_question(asked)}
+    return f"{mysis.get_absolute_url()}?{urlencode(query)}"
+
+
+def write_question(asked: dict[str, Any]) -> dict[str, Any]:
+    """The values of a search form as an address has them, the empty ones left out."""
+    passed = {"passed": asked["passed"]} if asked["before"] else {}
+    values = {**{name: asked[name] for name in ASKED_BY}, **passed}
+    return {
+        name: value.pk if isinstance(value, Mysis) else value
+        for name, value in values.items()
+        if value not in (None, "")
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class HitPlace:
+    """Where a hit stands among all hits, and the addresses of its neighbours.
+
+    ``total`` are those that were looked at; with ``more`` there are others behind.
+    """
+
+    number: int
+    total: int
+    more: bool
+    newer: str
+    older: str
+    results: str
+
+
+def find_hit_place(asked: dict[str, Any], memory: int) -> HitPlace | None:
+    """The place of a message among the hits; None where it is none of those looked at.
+
+    Raises SlowSearchError.
+    """
+    if asked["where"] not in LOG_FIELDS:
+        return None
+    found = search_everything(asked)
+    links = [one.link for one in found.results]
+    place = next((n for n, one in enumerate(found.results) if one.id == memory), None)
+    if place is None:
+        return None
+    passed = (asked["passed"] or 0) if asked["before"] else 0
+    more = found.reached is not None
+    older = "".join(links[place + 1 : place + 2])
+    return HitPlace(
+        number=passed + place + 1,
+        total=passed + len(links),
+        more=more,
+        newer=links[place - 1] if place else "",
+        older=older or (_go_on(asked, found, passed) if more else ""),
+        results=f"{reverse('search')}?{urlencode(write_question(asked))}",
+    )
+
+
+def _go_on(asked: dict[str, Any], found: SearchPage, passed: int) -> str:
+    """The first hit behind those that were looked at."""
+    further = asked | {"before": found.reached, "passed": passed + len(found.results)}
+    return "".join(one.link for one in search_everything(further).results[:1])
+
+
+# --- What stands beside the log
+
+
+def _find_notes(asked: dict[str, Any]) -> list[Result]:
+    hits = search_notes(**_read_question(asked))
     known = feed.load_names(hit.mysis for hit in hits)
-    return [
-        Result(
-            id=hit.id,
-            memory=None,
-            mysis=known.get(hit.mysis),
-            who="note",
-            snippet=hit.snippet,
-            at=hit.timestamp,
-            origin="note",
-            note=hit.name,
-        )
-        for hit in hits
-    ]
+    return [_show_note(hit, known.get(hit.mysis)) for hit in hits]
 
 
-def _show_broadcasts(
-    hits: Sequence[BroadcastHit], mysis_id: int | None
-) -> list[Result]:
+def _show_note(hit: NoteHit, mysis: Mysis | None) -> Result:
+    link = ""
+    if mysis is not None:
+        page = reverse("mysis-notes", args=[mysis.page_key])
+        link = f"{page}?{urlencode({'name': hit.name})}"
+    return Result(hit.id, None, mysis, "note", hit.snippet, hit.timestamp, "note", link)
+
+
+def _find_broadcasts(asked: dict[str, Any]) -> list[Result]:
     """Each with one message of it: that of the Mysis asked for, or the first."""
+    question = _read_question(asked)
+    question["before"] = _find_edge(Broadcast, asked["before"], asked["until"])
+    hits = search_broadcasts(**question)
     rows = Memory.objects.filter(broadcast__in=[hit.id for hit in hits])
-    if mysis_id is not None:
-        rows = rows.filter(mysis_id=mysis_id)
+    if asked["mysis"]:
+        rows = rows.filter(mysis=asked["mysis"])
     found = rows.order_by("-pk").values_list("broadcast", "pk", "mysis")
     places = {broadcast: (pk, owner) for broadcast, pk, owner in found}
     known = feed.load_names(owner for _, owner in places.values())
     results = []
     for hit in hits:
         memory, owner = places.get(hit.id, (None, 0))
-        mysis, who = known.get(owner), read_sender_name(hit.sender)
-        results.append(Result(hit.id, memory, mysis, who, hit.snippet, hit.timestamp))
+        results.append(_show_broadcast(hit, memory, known.get(owner)))
     return results
+
+
+def _show_broadcast(
+    hit: BroadcastHit, memory: int | None, mysis: Mysis | None
+) -> Result:
+    link = f"{mysis.get_absolute_url()}?at={memory}" if mysis else ""
+    who = read_sender_name(hit.sender)
+    return Result(hit.id, memory, mysis, who, hit.snippet, hit.timestamp, "", link)
+
+
+def _find_records(asked: dict[str, Any]) -> list[Result]:
+    since, until = _read_days(asked)
+    question = {**_read_question(asked), "since": since, "until": until}
+    hits = record_search.search_records(asked["where"], **question)
+    known = feed.load_names(hit.mysis for hit in hits)
+    return [_show_record(hit, known.get(hit.mysis or 0)) for hit in hits]
+
+
+def _show_record(hit: RecordHit, mysis: Mysis | None) -> Result:
+    who, link = _describe_record(hit.row, mysis)
+    return Result(hit.id, None, mysis, who, hit.snippet, hit.timestamp, "", link)
+
+
+def _describe_record(row: Any, mysis: Mysis | None) -> tuple[str, str]:
+    """What a row is called, and the address where it is read."""
+    if isinstance(row, Event):
+        return row.kind, f"{reverse('events')}?before={row.pk + 1}"
+    if isinstance(row, Order):
+        return (
+            f"order {row.pk} by {read_sender_name(row.sender)}",
+            row.get_absolute_url(),
+        )
+    if isinstance(row, PromptVersion):
+        page = reverse("prompt", args=[row.prompt_id])
+        return str(row), f"{page}?before={row.number + 1}#v{row.number}"
+    context = reverse("mysis-context", args=[mysis.page_key]) if mysis else ""
+    if isinstance(row, Pin):
+        return f"standing order, {row.state}", f"{context}#pin-{row.pk}"
+    place = f"{context}?folded={row.pk + 1}#summary-{row.pk}"
+    return f"summary {row.generation}, {row.status}", place
+
+
+_FINDERS = {
+    **dict.fromkeys(LOG_FIELDS, _find_messages),
+    BROADCASTS: _find_broadcasts,
+    NOTES: _find_notes,
+}

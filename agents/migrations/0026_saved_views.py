@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("agents", "0022_turn_of_epoch"),
+        ("agents", "0027_search_indices"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 from django.urls import reverse
 
 from agents.models.fleet import Broadcast, Mysis
 from memory.models import Memory
+from memory.models.vectors import build_plain_vector
 
 
 class OrderState(models.TextChoices):
@@ -55,6 +57,11 @@ class Order(models.Model):
         related_name="order",
     )
     created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [
+            GinIndex(build_plain_vector("text"), name="order_fts", fastupdate=False)
+        ]
 
     def __str__(self) -> str:
         return self.text[:60]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from django.contrib.postgres.indexes import GinIndex
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Func, Q
@@ -15,6 +16,7 @@ from django.urls import reverse
 
 from agents.models.fleet import Mysis
 from memory.context.types import POLICIES
+from memory.models.vectors import build_json_text, build_plain_vector
 
 
 class ToolCatalogue(models.Model):
@@ -213,6 +215,27 @@ class ModelCall(models.Model):
         return f"call {self.number} of {self.turn}"
 
 
+# The events that are searched, and what of them: messages, calls and what grows old are
+# found elsewhere. A call by hand is one, for a person made it.
+SEARCHED_EVENTS = Q(
+    kind__in=[
+        "mysis.state",
+        "context.compacted",
+        "broadcast.sent",
+        "order.changed",
+        "prompt.changed",
+        "error",
+        "alert.raised",
+        "alert.cleared",
+    ]
+) | Q(kind="tool.called", data__has_key="by")
+EVENT_KEYS = (
+    *("name", "state", "by", "tool", "outcome", "prompt", "note", "text"),
+    *("reason", "detail", "remedy", "error", "hold", "stuck"),
+)
+EVENT_TEXT = build_json_text("data", EVENT_KEYS)
+
+
 class Event(models.Model):
     """One line of the append-only event log.
 
@@ -241,6 +264,12 @@ class Event(models.Model):
             models.Index(fields=["xid", "id"], name="event_order"),
             models.Index(fields=["mysis", "xid", "id"], name="event_of_mysis"),
             models.Index(fields=["kind", "xid", "id"], name="event_of_kind"),
+            GinIndex(
+                build_plain_vector(EVENT_TEXT),
+                name="event_fts",
+                fastupdate=False,
+                condition=SEARCHED_EVENTS,
+            ),
         ]
 
     def __str__(self) -> str:

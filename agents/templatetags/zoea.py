@@ -106,6 +106,20 @@ def marked(snippet: str) -> SafeString:
     return format_html_join("", "{}", pieces)
 
 
+@register.simple_tag(takes_context=True)
+def highlight(context: Mapping[str, Any], text: str) -> SafeString | str:
+    """A text with marks around what the page's ``marker`` finds; without one as it is."""
+    marker: re.Pattern[str] | None = context.get("marker")
+    if marker is None:
+        return text
+    pieces: list[tuple[SafeString]] = []
+    at = 0
+    for hit in marker.finditer(text):
+        before, at = text[at : hit.start()], hit.end()
+        pieces.append((format_html("{}<mark>{}</mark>", before, hit[0]),))
+    return format_html_join("", "{}", [*pieces, (escape(text[at:]),)])
+
+
 @register.filter
 def size(characters: int) -> str:
     """A length in characters, short: 950, 1.2k, 190k."""

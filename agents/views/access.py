@@ -7,7 +7,7 @@ in place, else by the way back to the page that its form stood on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Concatenate, Literal, ParamSpec
 
@@ -82,10 +82,17 @@ def find_mysis(key: str) -> Mysis:
 
 
 def notify_success(
-    request: PageRequest, words: str, level: Literal["success", "warning"] = "success"
+    request: PageRequest,
+    words: str,
+    level: Literal["success", "warning"] = "success",
+    *,
+    again: Sequence[str] = (),
 ) -> HttpResponse:
-    """Say that a command was done; its effects come by the socket."""
-    return _notify(request, words, level, 200)
+    """Say that a command was done; its effects come by the socket.
+
+    ``again`` are the numbers of Myses that the notice offers to start again.
+    """
+    return _notify(request, words, level, 200, again)
 
 
 def notify_error(request: PageRequest, words: str, status: int) -> HttpResponse:
@@ -93,9 +100,15 @@ def notify_error(request: PageRequest, words: str, status: int) -> HttpResponse:
     return _notify(request, words, "error", status)
 
 
-def _notify(request: PageRequest, words: str, level: str, status: int) -> HttpResponse:
+def _notify(
+    request: PageRequest,
+    words: str,
+    level: str,
+    status: int,
+    again: Sequence[str] = (),
+) -> HttpResponse:
     if request.htmx:
-        context = {"words": words, "level": level}
+        context = {"words": words, "level": level, "again": again}
         return render(request, "agents/shared/notice.html", context, status=status)
     messages.add_message(request, DEFAULT_LEVELS[level.upper()], words)
     wanted = request.POST.get("next") or request.headers.get("Referer", "")

@@ -118,7 +118,10 @@ def act_on_many(request: PageRequest) -> HttpResponse:
     if wanted in GROUPING:
         return _group_many(request, myses, adds=wanted == "group")
     act, _, words = ACTS[wanted]
-    return _command_many(request, myses, partial(act, by=name_operator(request)), words)
+    ran = [str(one.pk) for one in myses if one.state == Mysis.State.RUNNING]
+    again = ran if wanted == "stop" else []
+    command = partial(act, by=name_operator(request))
+    return _command_many(request, myses, command, words, again)
 
 
 def _group_many(
@@ -165,17 +168,21 @@ def _command_many(
     myses: Iterable[Mysis],
     act: Callable[..., object],
     words: str,
+    again: Sequence[str] = (),
 ) -> HttpResponse:
-    """Do it to each; say to how many it was done, and why not to the others."""
+    """Do it to each; say to how many it was done, and why not to the others.
+
+    ``again`` are those that the notice offers to start again.
+    """
     count, refused = act_on_each(act, myses)
     said = f"{words} {_count(count)}."
     if not refused:
-        return notify_success(request, said)
+        return notify_success(request, said, again=again)
     why = _describe_refused(refused)
     if not count:
         return notify_error(request, f"{said} {why}", 409)
     # It was done to some: asked again, it would be done to these twice.
-    return notify_success(request, f"{said} {why}", "warning")
+    return notify_success(request, f"{said} {why}", "warning", again=again)
 
 
 def _describe_refused(refused: Sequence[str]) -> str:

@@ -17,7 +17,12 @@ from agents.actions import ActionError
 from agents.dashboard import context_diff, feed
 from agents.dashboard.live import events_page as live_page
 from agents.dashboard.live import fragments
-from agents.dashboard.search import SearchPage, search_log
+from agents.dashboard.search import (
+    SearchPage,
+    count_everything,
+    search_everything,
+    write_question,
+)
 from agents.events import Kind
 from agents.forms import PoliciesForm, SearchForm
 from agents.models import Mysis, Prompt, PromptVersion
@@ -31,6 +36,16 @@ VERSIONS = 20
 # Results of a search on a page, and Myses that narrow it.
 PAGE = 20
 FACETS = 8
+# What leads to a hit that is no message.
+OPENS = {
+    "orders": "Show the order",
+    "notes": "Show the note",
+    "summaries": "Show the summary",
+    "pins": "Show the standing orders",
+    "prompts": "Open the version",
+    "events": "Show it in the log",
+    "acts": "Show it in the log",
+}
 
 
 @require_safe
@@ -104,23 +119,43 @@ def search_page(request: PageRequest) -> HttpResponse:
     asked = bool(request.GET.get("q"))
     form = SearchForm(request.GET if asked else None, initial=request.GET.dict())
     found: SearchPage | None = None
+    if asked:
+        # The hits are read first, and may be walked by keys.
+        del form.fields["q"].widget.attrs["autofocus"]
     if asked and form.is_valid():
         try:
-            found = search_log(form.cleaned_data)
+            found = search_everything(form.cleaned_data)
         except SlowSearchError as error:
             form.add_error("q", error.detail)
     context: dict[str, Any] = {"form": form, "asked": found is not None}
     if found is not None:
+        shown = found.results[:PAGE]
         context |= {
-            "results": found.results[:PAGE],
+            "results": shown,
             "where": form.cleaned_data["where"],
+            "opens": OPENS.get(form.cleaned_data["where"], "Show it in its place"),
+            "chips": _count_chips(form.cleaned_data),
             "older": _find_older(found),
+            "passed": (form.cleaned_data["passed"] or 0) + len(shown),
             "newest": bool(request.GET.get("before")),
             "facets": _count_by_mysis(found) if not request.GET.get("mysis") else (),
             "counted": len(found.results),
             "full": found.reached is not None,
         }
     return render(request, "memory/search.html", context)
+
+
+def _count_chips(asked: dict[str, Any]) -> list[tuple[str, str, str, bool]]:
+    """Each kind of hit: its label, its address, how many there are, and if it is shown."""
+    counts = count_everything(asked)
+    question = write_question(asked | {"before": None})
+    chips = []
+    for kind, label in SearchForm.WHERE:
+        count = counts.get(kind)
+        number = f"{count.number:,}{'+' if count.more else ''}" if count else ""
+        query = urlencode({**question, "where": kind})
+        chips.append((label, f"?{query}", number, kind == asked["where"]))
+    return chips
 
 
 def _count_by_mysis(found: SearchPage) -> Sequence[tuple[Mysis, int]]:

@@ -8,11 +8,13 @@ from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
+from django.contrib.postgres.indexes import GinIndex
 from django.core.validators import MinValueValidator
 from django.db import connection, models, transaction
 from django.db.models import Q
 
 from memory.context.types import DEFAULT_STRATEGY
+from memory.models.vectors import build_plain_vector
 
 # The id of the policy that a row ``mysis`` has: its own, else the fleet's default.
 EFFECTIVE_POLICY = """
@@ -86,6 +88,7 @@ class HistorySummary(models.Model):
         indexes = [
             models.Index(fields=["mysis", "-through_id"], name="summary_newest"),
             models.Index(fields=["mysis", "-id"], name="summary_last_tried"),
+            GinIndex(build_plain_vector("text"), name="summary_fts", fastupdate=False),
         ]
 
     def __str__(self) -> str:

@@ -19,7 +19,8 @@ from typing import Any
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import Expression, F, Func, TextField, Value
-from django.db.models.functions import Cast, Concat, Left
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Coalesce, Concat, Left
 
 from memory.game_calls import is_secret_call
 from memory.gamestate import values
@@ -43,9 +44,22 @@ def make_mysis_lexeme(mysis_id: int) -> str:
     return f"{OWNER}{mysis_id}"
 
 
-def build_plain_vector(*fields: str, config: str = "simple") -> Func:
+def build_json_text(field: str, keys: Iterable[str]) -> Func:
+    """What a JSON column says under these keys, joined by blanks."""
+    return _joined(
+        [
+            Coalesce(KeyTextTransform(key, field), Value(""), output_field=TextField())
+            for key in keys
+        ]
+    )
+
+
+def build_plain_vector(*fields: str | Expression, config: str = "simple") -> Func:
     """``to_tsvector`` of the heads of text columns."""
-    heads: list[Expression] = [Left(F(name), INDEXED_CHARACTERS) for name in fields]
+    heads: list[Expression] = [
+        Left(F(one) if isinstance(one, str) else one, INDEXED_CHARACTERS)
+        for one in fields
+    ]
     head = Func(
         heads[0] if len(heads) == 1 else _joined(heads),
         Value(SIGNS),

@@ -9,10 +9,11 @@ walk has an end, and behind it the index decides.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
 
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
@@ -27,9 +28,12 @@ from memory.models.vectors import (
 )
 from memory.problems import SlowSearchError
 
-Field = Literal["content", "reasoning"]
+Field = Literal["content", "reasoning", "calls"]
 Mode = Literal["fts", "exact"]
 SECONDS = 10.0
+# Hits are counted up to here, and for so many seconds.
+MOST_COUNTED = 1_000
+COUNT_SECONDS = 3.0
 # A walk reads so many rows at most; it costs a few microseconds for each.
 LONGEST_WALK = 6_000
 # A walk is as long as brings so many times what is wanted, where words lie evenly.
@@ -39,6 +43,12 @@ WORDS = "websearch_to_tsquery('simple', %(words)s)"
 _HEADS = {
     "content": "left(content, %(indexed)s) || ' ' || left(calls_text, %(indexed)s)",
     "reasoning": "left(reasoning, %(indexed)s)",
+    "calls": "left(calls_text, %(indexed)s)",
+}
+_VECTORS = {
+    "content": "content_vector",
+    "reasoning": "reasoning_vector",
+    "calls": "content_vector",
 }
 _SPOKEN = "to_tsvector('{config}', translate({text}, %(signs)s, %(spaces)s)) @@ "
 _STEMMED = "websearch_to_tsquery('english', %(words)s)"
@@ -48,6 +58,7 @@ _LETTERS_OF_ANY_CASE = "strpos(lower({field}), lower(%(query)s)) > 0"
 COLUMNS = {
     "content": "content, calls_text, tool_calls, content_vector",
     "reasoning": "reasoning, reasoning_vector",
+    "calls": "content, calls_text, tool_calls, content_vector",
 }
 # What calls of secret tools say is no match; what is said beside them may be one.
 _UNLESS_HIDDEN = """
@@ -78,6 +89,24 @@ SELECT id FROM (
   ORDER BY id DESC LIMIT %(walk)s
 ) AS row WHERE {_WHERE} ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608 (no input in the text)
+_COUNT = f"""
+(SELECT count(*) FROM (
+  SELECT FROM memory_memory AS row WHERE {_WHERE} {{narrowed}} LIMIT %(most)s) AS hit)
+"""  # noqa: S608 (no input in the text)
+_COUNT_BACKWARDS = f"""
+(SELECT count(*) FROM (
+  SELECT FROM (
+    SELECT id, mysis_id, broadcast_id, tool_name, origin, created_at, {{columns}}
+    FROM memory_memory
+    WHERE %(mysis)s::bigint IS NULL OR mysis_id = %(mysis)s
+    ORDER BY id DESC LIMIT %(walk)s
+  ) AS row WHERE {_WHERE} {{narrowed}} LIMIT %(most)s) AS hit)
+"""  # noqa: S608 (no input in the text)
+_NARROWED = """
+  AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR created_at < %(until)s)
+  AND (%(origin)s = '' OR origin = %(origin)s)
+"""
 _LAST_WALKED = """
 SELECT id FROM memory_memory
 WHERE (%(mysis)s::bigint IS NULL OR mysis_id = %(mysis)s)
@@ -96,7 +125,7 @@ UNION ALL SELECT FROM memory_memory
 class TextQuery:
     """What is looked for, and where.
 
-    Content is what was said, also in calls. ``fts``: all words of a websearch-syntax
+    Content is what was said, also in calls; calls are those alone. ``fts``: all words of a websearch-syntax
     query, in any language without stemming; with ``stem`` English words by their stems,
     so that "mining" finds "mined". ``exact``: the query letter for letter, without
     wildcards, case-sensitive unless ``ignore_case`` (W10, A8). Results of ``secret``
@@ -113,17 +142,25 @@ class TextQuery:
     secret: frozenset[str] = frozenset()
 
 
+class Count(NamedTuple):
+    """How many matches there are; with ``more`` at least so many."""
+
+    number: int
+    more: bool
+
+
 @contextmanager
-def limit_time() -> Iterator[None]:
+def limit_time(seconds: float | None = None) -> Iterator[None]:
     """Limit each statement inside to `SECONDS`; raises SlowSearchError past that.
 
     So a scan without an index cannot hold a connection.
     """
+    most = SECONDS if seconds is None else seconds
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(
                 "SELECT set_config('statement_timeout', %s, true)",
-                [f"{SECONDS * 1000:.0f}"],
+                [f"{most * 1000:.0f}"],
             )
             yield
             # Where this is part of a longer transaction the setting would stay.
@@ -131,7 +168,7 @@ def limit_time() -> Iterator[None]:
                 cursor.execute("SET LOCAL statement_timeout TO DEFAULT")
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
-            raise SlowSearchError(SECONDS) from error
+            raise SlowSearchError(most) from error
         raise
 
 
@@ -179,7 +216,7 @@ def _build_action_pattern(secret: Collection[str]) -> str:
 def _walk_length(wanted: TextQuery, values: dict[str, Any]) -> int:
     """How many rows to read backwards before the index is used; 0: use it at once."""
     query = "%(stems)s::tsquery" if wanted.stem else WORDS
-    indexed = f"{wanted.field}_vector @@ {query}"
+    indexed = f"{_VECTORS[wanted.field]} @@ {query}"
     ((plan,),) = fetch_rows(_HOW_MANY.format(indexed=indexed), values)
     matches, rows = (max(part["Plan Rows"], 1) for part in plan[0]["Plan"]["Plans"])
     length = MARGIN * int(values["limit"]) * rows // matches + 50
@@ -209,6 +246,46 @@ def _fetch_ids(text: str, values: dict[str, Any]) -> list[int]:
     return [pk for (pk,) in fetch_rows(text, values)]
 
 
+# --- Counts
+
+
+def count_matches(
+    wanted: Sequence[TextQuery],
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    origin: str = "",
+) -> list[Count]:
+    """How many messages match each of these, which differ in their field only.
+
+    One statement. By words up to `MOST_COUNTED`; letter for letter among the newest
+    messages only, with ``more`` where there are older ones. Raises SlowSearchError.
+    """
+    values = _parameters(wanted[0]) | {"since": since, "until": until, "origin": origin}
+    values |= {"most": MOST_COUNTED + 1, "walk": LONGEST_WALK}
+    exact = wanted[0].mode == "exact"
+    counts = ", ".join(map(_word_count, wanted))
+    older = f"EXISTS ({_LAST_WALKED})" if exact else "false"
+    with limit_time(COUNT_SECONDS):
+        ((unread, *numbers),) = fetch_rows(f"SELECT {older}, {counts}", values)
+    return [limit_count(number, more=unread) for number in numbers]
+
+
+def _word_count(wanted: TextQuery) -> str:
+    if wanted.mode == "exact":
+        condition, source = build_letter_condition(wanted), _COUNT_BACKWARDS
+    else:
+        scoped = wanted.mysis_id is not None
+        condition, source = build_word_condition(wanted, scoped=scoped), _COUNT
+    columns = COLUMNS[wanted.field]
+    return source.format(condition=condition, columns=columns, narrowed=_NARROWED)
+
+
+def limit_count(number: int, *, more: bool = False) -> Count:
+    """A number that was counted up to `MOST_COUNTED` and one."""
+    return Count(min(number, MOST_COUNTED), more or number > MOST_COUNTED)
+
+
 # --- Conditions
 
 
@@ -216,22 +293,35 @@ def build_word_condition(wanted: TextQuery, *, scoped: bool) -> str:
     """The condition on words, by the index and, for stems, checked again."""
     query = "%(stems)s::tsquery" if wanted.stem else WORDS
     scope = _SCOPE if scoped else ""
-    condition = f"{wanted.field}_vector @@ ({query}{scope})"
+    condition = f"{_VECTORS[wanted.field]} @@ ({query}{scope})"
     if wanted.stem:
         condition += f" AND {build_stem_condition(wanted)}"
     else:
         condition = f"numnode({WORDS}) > 0 AND {condition}"
     if wanted.field == "reasoning":
         condition += " AND NOT (reasoning = '')"
+    elif wanted.field == "calls":
+        condition = _build_call_condition(condition, wanted)
     elif wanted.secret and not wanted.stem:
         alone = _SPOKEN.format(config="simple", text="left(content, %(indexed)s)")
         condition += _UNLESS_HIDDEN.format(alone=alone + WORDS)
     return condition
 
 
+def _build_call_condition(matches: str, wanted: TextQuery) -> str:
+    """Of what matches in content, what is said in calls, and in none that is secret."""
+    called = _SPOKEN.format(config="simple", text=_HEADS["calls"]) + WORDS
+    # First what costs least: most messages call nothing.
+    condition = f"calls_text <> '' AND {matches} AND (content = '' OR {called})"
+    return condition + (_UNLESS_HIDDEN.format(alone="false") if wanted.secret else "")
+
+
 def build_stem_condition(wanted: TextQuery) -> str:
     """The condition on stems, without the index."""
     spoken = _SPOKEN.format(config="english", text=_HEADS[wanted.field]) + _STEMMED
+    if wanted.field == "calls":
+        spoken += " AND calls_text <> ''"
+        spoken += _UNLESS_HIDDEN.format(alone="false") if wanted.secret else ""
     if wanted.field == "content" and wanted.secret:
         alone = _SPOKEN.format(config="english", text="left(content, %(indexed)s)")
         spoken += _UNLESS_HIDDEN.format(alone=alone + _STEMMED)
@@ -241,13 +331,15 @@ def build_stem_condition(wanted: TextQuery) -> str:
 def build_letter_condition(wanted: TextQuery) -> str:
     """The condition on letters, which no index knows."""
     letters = _LETTERS_OF_ANY_CASE if wanted.ignore_case else LETTERS
-    own = letters.format(field=wanted.field)
+    own = letters.format(
+        field="reasoning" if wanted.field == "reasoning" else "content"
+    )
     if wanted.field == "reasoning":
         return own
     calls = f"calls_text <> '' AND {letters.format(field='calls_text')}"
     if wanted.secret:
         calls += _UNLESS_HIDDEN.format(alone="false")
-    return f"({own} OR {calls})"
+    return f"({calls})" if wanted.field == "calls" else f"({own} OR {calls})"
 
 
 # --- English stems by an index of whole words

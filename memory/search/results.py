@@ -24,6 +24,7 @@ from memory.models import Memory, fetch_rows
 from memory.models.secret_tools import read_secret_tools
 from memory.models.vectors import build_plain_vector, describe_calls, replace_signs
 from memory.redaction import HIDDEN, hide_secrets
+from memory.search.query import Count as Count
 from memory.search.query import Mode, TextQuery, cut_stem, find_matching_ids
 
 M = TypeVar("M", bound=Model)
@@ -59,18 +60,20 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
     limit: int = 20,
     before: int | None = None,
     reasoning: bool = False,
+    calls: bool = False,
     ignore_case: bool = False,
     stem: bool = False,
 ) -> list[Hit]:
     """The newest matches, newest first (W10, W12); no match is an empty list.
 
-    Secrets are taken out of what is found (A11). Raises SlowSearchError. ``ignore_case``
-    is for exact search, ``stem`` (English) for words; see `TextQuery`.
+    Of what was said, ``reasoning`` or ``calls`` alone. Secrets are taken out of what is
+    found (A11). Raises SlowSearchError. ``ignore_case`` is for exact search, ``stem``
+    (English) for words; see `TextQuery`.
     """
     wanted = TextQuery(
         query=query.replace("\x00", ""),
         mode=mode,
-        field="reasoning" if reasoning else "content",
+        field="reasoning" if reasoning else "calls" if calls else "content",
         mysis_id=mysis_id,
         before=before,
         ignore_case=ignore_case,
@@ -92,6 +95,7 @@ def _to_hit(
     called = describe_calls(json.loads(calls), wanted.secret)
     content = "\n".join(filter(None, [hide_secrets(said), called]))
     reasoning = hide_secrets(reasoning)
+    texts = {"content": content, "reasoning": reasoning, "calls": called}
     return Hit(
         memory_id=memory_id,
         mysis=mysis,
@@ -99,9 +103,7 @@ def _to_hit(
         origin=origin,
         content=content,
         reasoning=reasoning,
-        snippet=make_snippet(
-            content if wanted.field == "content" else reasoning, pattern
-        ),
+        snippet=make_snippet(texts[wanted.field], pattern),
         timestamp=made,
     )
 
@@ -123,6 +125,11 @@ def make_snippet(text: str, pattern: re.Pattern[str] | None) -> SafeString:
         at = hit.end()
     pieces += [text[at:end], " …" if end < len(text) else ""]
     return format_html_join("", "{}", ((piece,) for piece in pieces))
+
+
+def build_marker(query: str, mode: Mode) -> re.Pattern[str] | None:
+    """What to mark of a query in a text beside a snippet; None for nothing."""
+    return build_pattern(TextQuery(query.replace("\x00", ""), mode))
 
 
 def build_pattern(wanted: TextQuery) -> re.Pattern[str] | None:

@@ -31,6 +31,10 @@
     if (event.target.closest("[data-close-editor]")) dialog().close();
   });
   document.addEventListener("DOMContentLoaded", function () {
+    // Escape closes the dialog alone, not what lies open below it.
+    dialog().addEventListener("keydown", function (event) {
+      if (event.key === "Escape") event.stopPropagation();
+    });
     dialog().addEventListener("close", function () {
       document.getElementById("editor").replaceChildren();
       var link = document.getElementById(opener);

@@ -158,6 +158,13 @@
     return true;
   }
 
+  // The next order is for the fleet again, unless a group or a tag was chosen.
+  function toFleet(select) {
+    if (!select || select.value.indexOf(":") > 0) return;
+    select.value = "";
+    nameTarget();
+  }
+
   document.addEventListener("input", function (event) {
     if (event.target.dataset && event.target.dataset.counter) drawCount(event.target);
   });
@@ -182,6 +189,7 @@
     var box = form.querySelector("textarea");
     box.value = "";
     drawCount(box);
+    toFleet(form.querySelector("select"));
   });
   // A server that cannot be reached must not look like a button that does nothing.
   ["htmx:sendError", "htmx:timeout"].forEach(function (name) {
@@ -232,7 +240,8 @@
 
   function letGo(place) {
     clearTimeout(leaving);
-    var good = place.querySelector(".notice-live.notice-success");
+    // What can be undone stands until it is closed.
+    var good = place.querySelector(".notice-live.notice-success:not(:has(.again))");
     if (!good) return;
     leaving = setTimeout(function () {
       if (good.matches(":hover, :focus-within")) return letGo(place);

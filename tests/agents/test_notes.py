@@ -19,7 +19,7 @@ from agents.actions.settings import take_back_summary
 from agents.api.notes import NoteOut
 from agents.dashboard import feed
 from agents.dashboard.live.context_page import digest_settings
-from agents.dashboard.search import search_log
+from agents.dashboard.search import search_everything
 from agents.forms import SearchForm
 from agents.models import Account, Event, Mysis
 from agents.retention import plan_steps
@@ -294,11 +294,11 @@ def test_notes_are_found_by_name_and_text_and_those_in_use_alone(ada: Mysis) -> 
 def test_the_page_says_that_a_hit_is_a_note(ada: Mysis, admin: Client) -> None:
     keep(ada, "the belt", "iron is here")
     page = admin.get("/search/?q=iron&where=notes").content.decode()
-    assert '<span class="tag">note</span>' in page
-    assert "/myses/Ada/notes/?name=the%20belt" in page
+    assert '<span class="tag" dir="auto">note</span>' in page
+    assert "/myses/Ada/notes/?name=the+belt" in page
     form = SearchForm({"q": "iron", "where": "notes", "until": "2020-01-01"})
     assert form.is_valid()
-    assert search_log(form.cleaned_data).results == []
+    assert search_everything(form.cleaned_data).results == []
 
 
 # --- REST

@@ -124,6 +124,11 @@ def test_the_admin(page: Page, axe: str):
 
 def test_a_phone_and_an_empty_fleet(page: Page, axe: str):
     found = judge(page, axe, "/")
+    for key, shown in (("Control+k", "#palette .option"), ("?", "#keys-on")):
+        page.keyboard.press(key)
+        expect(page.locator(shown).first).to_be_visible()
+        found += page.evaluate(RUN, [])
+        page.keyboard.press("Escape")
     page.set_viewport_size(PHONE)
     ada = make_mysis(name="Ada", state="errored", last_error="No such model.")
     scenes.add_conversation(ada)

@@ -333,6 +333,15 @@ def test_a_viewer_sees_no_controls(page: Page, admin: User):
     live(page)
     expect(page.get_by_role("button", name="Stop Ada")).to_be_hidden()
     expect(page.locator("#composer")).to_be_hidden()
+    # Nor do keys reach what is hidden.
+    for key in ("j", "x", "s", "m"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("link", name="Ada", exact=True)).to_be_focused()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("to the next row")
+    expect(page.get_by_role("dialog")).not_to_contain_text("select the row")
+    expect(page.locator("#notices .notice")).to_have_count(0)
+    assert Mysis.objects.get().state == Mysis.State.RUNNING
 
 
 def test_a_group_and_a_tag_narrow_the_fleet_and_are_written_to(page: Page):

@@ -80,7 +80,11 @@ def test_keys_alone_stop_a_mysis_and_send_an_order(page: Page):
     live(page)
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the first row")).to_be_focused()
     page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("checkbox", name="Select Ada")).to_be_focused()
     stop = page.get_by_role("button", name="Stop Ada")
     for _ in range(40):
         if stop.evaluate("button => button === document.activeElement"):
@@ -131,4 +135,4 @@ def test_two_strategies_are_compared_and_a_match_is_found(page: Page):
     expect(page.locator(".hit mark").first).to_be_visible()
     page.get_by_role("link", name="Show it in its place").first.click()
     expect(page).to_have_url(re.compile(r"at=\d+"))
-    expect(page.locator(".line:target")).to_contain_text("Find out what sells best")
+    expect(page.locator(".line-place")).to_contain_text("Find out what sells best")

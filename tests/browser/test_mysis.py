@@ -219,6 +219,26 @@ def test_a_link_to_a_message_opens_its_place(page: Page):
     expect(page.locator(f"#line-{place.pk}")).to_be_in_viewport()
     page.get_by_role("link", name="Go to the newest").click()
     expect(page.get_by_text("order 199", exact=True)).to_be_in_viewport()
+    # The hits of a search are walked: each in the middle of the log, the page at its top.
+    for one in (rows[20], rows[90], rows[150]):
+        Memory.objects.filter(pk=one.pk).update(reasoning="It smells of iron here.")
+    page.goto("/search/?q=iron&where=reasoning")
+    expect(page.get_by_role("link", name="Reasoning 3")).to_be_visible()
+    page.get_by_role("link", name="Show it in its place").first.click()
+    for number, hit in enumerate((rows[150], rows[90], rows[20]), 1):
+        expect(page.locator(".hit-walk")).to_contain_text(f"{number} of 3")
+        mark = page.locator(f"#line-{hit.pk}.line-place mark")
+        expect(mark).to_have_text("iron")
+        expect(mark).to_be_in_viewport()
+        assert page.evaluate("scrollY") == 0
+        box, spot = page.locator("#log-scroll").bounding_box(), mark.bounding_box()
+        assert box is not None
+        assert spot is not None
+        assert 0.2 < (spot["y"] - box["y"]) / box["height"] < 0.8
+        if number < 3:
+            page.get_by_role("link", name="Next").click()
+    page.get_by_role("link", name="Previous").click()
+    expect(page.locator(".hit-walk")).to_contain_text("2 of 3")
 
 
 def test_hostile_text_stays_text(page: Page):

@@ -51,6 +51,72 @@ def test_the_selected_are_stopped_and_the_others_go_on(page: Page):
     expect(bar).to_be_hidden()
 
 
+def test_hands_stay_on_the_keys(page: Page):
+    ada, brahe = (make_mysis(name=name, state="running") for name in ("Ada", "Brahe"))
+    live(page)
+    keys = page.keyboard
+    for key in ("j", "j", "k"):
+        keys.press(key)
+    expect(page.get_by_role("link", name="Ada", exact=True)).to_be_focused()
+    for key in ("x", "j", "x"):
+        keys.press(key)
+    expect(page.locator("#bulk-count")).to_have_text("2 selected")
+    page.once("dialog", lambda box: box.accept())
+    keys.press("s")
+    again = page.get_by_role("button", name="Start them again")
+    expect(row(page, ada).locator(".state")).to_have_text("stopped")
+    again.click()
+    expect(page.locator("#notices")).to_contain_text("Started 2 Myses.")
+    expect(row(page, brahe).locator(".state")).to_have_text("running")
+    keys.press("m")
+    send = page.locator("#composer button[type=submit]")
+    expect(send).to_have_text("Send to the 2 selected")
+    keys.type("/jxs?")
+    expect(page.locator("#id_text")).to_have_value("/jxs?")
+    keys.press("Control+Enter")
+    expect(page.locator("#composer")).to_contain_text("Sent to 2 Myses.")
+    expect(send).to_have_text("Send to the fleet")
+    # Enter does what was typed last, whether its answer has come or not.
+    keys.press("Control+k")
+    box = page.get_by_role("combobox", name="A Mysis, a page")
+    expect(box).to_be_focused()
+    keys.type("stop brahe")
+    keys.press("Enter")
+    expect(row(page, brahe).locator(".state")).to_have_text("stopped")
+    expect(row(page, ada).locator(".state")).to_have_text("running")
+    expect(box).to_be_hidden()
+    expect(page.locator("#id_text")).to_be_focused()
+    keys.press("Control+k")
+    keys.type("brahe")
+    expect(page.locator("#palette-list")).to_have_attribute("data-q", "brahe")
+    expect(page.locator("#palette [aria-selected=true]")).to_have_text("Brahe")
+    keys.press("ArrowUp")
+    expect(page.locator("#palette [aria-selected=true]")).to_contain_text("Search for")
+    keys.press("ArrowDown")
+    keys.press("Enter")
+    page.wait_for_url("**/myses/Brahe/")
+    switch_single_keys_off(page)
+
+
+def switch_single_keys_off(page: Page) -> None:
+    """On the list of keys; those with a modifier stay."""
+    keys, switch = page.keyboard, page.get_by_role("switch")
+    keys.press("?")
+    switch.uncheck()
+    keys.press("Escape")
+    expect(switch).to_be_hidden()
+    keys.press("m")
+    expect(page.locator("#id_text")).not_to_be_focused()
+    keys.press("Control+k")
+    keys.type("keyboard shortcuts")
+    keys.press("Enter")
+    expect(switch).not_to_be_checked()
+    switch.check()
+    keys.press("Escape")
+    keys.press("m")
+    expect(page.locator("#id_text")).to_be_focused()
+
+
 def test_what_is_ticked_stays_when_the_rows_are_drawn_anew(page: Page):
     ada = make_mysis(name="Ada", state="running")
     live(page)

@@ -17,6 +17,7 @@ from agents import events
 from agents.context_inputs import read_inputs
 from agents.db import fetch_row
 from agents.models import Event, Mysis, Turn
+from agents.record_search import count_hits, search_records
 from agents.statements import FIND_AT_END, FIND_BEFORE_TURN, MOST_OPEN_ORDERS
 from memory.assembly import load, log_rows
 from memory.context.types import Budget
@@ -138,6 +139,10 @@ QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
         lambda pk: search_messages(query="needles", mysis_id=pk + 7, stem=True),
         "memory_content_fts",
     ),
+    "the hits of a rare word, counted": (
+        lambda pk: count_hits(query="needle"),
+        "memory_content_fts",
+    ),
     "letters": (
         lambda pk: search_messages(query="mon te", mysis_id=pk, mode="exact"),
         "memory_tail",
@@ -155,6 +160,14 @@ QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
     "events after a cursor": (
         lambda pk: events.read_after(Event.objects.order_by("-pk")[50].pk, limit=50),
         "event_order",
+    ),
+    "events that say a rare word": (
+        lambda pk: search_records("events", query="needle"),
+        "event_fts",
+    ),
+    "acts that say a rare word": (
+        lambda pk: search_records("acts", query="needle", mysis_id=pk),
+        "event_fts",
     ),
     "rare events": (
         lambda pk: events.read_after(0, kinds=["error"], limit=20),

@@ -45,7 +45,7 @@ def test_broadcasts_are_of_one_mysis_and_lead_to_their_place(viewer: Client):
     place = Memory.objects.get(mysis=brahe)
     assert (hit.mysis.page_key, hit.memory) == ("Brahe", place.pk)
     page = viewer.get("/search/?q=iron&where=broadcasts").content.decode()
-    assert f"#line-{Memory.objects.get(mysis=ada).pk}" in page
+    assert f"/myses/Ada/?at={Memory.objects.get(mysis=ada).pk}" in page
     assert "Nobody has it in memory." in page
 
 

@@ -1,0 +1,240 @@
+"""Search in what stands beside the log: orders, events, prompts, summaries, pins.
+
+The same query syntax as for messages. Prompts and pins are few and need no index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
+from django.utils.safestring import SafeString
+
+from agents.broadcast_search import select_matching_broadcasts
+from agents.models import Event, Order, OrderRecipient, Pin, PromptVersion
+from agents.models.runs import EVENT_KEYS, EVENT_TEXT, SEARCHED_EVENTS
+from memory.models import HistorySummary
+from memory.models.secret_tools import read_secret_tools
+from memory.models.vectors import build_plain_vector
+from memory.notes import select_matching_notes
+from memory.redaction import hide_secrets
+from memory.search.query import (
+    COUNT_SECONDS,
+    MOST_COUNTED,
+    Count,
+    Mode,
+    TextQuery,
+    count_matches,
+    limit_count,
+    limit_time,
+)
+from memory.search.results import build_pattern, filter_matching, make_snippet
+
+ORDERS, EVENTS, ACTS = "orders", "events", "acts"
+PROMPTS, SUMMARIES, PINS = "prompts", "summaries", "pins"
+BROADCASTS, NOTES = "broadcasts", "notes"
+# What of the log is searched, by the kind of a hit.
+LOG_FIELDS: Mapping[str, Any] = {
+    "messages": "content",
+    "reasoning": "reasoning",
+    "calls": "calls",
+}
+# How people and programs of theirs are named where they act.
+_BY_PERSON = Q(data__by__startswith="operator:") | Q(data__by__startswith="token:")
+
+# Letters are counted in the newest so many events.
+LETTERS_COUNTED = 100_000
+
+Rows = QuerySet[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordHit:
+    """One row that matches; ``snippet`` is HTML, escaped, with ``<mark>`` around hits."""
+
+    id: int
+    row: Any
+    mysis: int | None
+    snippet: SafeString
+    timestamp: datetime
+
+
+def search_records(  # noqa: PLR0913 (one keyword for each part of a question)
+    kind: str,
+    *,
+    query: str,
+    mode: Mode = "fts",
+    limit: int = 20,
+    before: int | None = None,
+    mysis_id: int | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> list[RecordHit]:
+    """The newest matching rows of a kind, newest first; raises SlowSearchError."""
+    wanted = _clean(query, mode, mysis_id, before)
+    rows = _narrow(RECORDS[kind](wanted), since, until)
+    pattern = build_pattern(wanted)
+    with limit_time():
+        found = list(rows.order_by("-pk")[:limit])
+    return [
+        RecordHit(
+            id=row.pk,
+            row=row,
+            mysis=getattr(row, "mysis_id", None),
+            snippet=make_snippet(hide_secrets(_read_text(row)), pattern),
+            timestamp=row.created_at,
+        )
+        for row in found
+    ]
+
+
+def count_hits(
+    *,
+    query: str,
+    mode: Mode = "fts",
+    mysis_id: int | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    origin: str = "",
+) -> dict[str, Count]:
+    """How many matches there are of each kind, in two statements, each with a limit.
+
+    Letter for letter among the newest messages and events only, and then with ``more``.
+
+    ``origin`` narrows the messages alone. Raises SlowSearchError.
+    """
+    wanted = _clean(query, mode, mysis_id)
+    secret = read_secret_tools()
+    fields = [
+        TextQuery(wanted.query, mode, field, mysis_id, secret=secret)
+        for field in LOG_FIELDS.values()
+    ]
+    said = count_matches(fields, since=since, until=until, origin=origin)
+    beside = {
+        **RECORDS,
+        BROADCASTS: select_matching_broadcasts,
+        NOTES: select_matching_notes,
+    }
+    edge = _find_event_edge() if mode == "exact" else 0
+    rows = [_narrow(select(wanted), since, until) for select in beside.values()]
+    numbers = _count([_cut_events(one, edge) for one in rows])
+    found = dict(zip((*LOG_FIELDS, *beside), [*said, *numbers], strict=True))
+    if edge > 0:
+        found |= {kind: Count(found[kind].number, more=True) for kind in (EVENTS, ACTS)}
+    return found
+
+
+def _find_event_edge() -> int:
+    """The event behind which letters are counted: no index knows those."""
+    return (Event.objects.aggregate(last=Max("pk"))["last"] or 0) - LETTERS_COUNTED
+
+
+def _cut_events(rows: Rows, edge: int) -> Rows:
+    return rows.filter(pk__gt=edge) if rows.model is Event and edge > 0 else rows
+
+
+def _clean(
+    query: str, mode: Mode, mysis_id: int | None, before: int | None = None
+) -> TextQuery:
+    query = query.replace("\x00", "")
+    return TextQuery(query, mode, mysis_id=mysis_id, before=before)
+
+
+def _narrow(rows: Rows, since: datetime | None, until: datetime | None) -> Rows:
+    moment = "written_at" if rows.model.__name__ == "Note" else "created_at"
+    if since is not None:
+        rows = rows.filter(**{f"{moment}__gte": since})
+    return rows if until is None else rows.filter(**{f"{moment}__lt": until})
+
+
+def _count(selected: Sequence[Rows]) -> list[Count]:
+    """The numbers of rows, each up to the limit, in one statement."""
+    parts: list[str] = []
+    values: list[Any] = []
+    for rows in selected:
+        some = rows.order_by().values("pk")[: MOST_COUNTED + 1]
+        text, given = some.query.sql_with_params()
+        parts.append(f"(SELECT count(*) FROM ({text}) AS hit)")  # noqa: S608 (no input)
+        values += given
+    with limit_time(COUNT_SECONDS), connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(parts)}", values)
+        (numbers,) = cursor.fetchall()
+    return [limit_count(number) for number in numbers]
+
+
+# --- Which rows match
+
+
+def _find(rows: Rows, wanted: TextQuery, *texts: Any, owner: str = "mysis") -> Rows:
+    """The rows that match in these text columns or expressions."""
+    if wanted.before is not None:
+        rows = rows.filter(pk__lt=wanted.before)
+    if wanted.mysis_id is not None:
+        rows = rows.filter(**{owner: wanted.mysis_id})
+    if wanted.mode == "fts":
+        rows = rows.alias(vector=build_plain_vector(*texts))
+        return filter_matching(rows, wanted)
+    named = {
+        f"text_{place}": F(text) if isinstance(text, str) else text
+        for place, text in enumerate(texts)
+    }
+    return filter_matching(rows.alias(**named), wanted, *named)
+
+
+def _find_orders(wanted: TextQuery) -> Rows:
+    rows = Order.objects.all()
+    if wanted.mysis_id is not None:
+        got = OrderRecipient.objects.filter(order=OuterRef("pk"), mysis=wanted.mysis_id)
+        rows = rows.filter(Exists(got))
+    anybodys = TextQuery(wanted.query, wanted.mode, before=wanted.before)
+    return _find(rows, anybodys, "text")
+
+
+def _find_events(wanted: TextQuery) -> Rows:
+    return _find(Event.objects.filter(SEARCHED_EVENTS), wanted, EVENT_TEXT)
+
+
+def _find_acts(wanted: TextQuery) -> Rows:
+    return _find_events(wanted).filter(_BY_PERSON)
+
+
+def _find_prompts(wanted: TextQuery) -> Rows:
+    rows = PromptVersion.objects.select_related("prompt")
+    texts = ("prompt__name", "note", "text")
+    return _find(rows, wanted, *texts, owner="prompt__myses")
+
+
+def _find_summaries(wanted: TextQuery) -> Rows:
+    return _find(HistorySummary.objects.all(), wanted, "text")
+
+
+def _find_pins(wanted: TextQuery) -> Rows:
+    return _find(Pin.objects.all(), wanted, "text")
+
+
+RECORDS: Mapping[str, Callable[[TextQuery], Rows]] = {
+    ORDERS: _find_orders,
+    EVENTS: _find_events,
+    ACTS: _find_acts,
+    PROMPTS: _find_prompts,
+    SUMMARIES: _find_summaries,
+    PINS: _find_pins,
+}
+
+
+# --- What they say
+
+
+def _read_text(row: Any) -> str:
+    """What of a row is shown of a match: what was searched, in the same order."""
+    if isinstance(row, Event):
+        said = (row.data.get(key) for key in EVENT_KEYS)
+        return " · ".join(str(one) for one in said if one not in (None, ""))
+    if isinstance(row, PromptVersion):
+        parts = (row.prompt.name, row.note, row.text)
+        return ": ".join(filter(None, parts))
+    return str(row.text)
