@@ -1,8 +1,9 @@
-"""What a turn asks the game before its first call: notifications, and lost actions.
+"""What a turn asks the game by itself: notifications, and what became of lost actions.
 
 Notifications are merged into the cached state, so the model need not ask what became of
-its last action (`memory.snapshots.notifications`). Of an action that a dead worker left
-open, a read tells whether it happened.
+its last action (`memory.snapshots.notifications`). They are fetched before the first
+call of a turn, and after each action that the game answers at its tick. Of an action
+that a dead worker left open, a read tells whether it happened.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from agents.game.client import GameUnreachableError
 from agents.game.sessions import get_pool
 from agents.runtime.turn_rows import TurnHandle, lock_for_turn
 from agents.tools.chain import Toolbox
-from agents.tools.request import INTERRUPTED, route_command
+from agents.tools.request import INTERRUPTED, Outcome, route_command
 from agents.tools.unknown_outcomes import lose_events
 from memory.context.tokens import estimate_tokens
+from memory.game_calls import resolve_call_text
+from memory.gamestate.effects import NEED_REST
 from memory.gamestate.values import parse_text, repair_text, unwrap_content
 from memory.models import Memory
 
@@ -56,6 +59,25 @@ async def fetch_events(handle: TurnHandle, toolbox: Toolbox) -> None:
                 await _ask_again(toolbox, name)
     except GameUnreachableError:
         # The turn's own calls find out, and say so.
+        return
+
+
+def passes_a_tick(name: str, arguments: str, result: Outcome) -> bool:
+    """Whether the game answered an action at its tick, so that events of it wait.
+
+    What is only queued (era A) has brought none yet.
+    """
+    action = resolve_call_text(name, arguments).name
+    return action in NEED_REST and result.resolve_tick is None
+
+
+async def fetch_new_events(handle: TurnHandle, toolbox: Toolbox) -> None:
+    """Ask for notifications in mid-turn; a game that cannot answer now is no failure."""
+    if toolbox.username is None or not handle.fetches:
+        return
+    try:
+        await drain_events(toolbox)
+    except GameUnreachableError:
         return
 
 

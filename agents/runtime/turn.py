@@ -35,7 +35,12 @@ from agents.models import ErrorCode, Mysis, Turn
 from agents.runtime import answers, model_calls, turn_rows
 from agents.runtime.answers import PendingCall, ask_model
 from agents.runtime.cancellation import Guarded, canceller
-from agents.runtime.catch_up import fetch_events, verify_unknown
+from agents.runtime.catch_up import (
+    fetch_events,
+    fetch_new_events,
+    passes_a_tick,
+    verify_unknown,
+)
 from agents.runtime.finish import CallRecord, Ending, digest_call, finish_turn
 from agents.runtime.model_calls import ReadyCall, list_offered
 from agents.runtime.summary_job import make_summary
@@ -172,7 +177,8 @@ async def _run(handle: TurnHandle, progress: Progress) -> Ending:
         pending = await _call(handle, endpoint, progress)
         if not pending:
             return _end(Turn.Outcome.DONE, progress)
-        await _run_tools(handle, toolbox, pending, progress)
+        if await _run_tools(handle, toolbox, pending, progress):
+            await fetch_new_events(handle, toolbox)
     return _end(Turn.Outcome.ITERATION_LIMIT, progress)
 
 
@@ -256,7 +262,9 @@ async def _ask(
 
 async def _run_tools(
     handle: TurnHandle, toolbox: Toolbox, pending: list[PendingCall], progress: Progress
-) -> None:
+) -> bool:
+    """Run the calls of an answer; whether a tick of the game passed with one of them."""
+    has_news = False
     for place, call in enumerate(pending):
         if progress.superseded:
             raise TurnSuperseded
@@ -273,6 +281,7 @@ async def _run_tools(
             await run_in_db(_record_not_executed, handle, pending[place:])
             raise
         progress.acted = progress.acted or not result.is_error
+        has_news = has_news or passes_a_tick(call.name, call.arguments, result)
         read_only = toolbox.reads_only(call.name, call.arguments)
         progress.tried.append(
             digest_call(call.name, call.arguments, result, read_only=read_only)
@@ -281,6 +290,7 @@ async def _run_tools(
             progress.resolve_tick = max(
                 result.resolve_tick, progress.resolve_tick or result.resolve_tick
             )
+    return has_news
 
 
 def _keep_result(
@@ -331,7 +341,7 @@ def choose_ending(error: Exception) -> Ending:
             retry_after=error.retry_after,
         )
     if isinstance(error, WindowError):
-        return Ending(errored, error=str(error), fatal=True)
+        return Ending(errored, error=str(error), code=ErrorCode.CONTEXT, fatal=True)
     if isinstance(error, BudgetSpentError):
         return Ending(Turn.Outcome.INTERRUPTED, error=str(error), held=True)
     logger.exception("A turn failed", exc_info=error)

@@ -25,6 +25,7 @@ from rich.table import Table
 
 from bench.loop.arms import ARMS, BASELINE, PRICED, RULES
 from bench.processes import run_function
+from sandbox.game.config import VERSIONS
 
 BELIEFS = (
     "a fact of the curated sections counts as good where it is fresh or merged; it is "
@@ -63,7 +64,7 @@ ROWS: tuple[tuple[str, str], ...] = (
 
 #: The figures of each arm by its letter, for each captain.
 Flown = dict[str, dict[str, dict[str, Any]]]
-WIDTH = 150
+WIDTH = 190
 #: Its full history comes to a million tokens within some ten turns.
 SHARES = {"pilot": 1.0, "forgetful": 0.2}
 
@@ -204,7 +205,7 @@ def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--myses", type=int, default=4, help="default 4")
     parser.add_argument("--seed", type=int, default=7, help="of the game; default 7")
-    parser.add_argument("--era", choices="AC", default="A", help="of the game")
+    parser.add_argument("--era", choices=VERSIONS, default="A", help="of the game")
     parser.add_argument("--faults", default="", help="as manage.py sandbox --faults")
     parser.add_argument(
         "--raids", type=float, default=0.01, help="chance of a raider a tick"
@@ -242,7 +243,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         },
     }
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    # In a file nine arms stand side by side; a terminal has the width that it has.
+    # In a file all arms stand side by side; a terminal has the width that it has.
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     columns = (
         SpinnerColumn(),

@@ -17,6 +17,9 @@ PRICED_BY = "openai"
 LEAST_CACHED = 1_024
 #: A window that no run fills, for the arm that sends everything.
 WIDE = 1_000_000
+#: A window that is soon filled: in a large one no flight comes to a summary. Every
+#: schema would leave no room in it.
+SUMMARISED = 24_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,15 @@ ARMS = (
         {"tools": "on_demand"},
         16_000,
     ),
+    Arm("j", "mask: old results as notes, with state block", "mask"),
+    Arm(
+        "k",
+        "summary with state block, tools on demand, 24,000 tokens",
+        "summary",
+        {"tools": "on_demand"},
+        SUMMARISED,
+    ),
+    Arm("l", "coalesced, tools on demand", "coalesced", {"tools": "on_demand"}),
 )
 #: What the others are held against.
 BASELINE = ARMS[0]

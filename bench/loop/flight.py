@@ -43,6 +43,8 @@ from sandbox.pilot.reading import STATE_TITLE
 START = datetime(2026, 2, 5, tzinfo=UTC)
 SECONDS = 10.0
 POLL = 0.01
+# Stands for what an answer does not tell.
+NOT_TOLD = "(not told)"
 GOOD = (Confidence.FRESH, Confidence.MERGED)
 #: These are about others or about the moment itself: true when they were asked.
 PASSING = frozenset({"In transit", "Online", "Police", "Tick"})
@@ -142,8 +144,8 @@ class Flight:
         state = read_account_state(
             username, newest_only=True, fetched=view.subject.fetched
         )
-        truth = self.sandbox.truth(str(username))["snapshots"]
-        good, found = find_wrong_beliefs(state, truth)
+        truth = self.sandbox.truth(str(username))
+        good, found = find_wrong_beliefs(state, truth["snapshots"], truth["texts"])
         self.result.wrong += [
             f"{b.tool} {b.label}: {b.shown} / {b.true}" for b in found
         ]
@@ -285,11 +287,15 @@ class Belief(NamedTuple):
 
 
 def find_wrong_beliefs(
-    state: AccountState, truth: Mapping[str, Any]
+    state: AccountState,
+    truth: Mapping[str, Any],
+    texts: Mapping[str, str] | None = None,
 ) -> tuple[int, list[Belief]]:
     """The number of facts of a state that count as good, and the false ones of them.
 
-    ``truth`` are the answers that the account would get now, by tool. Facts whose
+    ``truth`` are the answers that the account would get now, by tool, and ``texts``
+    these as a game that answers in texts words them: such a text may tell less, as the
+    system alone of a place in it, and what either of both tells is right. Facts whose
     tool answers with an error now are not counted.
     """
     moment, names = state.moment, Scene.from_state(state).names
@@ -300,15 +306,25 @@ def find_wrong_beliefs(
             continue
         if "error" in answer:
             continue
-        now = dict(_read_facts(replace(snapshot, content=answer, shown=None), names))
+        forms = [form for form in (answer, (texts or {}).get(snapshot.tool)) if form]
+        true = [_read_true_facts(snapshot, form, names) for form in forms]
         for label, fact in _read_facts(snapshot, names):
             if not _is_good(fact, snapshot, moment):
                 continue
             good += 1
-            true = _fact_text(now[label]) if label in now else "(not told)"
-            if _fact_text(fact) != true:
-                found.append(Belief(snapshot.tool, label, _fact_text(fact), true))
+            said = [told.get(label, NOT_TOLD) for told in true]
+            if _fact_text(fact) not in said:
+                words = " or ".join(dict.fromkeys(said))
+                found.append(Belief(snapshot.tool, label, _fact_text(fact), words))
     return good, found
+
+
+def _read_true_facts(
+    snapshot: Snapshot, answer: object, names: Names
+) -> dict[str, str]:
+    """What an answer tells now, by label, read as that of the snapshot was."""
+    now = replace(snapshot, content=answer, shown=None)
+    return {label: _fact_text(fact) for label, fact in _read_facts(now, names)}
 
 
 def _read_facts(snapshot: Snapshot, names: Names) -> Iterator[tuple[str, Fact]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from memory.context import registry
 from memory.context.budget import (
     SHORT_STATE_BYTES,
+    Anchors,
     BudgetImpossible,
     FittedUnits,
     fit_state,
@@ -137,9 +138,7 @@ def _build_view(
     plan = registry.find_strategy(name).run(history, options)
     kept = _anchor(plan, prepared)
     room = _reserve_state(prepared) if options.state_block else 0
-    fitted = fit_units(
-        kept.units, kept.newest, kept.intent, prepared.frame, history, room
-    )
+    fitted = fit_units(kept.units, kept.anchors, prepared.frame, history, room)
     units = _add_filler_and_nudge(fitted.units, prepared)
     warnings = [*plan.warnings]
     if options.state_block:
@@ -156,8 +155,7 @@ class _AnchoredPlan:
     """A plan's units with those that no strategy may lose, and their indexes."""
 
     units: list[Unit]
-    newest: int | None = None
-    intent: int | None = None
+    anchors: Anchors = field(default_factory=Anchors)
     fates: dict[int, Fate] = field(default_factory=dict)
 
 
@@ -176,14 +174,17 @@ def _anchor(plan: Plan, prepared: RepairedRequest) -> _AnchoredPlan:
             place = bisect_right(out.units, unit.start, key=lambda other: other.start)
             out.units.insert(place, unit)
             out.fates.update(dict.fromkeys(unit.rows, fate))
-    if not plan.exempt_newest:
-        for unit in find_asked_schemas(prepared.units):
-            _put_back_schemas(unit, out, prepared)
+    asked = [] if plan.exempt_newest else find_asked_schemas(prepared.units)
+    for unit in asked:
+        _put_back_schemas(unit, out, prepared)
+    wanted = {unit.rows[:1] for unit in asked}
     for index, unit in enumerate(out.units):
+        if unit.rows[:1] in wanted:
+            out.anchors.asked.append(index)
         if newest is not None and unit.rows[:1] == newest.rows[:1]:
-            out.newest = index
+            out.anchors.newest = index
         if order is not None and unit.rows == order.rows:
-            out.intent = index
+            out.anchors.intent = index
     return out
 
 

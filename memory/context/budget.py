@@ -9,11 +9,12 @@ the state block's short form, `assemble` makes the view again without them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memory.context.result_types import Impossible
 from memory.context.tokens import TokenCounter
+from memory.context.types import Budget
 from memory.context.units import (
     Fate,
     History,
@@ -32,6 +33,17 @@ _STATE_TRIES = 6
 SHORT_STATE_BYTES = 768
 
 
+# What may need more room than there is, and what helps beside a larger budget.
+_NEEDS: Mapping[str, tuple[str, str]] = {
+    "tools": ("the tools need", ", send tools on demand, or allow fewer"),
+    "system": ("the system prompt needs", ", or shorten the prompt"),
+    "pins": ("the standing orders need", ", or shorten them"),
+    "intent": ("the newest order needs", ", or shorten it"),
+    "newest_unit": ("the newest message needs", ""),
+    "summary": ("the summary needs", ", or take the summary back"),
+}
+
+
 class BudgetImpossible(Exception):
     """What must be sent does not fit; raised before any network call."""
 
@@ -39,6 +51,23 @@ class BudgetImpossible(Exception):
         have = max(0, have)
         self.impossible = Impossible(component, need, have)
         super().__init__(f"{component} needs {need} tokens and {have} are left for it")
+
+    def explain(self, budget: Budget) -> str:
+        """What has no room in a budget, and what an operator can do about it."""
+        need, have = f"{self.impossible.need:,}", f"{self.impossible.have:,}"
+        if self.impossible.component == "reserve":
+            return (
+                f"No room: {need} tokens are kept for the answer, of a budget of {have}. "
+                "Lower the reserve of the context policy, or choose a model with a "
+                "larger window."
+            )
+        part = self.impossible.component
+        what, also = _NEEDS.get(part, ("what must be sent needs", ""))
+        return (
+            f"No room: {what} {need} tokens, and {have} are left (budget "
+            f"{budget.tokens:,}, of which {budget.reserve:,} for the answer). "
+            f"Raise the budget{also}."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +113,27 @@ class FittedUnits:
     fates: dict[int, Fate] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class Anchors:
+    """The indexes of the units that are kept before others.
+
+    `newest` and `intent` are sent in any case, shortened where they must be. What was
+    `asked` for goes before the whole length of the newest.
+    """
+
+    newest: int | None = None
+    intent: int | None = None
+    asked: list[int] = field(default_factory=list)
+
+
 def fit_units(
     units: Sequence[Unit],
-    newest: int | None,
-    intent: int | None,
+    anchors: Anchors,
     frame: Frame,
     history: History,
     state: int = 0,
 ) -> FittedUnits:
-    """What fits, `newest` and `intent` (indexes) in any case; else BudgetImpossible.
+    """What fits, newest unit and order in any case; else BudgetImpossible.
 
     Beside it `state` tokens stay free, unless what must be sent leaves no room for them.
     """
@@ -105,9 +146,9 @@ def fit_units(
     if used <= room - state:
         return FittedUnits(list(units), used)
     try:
-        kept = _keep_required(units, newest, intent, frame, history, room - state)
+        kept = _keep_required(units, anchors, frame, history, room - state)
     except BudgetImpossible:
-        kept = _keep_required(units, newest, intent, frame, history, room)
+        kept = _keep_required(units, anchors, frame, history, room)
     # Older ones never get that room, or a larger budget could keep fewer of them.
     best = _find_oldest_fitting(units, kept, frame, room - state)
     fitted = FittedUnits([], 0, over_budget=True)
@@ -129,13 +170,13 @@ def fit_units(
 
 def _keep_required(
     units: Sequence[Unit],
-    newest: int | None,
-    intent: int | None,
+    anchors: Anchors,
     frame: Frame,
     history: History,
     room: int,
 ) -> dict[int, Unit]:
     """The units that stay whatever the budget, by index, shortened to fit `room`."""
+    newest, intent = anchors.newest, anchors.intent
     kept = {index: unit for index, unit in enumerate(units) if unit.required}
     left = room
     for unit in kept.values():
@@ -149,6 +190,13 @@ def _keep_required(
     order = intent if intent != newest and intent not in kept else None
     floor = count_least_tokens(units[order], history) if order is not None else 0
     if newest is not None and newest not in kept:
+        spare = left - floor - count_least_tokens(units[newest], history)
+        for index in reversed(anchors.asked):
+            # It may stand first, behind a filler.
+            cost = units[index].tokens + frame.filler
+            if index != newest and index not in kept and cost <= spare:
+                kept[index] = units[index]
+                spare, left = spare - cost, left - cost
         kept[newest] = _shrink_or_fail(
             "newest_unit", units[newest], left - floor, history
         )

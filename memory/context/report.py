@@ -147,7 +147,9 @@ def report_unsent(
 ) -> Assembly:
     """The assembly where nothing is sent: no room, or nothing to say."""
     status: Status = "nothing_to_send" if error is None else "budget_impossible"
-    reason = f"{error or 'The log holds nothing that can be sent'}."
+    reason = "The log holds nothing that can be sent."
+    if error is not None:
+        reason = error.explain(prepared.request.budget)
     lines = _write_unsent_ledger(prepared, _WAITING if error is None else _UNSENT)
     figures = _common_statistics(prepared, lines, status, reason)
     figures["over_budget"] = error is not None

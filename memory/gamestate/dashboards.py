@@ -290,6 +290,15 @@ def _read_poi(lines: list[str]) -> Json | None:
     return found
 
 
+def _read_map(lines: list[str]) -> Json | None:
+    """get_map, by the manner of get_system; it was not recorded."""
+    if not any(line.startswith("Systems (") for line in lines[:3]):
+        return None
+    _, tables = split_text(lines)
+    rows = get_rows(tables, "systems", "system_id", "name")
+    return None if rows is None else {"systems": rows}
+
+
 def _read_skills(lines: list[str]) -> Json | None:
     if not re.match(r"Skills \(\d+ trained", lines[0]):
         return None
@@ -361,6 +370,7 @@ _READERS: tuple[Callable[[list[str]], Json | None], ...] = (
     _read_cargo,
     _read_system,
     _read_poi,
+    _read_map,
     _read_skills,
     _read_no_missions,
     _read_notifications,

@@ -11,6 +11,7 @@ from sandbox.game.config import GameError, Json
 from sandbox.game.dashboards import render_result, render_state
 from sandbox.game.game import Game
 from sandbox.game.grouped import choose_groups, group_tools, read_call
+from sandbox.game.state import State
 from sandbox.game.table import QUERIES
 from sandbox.game.world.models import Player
 
@@ -69,48 +70,55 @@ class Api:
             result = json.loads(text)
         except ValueError:
             return text
-        if command == "get_status":
-            session = self._game.state.sessions.use(session_id)
-            player = self._game.state.players[session.player_id]
-            return render_state(result, self._look_around(player))
-        return render_result(command, result)
-
-    def _look_around(self, player: Player) -> Json:
+        if command != "get_status":
+            return render_result(command, result)
         state = self._game.state
-        system = state.world.systems[player.system_id]
-        ask = Call(state, player, {})
-        near = QUERIES["get_nearby"](ask) if not player.in_transit else {}
-        cargo = QUERIES["get_cargo"](ask)
-        skills = QUERIES["get_skills"](ask)
-        security = QUERIES["get_system"](ask)
-        return {
-            "system_name": system.name,
-            "connections": list(system.connections),
-            "security": _of(security).get("security_status", ""),
-            "players": [_player(one) for one in _of(near).get("nearby") or ()],
-            "pirates": _of(near).get("pirates") or [],
-            "cargo": [
-                {
-                    "item": one["name"],
-                    "qty": f"{one['quantity']:,}",
-                    "size": one["size"],
-                }
-                for one in _of(cargo)["cargo"]
-            ],
-            "skills": [
-                {
-                    "skill": one["skill_id"],
-                    "level": one["level"],
-                    "xp": one["current_xp"],
-                    "next_level": one["next_level_xp"],
-                }
-                for one in _of(skills)["player_skills"]
-            ],
-            "missions": [
-                f"{one['title']} ({one['type']})"
-                for one in _of(QUERIES["get_active_missions"](ask))["missions"] or ()
-            ],
-        }
+        player = state.players[state.sessions.use(session_id).player_id]
+        return render_query(state, player, command, result)
+
+
+def render_query(state: State, player: Player, command: str, result: Any) -> str:
+    """The text of a query's answer: get_status tells what is around the ship as well."""
+    if command == "get_status":
+        return render_state(result, _look_around(state, player))
+    return render_result(command, result)
+
+
+def _look_around(state: State, player: Player) -> Json:
+    system = state.world.systems[player.system_id]
+    ask = Call(state, player, {})
+    near = QUERIES["get_nearby"](ask) if not player.in_transit else {}
+    cargo = QUERIES["get_cargo"](ask)
+    skills = QUERIES["get_skills"](ask)
+    security = QUERIES["get_system"](ask)
+    return {
+        "system_name": system.name,
+        "connections": list(system.connections),
+        "security": _of(security).get("security_status", ""),
+        "players": [_player(one) for one in _of(near).get("nearby") or ()],
+        "pirates": _of(near).get("pirates") or [],
+        "cargo": [
+            {
+                "item": one["name"],
+                "qty": f"{one['quantity']:,}",
+                "size": one["size"],
+            }
+            for one in _of(cargo)["cargo"]
+        ],
+        "skills": [
+            {
+                "skill": one["skill_id"],
+                "level": one["level"],
+                "xp": one["current_xp"],
+                "next_level": one["next_level_xp"],
+            }
+            for one in _of(skills)["player_skills"]
+        ],
+        "missions": [
+            f"{one['title']} ({one['type']})"
+            for one in _of(QUERIES["get_active_missions"](ask))["missions"] or ()
+        ],
+    }
 
 
 def _of(view: Json | str) -> Json:

@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from sandbox.game import happenings
 from sandbox.game.actions.action import Call
+from sandbox.game.answers import render_query
 from sandbox.game.config import GameError, Json, make_view
 from sandbox.game.faults import Order, parse_plan
 from sandbox.game.game import Game
@@ -55,10 +56,12 @@ def describe_account(game: Game, username: str) -> Json:
     """All that is true of an account now. Raises UnknownError.
 
     `snapshots` hold, by tool, the very answers that the account would get now, errors
-    as {"error": {code, message}}.
+    as {"error": {code, message}}. Where the game answers in texts (v2), `texts` hold
+    those, of the same answers.
     """
     player = _player(game, username)
     names = [name for name in QUERIES if _is_told(game, name)]
+    snapshots = {name: _snapshot(game, player, name, {}) for name in names}
     return {
         "tick": game.tick,
         "era": game.config.era,
@@ -67,12 +70,23 @@ def describe_account(game: Game, username: str) -> Json:
         "online": game.state.sessions.is_online(player.id),
         "facts": _describe_facts(game, player),
         "action": _PENDING(player.pending) if player.pending else None,
-        "snapshots": {name: _snapshot(game, player, name, {}) for name in names},
+        "snapshots": snapshots,
+        "texts": _render_texts(game, player, snapshots),
         "log": view_log(player.log),
         "waiting": [
             list(session.waiting) for session in game.state.sessions.of(player.id)
         ],
         "calls": game.state.tallies[player.username].view(),
+    }
+
+
+def _render_texts(game: Game, player: Player, answers: Json) -> dict[str, str]:
+    if not game.config.is_grouped:
+        return {}
+    return {
+        name: render_query(game.state, player, name, answer)
+        for name, answer in answers.items()
+        if not (isinstance(answer, dict) and "error" in answer)
     }
 
 

@@ -114,14 +114,9 @@ def _status(lines: list[str]) -> dict[str, Any]:
     head, parts, tables = _HEAD.match(lines[0]), _parts(lines[1:]), _tables(lines)
     if head is None:
         return {}
-    ship: dict[str, Any] = {}
-    for label, now, most in (
-        ("Hull", "hull", "max_hull"),
-        ("Fuel", "fuel", "max_fuel"),
-        ("Cargo", "cargo_used", "cargo_capacity"),
-    ):
-        if level := _RATIO.match(parts.get(label, "")):
-            ship |= {now: _number(level[1]), most: _number(level[2])}
+    ship = _levels(parts, "hull", "fuel")
+    if level := _RATIO.match(parts.get("Cargo", "")):
+        ship |= {"cargo_used": _number(level[1]), "cargo_capacity": _number(level[2])}
     ship["cargo"] = _items(tables)
     player = {"username": head[1], "credits": _number(head[3])}
     return {
@@ -129,6 +124,20 @@ def _status(lines: list[str]) -> dict[str, Any]:
         "ship": ship,
         "location": {"docked_at": parts.get("Docked at")},
     }
+
+
+def _ship(lines: list[str]) -> dict[str, Any]:
+    """get_ship tells how full the hold is, but not what is in it: that is not read."""
+    found = _levels(_parts(lines), "hull", "fuel")
+    return {"ship": found} if found else {}
+
+
+def _levels(parts: Mapping[str, str], *names: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in names:
+        if level := _RATIO.match(parts.get(name.capitalize(), "")):
+            found |= {name: _number(level[1]), f"max_{name}": _number(level[2])}
+    return found
 
 
 def _cargo(lines: list[str]) -> dict[str, Any]:
@@ -175,6 +184,14 @@ def _route(lines: list[str]) -> dict[str, Any]:
     return {"route": _tables(lines).get("Route", [])}
 
 
+def _map(lines: list[str]) -> dict[str, Any]:
+    """The systems, where all stand in the text: one that was cut counts for nothing."""
+    rows = _tables(lines).get("Systems", [])
+    titles = filter(None, map(_TABLE.match, lines))
+    told = next((_number(each[2]) for each in titles if each[1] == "Systems"), 0)
+    return {"systems": rows} if rows and len(rows) == told else {}
+
+
 def _search(lines: list[str]) -> dict[str, Any]:
     parts = _parts(lines[:1])
     return {"query": parts.get("Query"), "systems": _tables(lines).get("Systems", [])}
@@ -204,7 +221,9 @@ def _sale(lines: list[str]) -> dict[str, Any]:
 
 _READERS: Mapping[str, Callable[[list[str]], dict[str, Any]]] = {
     "get_status": _status,
+    "get_ship": _ship,
     "get_cargo": _cargo,
+    "get_map": _map,
     "get_system": _system,
     "get_poi": _poi,
     "find_route": _route,

@@ -88,7 +88,16 @@ def test_i13_what_cannot_fit_is_named(
     if strategy == "coalesced" and component == "newest_unit":
         component = "coalesced"
     assert result.impossible.component == component
-    assert result.impossible.need > result.impossible.have
+    need, have = result.impossible.need, result.impossible.have
+    assert need > have
+    if component == "reserve":
+        assert f"{need} tokens are kept for the answer" in result.reason
+    else:
+        said = (
+            f"{need} tokens, and {have} are left (budget {tokens}, of which {reserve}"
+        )
+        assert said in result.reason
+        assert "Raise the budget" in result.reason
     assert (result.messages, result.sources, result.synthetic) == ([], [], [])
     assert fate(result, 1) == "dropped_for_budget"
     assert result.stats["over_budget"] is True

@@ -343,3 +343,20 @@ def test_no_strategy_cuts_a_schema_before_the_turn_ends(case: str, dialect: Any)
     _, later = build(log, case, budget=budget, options=options, **more)
     if window_options(case, 2) or case.startswith(("mask:", "coalesced")):
         assert not any(asked in text for text in texts_of(later))
+
+
+@pytest.mark.parametrize("strategy", ["full", "window", "mask", "summary", "tiered"])
+def test_a_huge_answer_pushes_no_schema_out_before_the_turn_ends(strategy: str):
+    """It is cut to what they leave; without room for both, it goes before them."""
+    asked = json.dumps({"tools": list_described()[:20]})
+    log = Log()
+    log.user("Fly on.")
+    log.turn("game_help", asked, call={"turn": 1}, turn=1)
+    log.turn("get_map", "star " * 40_000, call={"turn": 1}, turn=1)
+    more: dict[str, Any] = {"offered": OFFERED[-1]}
+    _, view = build(log, strategy, budget=Budget(16_000, 4_000), **more)
+    texts = texts_of(view)
+    assert any(asked in text for text in texts)
+    assert any("star star" in text for text in texts)
+    _, tight = build(log, strategy, budget=Budget(3_000, 0), **more)
+    assert tight.status != "budget_impossible"

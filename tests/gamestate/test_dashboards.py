@@ -100,6 +100,21 @@ def test_the_recorded_system_place_and_skills() -> None:
             }
 
 
+def test_a_map_tells_how_much_is_known_and_no_line_of_it() -> None:
+    systems = [
+        {"system_id": f"s{n}", "name": f"S {n}", "connections": ["s1", "s2"],
+         "visited": n == 1} for n in range(30)
+    ]  # fmt: skip
+    text = render_result("get_map", {"systems": systems, "total_count": 30})
+    assert len(read_text(text)["systems"]) == 30
+    shown = Snapshot("get_map", {}, text, None, NOW)
+    state = AccountState("Ada", (shown,), Moment(None, NOW))
+    block = render_block(state).text
+    assert "30 systems cached" in block
+    assert "S 7" not in block
+    assert read_dashboard(text.replace("(30)", "(31)")) is None
+
+
 def test_no_missions_and_no_notifications() -> None:
     assert read_text(payload("_v2.http_get_active_missions")["result"]) == {
         "missions": {"active": []}

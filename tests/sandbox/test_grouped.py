@@ -9,6 +9,7 @@ from sandbox.game.config import Config, GameError
 from sandbox.game.game import Game
 from sandbox.game.grouped import PRESETS, choose_groups, group_tools, read_call
 from sandbox.game.table import list_tools
+from sandbox.game.truth import describe_account
 
 TOOLS = list_tools("v2")
 GROUPS = group_tools(TOOLS)
@@ -85,6 +86,10 @@ def test_the_texts_are_as_they_were_recorded(game: Game) -> None:
     )
     game.call("get_notifications", who)
     assert said("get_notifications") == ["No notifications."]
+    true = describe_account(game, "Ada")
+    for tool in ("get_status", "get_system", "get_cargo"):
+        assert true["texts"][tool].splitlines() == said(tool)
+    assert true["texts"].keys() <= true["snapshots"].keys()
     api_v1 = Api(Game(Config(systems=20, era="C")))
     assert api_v1.render("get_status", "{}", session) == "{}"
 

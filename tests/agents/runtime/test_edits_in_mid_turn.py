@@ -9,9 +9,20 @@ from contextlib import contextmanager
 
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 
 from agents import actions, db, usage
-from agents.models import Account, Budget, BudgetSpend, Mysis, Provider, Turn, Usage
+from agents.dashboard.troubles import find_troubles
+from agents.models import (
+    Account,
+    Budget,
+    BudgetSpend,
+    ErrorCode,
+    Mysis,
+    Provider,
+    Turn,
+    Usage,
+)
 from agents.runtime import turn_rows
 from agents.runtime.finish import Ending, finish_turn
 from agents.runtime.turn import take_turn
@@ -134,8 +145,15 @@ async def test_a_call_that_is_not_sent_costs_no_budget(
 ):
     await in_db(leave_no_room)(eve)
     row = await fly(eve, "start")
-    assert "tools" in row.last_error
+    assert row.last_error_code == ErrorCode.CONTEXT
     assert provider.requests == []
+    [trouble] = await in_db(find_troubles)(timezone.now())
+    # The whole of it stands on the front page, and leads to what mends it.
+    assert trouble.text == row.last_error
+    assert "No room: the tools need" in trouble.text
+    assert "(budget 600, of which 100 for the answer)" in trouble.text
+    assert "send tools on demand" in trouble.text
+    assert trouble.fix.label == "Its context policy"
     spent = await in_db(BudgetSpend.objects.get)()
     assert (spent.tokens, spent.cost) == (0, 0)
 

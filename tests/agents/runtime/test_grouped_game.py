@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from channels.db import database_sync_to_async
@@ -12,6 +13,7 @@ from agents.runtime.catch_up import fetch_events
 from agents.runtime.turn_rows import TurnHandle
 from agents.tools.chain import open_toolbox
 from agents.tools.unknown_outcomes import lose_events
+from bench.providers.openai import FakeProvider, call, completion
 from memory.gamestate.rows import recall_content
 from memory.models import GameSnapshot, Memory
 from memory.search.results import search_messages
@@ -103,3 +105,27 @@ async def test_an_order_is_done(ada: Mysis, grouped: SandboxServer) -> None:
             break
     assert player is not None
     assert player.docked_at
+
+
+async def test_what_happened_in_the_tick_of_an_action_is_known_in_the_next_call(
+    eve: Mysis, provider: FakeProvider, grouped: SandboxServer
+) -> None:
+    """The game answers at the tick; who shot at the ship then, only its events tell."""
+    given = {"action": "register", "username": "Eve", "empire": "solarian"}
+    for tool, arguments in (
+        ("spacemolt_auth", given),
+        ("spacemolt", {"action": "get_status"}),
+    ):
+        called = call(tool, json.dumps(arguments))
+        provider.answer(completion(None, tool_calls=[called]))
+    provider.answer(completion("Ready."))
+    await fly(eve)
+    asked = grouped.calls("Eve")["by_tool"]["queries"]
+    assert "get_notifications" not in asked
+    undock = call("spacemolt", json.dumps({"action": "undock"}))
+    provider.answer(completion(None, tool_calls=[undock]))
+    provider.answer(completion("Done."))
+    await fly(eve)
+    asked = grouped.calls("Eve")["by_tool"]["queries"]
+    # At the start of the turn, and after the action.
+    assert asked["get_notifications"] == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from bench.loop.flight import find_wrong_beliefs
@@ -43,3 +44,26 @@ def test_what_the_game_would_refuse_now_is_not_counted():
     _, (belief,) = find_wrong_beliefs(state(SHIP), {"get_ship": gone})
     assert (belief.label, belief.true) == ("Fuel", "(not told)")
     assert find_wrong_beliefs(state(SHIP), {}) == (0, [])
+
+
+def test_a_text_may_tell_less_and_what_either_form_tells_is_right():
+    whole = {"location": {"system_name": "Sol", "poi_name": "Belt"}}
+    less = "Ada [solarian] | 5cr | Sol\nFuel: 5/10\n"
+    text = Snapshot("get_status", {}, less, 100, NOW)
+    told = AccountState("Ada", (text,), Moment(100, NOW))
+
+    def wrong(place: str, system: str = "Sol") -> list[str]:
+        where = {"system_name": system, "poi_name": place}
+        true = {"player": {"credits": 5}, "location": where}
+        true["ship"] = {"fuel": 5, "max_fuel": 10}
+        said = less.replace("Sol", system)
+        _, found = find_wrong_beliefs(told, {"get_status": true}, {"get_status": said})
+        return [belief.true for belief in found if belief.label == "Location"]
+
+    assert wrong("Belt") == wrong("Earth") == []
+    assert wrong("Belt", "Sirius") == ["Sirius > Belt or Sirius"]
+    # A place that is told has to be the place.
+    placed = replace(text, content={**whole, "player": {"credits": 5}})
+    told = AccountState("Ada", (placed,), Moment(100, NOW))
+    assert wrong("Belt") == []
+    assert wrong("Earth") == ["Sol > Earth or Sol"]

@@ -67,6 +67,33 @@ async def test_asks_again_for_what_was_cut_from_the_view():
         assert (await view.fly(captain=FORGETFUL)).calls == {"get_map": {}}
 
 
+TEXTS = {
+    "get_status": "Ada [solarian] | 5cr | Sol\nFuel: 5/10 | Cargo: 0/50\n",
+    "get_ship": "Ship: Prospector (starter) | Hull: 9/9\nFuel: 5/10 | Cargo: 0/50\n",
+    "get_cargo": "Cargo: 0/50 | Available: 50\n",
+    "get_system": "System: Sol (sol) | Security: High\n",
+    "get_map": "Total count: 2\nSystems (2):\nsystem_id\tname\nsol\tSol\na\tA\n",
+}
+
+
+async def test_a_whole_text_of_api_v2_is_an_answer_too():
+    """Else each look would be repeated until the limit of the turn."""
+    view = View().nudge()
+    for tool, text in TEXTS.items():
+        assert (await view.fly(captain=FORGETFUL)).calls == {tool: {}}
+        view.did(tool, text)
+    asked = (await view.fly(captain=FORGETFUL)).calls
+    assert not {"get_ship", "get_map"} & set(asked)
+
+
+async def test_a_map_that_was_cut_is_none():
+    view = View().nudge()
+    for tool, text in TEXTS.items():
+        cut = "Systems (2):\nsystem_id\tname\nsol\tSol\n[9 bytes cut]"
+        view.did(tool, cut if tool == "get_map" else text)
+    assert (await view.fly(captain=FORGETFUL)).calls == {"get_map": {}}
+
+
 async def test_believes_a_block_that_tells_the_age():
     flown = await View().nudge().user(block(*BELT, *REST)).fly(captain=FORGETFUL)
     assert set(flown.calls) == {"mine"}
