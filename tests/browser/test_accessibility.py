@@ -129,6 +129,8 @@ def test_a_phone_and_an_empty_fleet(page: Page, axe: str):
         expect(page.locator(shown).first).to_be_visible()
         found += page.evaluate(RUN, [])
         page.keyboard.press("Escape")
+        # While one dialog is open no key opens another.
+        expect(page.locator("dialog[open]")).to_have_count(0)
     page.set_viewport_size(PHONE)
     ada = make_mysis(name="Ada", state="errored", last_error="No such model.")
     scenes.add_conversation(ada)
