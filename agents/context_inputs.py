@@ -2,22 +2,20 @@
 
 `build_subject` is what the turn takes and `preview_context` what pages and API show, so
 both come from one place. Every call reads anew, so that an edited prompt counts from the
-next call on; a catalogue of tools is tens of kilobytes that hardly ever change, so what
-is derived from its text is kept in the process, by that text.
+next call on.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from agents import db, statements
+from agents import statements, tool_catalogue
 from agents.actions.base import ActionError
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.llm.endpoints import resolve
@@ -29,27 +27,22 @@ from agents.llm.prompts import (
     name_open_orders,
     render_prompt,
 )
-from agents.models import Mysis, ToolCatalogue
-from agents.tools.own_tools import FOR_MYSES, REPORTING, SENDING
-from agents.tools.request import ToolSpec
+from agents.models import Mysis
 from memory.assembly.history_summaries import judge_compaction
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.calibration import TokenFactor, parse_factor
 from memory.context import registry
-from memory.context.offered_tools import offer_tools, pick_tool_options
+from memory.context.offered_tools import (
+    describe_tool,
+    offer_tools,
+    pick_tool_options,
+)
 from memory.context.tokens import choose_counter
 from memory.context.types import TOOL_MODES, Budget, Note, OfferedTools
 from memory.models import ContextPolicy, HistorySummary, fetch_named
 from memory.notes import parse_notes
 from memory.snapshots.reads import fetches_events
 
-NOTHING = "[]"
-KEPT = 32
-Described = dict[str, Any]
-# The tools that were compared last with the stored list, and when that was stored.
-_compared: tuple[datetime, list[ToolSpec]] | None = None
-# The text of the stored list that was read last, and when it was stored.
-_read_catalogue: tuple[datetime | None, str] = (None, NOTHING)
 RESERVE = Budget().reserve
 RESERVE_SHARE = 4
 
@@ -64,9 +57,9 @@ class ContextInputs:
     first; ``tool_policies`` were set by hand; ``tried`` are the newest summaries,
     ``summary`` the one in use.
     ``calls_made`` are those of the turn that goes on that were not refused,
-    ``open_orders`` the messages that are open orders, with the text of the oldest;
-    ``reportable`` are so many orders, the first of them with number and text;
-    ``first_order`` is the first message of a person, with its id.
+    ``open_orders`` the messages that are open orders, of which ``mission_order`` is the
+    one to go on with, with its id; ``reportable`` are so many orders, those that are
+    named with number and text; ``first_order`` is the first message of a person.
     """
 
     prompt: str | None
@@ -81,7 +74,7 @@ class ContextInputs:
     summary: HistorySummary | None
     calls_made: int
     open_orders: tuple[int, ...]
-    oldest_order: str
+    mission_order: tuple[int, str] | None
     reportable: OpenOrders
     first_order: tuple[int, str] | None
 
@@ -96,27 +89,27 @@ class ContextInputs:
             tuple((text, digest) for text, digest in row["pinned"]),
             parse_notes(json.loads(row["notes"])),
             tuple(sorted(json.loads(row["tool_policies"] or "{}").items())),
-            _keep_catalogue(row["catalogue_at"], row["catalogue"]),
+            tool_catalogue.keep_text(row["catalogue_at"], row["catalogue"]),
             parse_factor(row["calibration"]),
             tuple(HistorySummary(**one) for one in json.loads(row["tried"] or "[]")),
             HistorySummary(**json.loads(row["summary"])) if row["summary"] else None,
             row["calls_made"] or 0,
             tuple(waiting["ids"]),
-            waiting["oldest"] or "",
+            tuple(waiting["mission"]) if waiting["mission"] else None,
             OpenOrders(**json.loads(row["reportable"])),
             tuple(json.loads(first)) if first else None,
         )
 
     def choose_mission(self) -> tuple[str | None, int | None]:
-        """The oldest open order, else the standing orders, else the first message.
+        """The order to go on with, else the standing orders, else the first message.
 
-        With the id of the stored message that it is, None where it is none.
+        That order is the oldest which no turn has answered. One that was answered and
+        never reported does not stand before a newer one: where all are answered, it is
+        the newest. With the id of the stored message that it is, None where it is none.
         """
-        if self.open_orders:
-            return self.oldest_order, self.open_orders[0]
-        if self.pins:
+        if self.pins and self.mission_order is None:
             return "\n".join(text for text, _ in self.pins), None
-        number, text = self.first_order or (None, None)
+        number, text = self.mission_order or self.first_order or (None, None)
         return text, number
 
 
@@ -128,18 +121,8 @@ def name_inputs() -> dict[str, Any]:
     return {
         "template": SUMMARY_PROMPT_NAME,
         "url": settings.SPACEMOLT_MCP_URL,
-        "known_at": _read_catalogue[0],
+        "known_at": tool_catalogue.get_read_at(),
     }
-
-
-def _keep_catalogue(stored_at: datetime | None, text: str | None) -> str:
-    """The stored list of tools; no ``text`` is that of the one which was read last."""
-    global _read_catalogue
-    if stored_at is None:
-        return NOTHING
-    if text is not None:
-        _read_catalogue = stored_at, text
-    return _read_catalogue[1]
 
 
 def preview_context(
@@ -226,7 +209,7 @@ def build_subject(
     answer = read_longest_answer(mysis.model_settings, endpoint)
     budget = fit_budget(policy, endpoint, answer)
     username = mysis.account.username if mysis.account else None
-    more = choose_more_tools(mysis, reports=inputs.reportable.total > 0)
+    more = tool_catalogue.choose_more_tools(mysis, reports=inputs.reportable.total > 0)
     offered = _offer_stored(
         inputs.catalogue,
         more=more,
@@ -250,7 +233,8 @@ def build_subject(
         budget=narrow_budget(budget, mysis.narrowed_view()),
         dialect=endpoint.dialect if endpoint else "openai",
         tool_policy={
-            tool["name"]: tool["policy"] for tool in _tools(inputs.catalogue, more=more)
+            tool["name"]: tool["policy"]
+            for tool in tool_catalogue.list_tools(inputs.catalogue, more=more)
         }
         | dict(inputs.tool_policies),
         tools_tokens=offered.tokens,
@@ -319,55 +303,12 @@ def _endpoint(mysis: Mysis) -> Endpoint | None:
         return None
 
 
-def choose_more_tools(mysis: Mysis, *, reports: bool) -> tuple[str, ...]:
-    """Those of our own tools that some Myses are offered, for this one."""
-    sending = sorted(SENDING) if mysis.messaging else ()
-    return (*sending, *(sorted(REPORTING) if reports else ()))
-
-
-def read_known_tools(*, messaging: bool = False) -> list[Described]:
-    """The tools that the game offered last, ``messaging`` too; none before a turn."""
-    row = db.fetch_row(statements.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
-    more = tuple(sorted(SENDING)) if messaging else ()
-    tools = list(_tools(row[0] if row else NOTHING, more=more))
-    policies = json.loads(row[2] or "{}") if row else {}
-    return [
-        tool | {"policy": policies.get(tool["name"], tool["policy"])} for tool in tools
-    ]
-
-
-def tools_are_stored(specs: Iterable[ToolSpec], stored_at: datetime | None) -> bool:
-    """Whether the list that was ``stored_at`` a moment is known to be of these tools."""
-    return _compared is not None and _compared == (stored_at, _select_stored(specs))
-
-
-def remember_tools(specs: Iterable[ToolSpec]) -> None:
-    """Store the tools of the game server where they have changed."""
-    global _compared
-    offered = _select_stored(specs)
-    found = [asdict(spec) for spec in offered]
-    row = db.fetch_row(statements.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
-    if row is None or found != json.loads(row[0]):
-        kept, _ = ToolCatalogue.objects.update_or_create(
-            url=settings.SPACEMOLT_MCP_URL, defaults={"tools": found}
-        )
-        stored_at = kept.updated_at
-    else:
-        stored_at = row[1]
-    _compared = stored_at, offered
-
-
-def _select_stored(specs: Iterable[ToolSpec]) -> list[ToolSpec]:
-    # Those that some Myses are offered and some are not are not stored.
-    return [spec for spec in specs if spec.name not in SENDING | REPORTING]
-
-
 class _CountedTools(NamedTuple):
     tools: OfferedTools | None
     tokens: int
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=tool_catalogue.KEPT)
 def _offer_stored(
     text: str,
     *,
@@ -376,21 +317,9 @@ def _offer_stored(
     factor: float,
 ) -> _CountedTools:
     """The stored list as it is offered, None where there is none yet, and its tokens."""
-    known = [
-        {key: tool[key] for key in ("name", "description", "parameters")}
-        for tool in _tools(text, more=more)
-    ]
+    known = [*map(describe_tool, tool_catalogue.list_tools(text, more=more))]
     if not known:
         return _CountedTools(None, 0)
     offered = offer_tools(known, *options)
     tokens = offered.count_tokens(choose_counter("estimate", factor))
     return _CountedTools(offered, tokens)
-
-
-@lru_cache(maxsize=KEPT)
-def _tools(text: str, *, more: tuple[str, ...]) -> tuple[Described, ...]:
-    """The stored list with ``more`` of our own; nothing where none is stored."""
-    tools = tuple(json.loads(text))
-    if tools:
-        tools += tuple(asdict(FOR_MYSES[name].spec) for name in more)
-    return tools

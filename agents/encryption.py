@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import lru_cache
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
+
+# How many opened secrets a process keeps: those of some thousand accounts.
+KEPT = 4096
 
 
 class SecretUnreadableError(Exception):
@@ -39,6 +43,17 @@ def unseal(token: str) -> str:
             "A stored secret cannot be read with the present key: restore the "
             "old ZOEA_SECRET_KEY (or the key file) behind the new one."
         ) from error
+
+
+def unseal_again(token: str) -> str:
+    """What `unseal` gives; opened once in a process, for who needs it time and again."""
+    return _unseal_under(tuple(settings.ZOEA_KEYS), token)
+
+
+@lru_cache(maxsize=KEPT)
+def _unseal_under(keys: tuple[str, ...], token: str) -> str:
+    del keys  # Under others it may not be opened at all.
+    return unseal(token)
 
 
 def sealed_property(column: str) -> property:

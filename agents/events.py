@@ -17,7 +17,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, TypedDict
 
@@ -34,6 +34,8 @@ CHANNEL = "zoea_events"
 DEBOUNCE = 0.02
 logger = logging.getLogger(__name__)
 LARGEST_ID = 2**63 - 1
+# So long a transaction may be open that writes events.
+OUT_OF_ORDER = timedelta(minutes=1)
 
 # Bodies are binary, as the driver takes long to escape the quotes of JSON in an array.
 APPEND = """
@@ -74,11 +76,32 @@ SELECT kind, id FROM unnest(%s::text[]) AS asked(kind), LATERAL (
 # By the primary key; where an event is gone, that of the one before it.
 PLACE = "SELECT xid FROM agents_event WHERE id <= %s ORDER BY id DESC LIMIT 1"
 
+# The transaction of the first event since a moment. Ids rise with time, so halving their
+# range finds it by the primary key alone; nothing has to be kept in order by time.
+XID_AT = """
+WITH RECURSIVE halves(low, high) AS (
+  SELECT min(id), max(id) + 1 FROM agents_event
+  UNION ALL
+  SELECT CASE WHEN probe.created_at < %(moment)s THEN probe.id + 1 ELSE low END,
+    CASE WHEN probe.created_at < %(moment)s THEN high ELSE (low + high) / 2 END
+  FROM halves CROSS JOIN LATERAL (SELECT id, created_at FROM agents_event
+    WHERE id >= (low + high) / 2 ORDER BY id LIMIT 1) AS probe
+  WHERE low < high
+)
+SELECT xid FROM agents_event
+WHERE id >= (SELECT low FROM halves WHERE low >= high LIMIT 1) ORDER BY id LIMIT 1
+"""
+
 # A transaction id that this server has not given out yet came with the rows,
 # by a restore from another server: they are old, and must not hold others up.
 SETTLE_FOREIGN = """
 UPDATE agents_event SET xid = 0
 WHERE xid >= txid_snapshot_xmax(txid_current_snapshot()) RETURNING id
+"""
+# Who read on from there follows them.
+SETTLE_CURSORS = """
+UPDATE agents_alerttarget SET cursor_xid = 0
+WHERE cursor_xid >= txid_snapshot_xmax(txid_current_snapshot())
 """
 
 
@@ -196,6 +219,18 @@ def read_settled_end() -> Position:
     return Position(*row) if row else START
 
 
+def find_xids(since: datetime, until: datetime) -> tuple[int, int]:
+    """Transactions between which all events of a span of time lie, and few others.
+
+    Ids are in the order of time but for moments: what is read still has to be compared.
+    """
+    first, last = (
+        fetch_row(XID_AT, {"moment": moment})
+        for moment in (since - OUT_OF_ORDER, until + OUT_OF_ORDER)
+    )
+    return first[0] if first else LARGEST_ID, last[0] if last else LARGEST_ID
+
+
 def find_newest(kinds: Iterable[str]) -> dict[str, int]:
     """The id of the newest event of each of these kinds that there is one of."""
     return dict(fetch_rows(NEWEST_BY_KIND, [[str(kind) for kind in kinds]]))
@@ -214,6 +249,7 @@ def find_mysis_number(reference: str) -> int | None:
 
 def settle_foreign() -> int:
     """Settle events restored from another server; returns how many."""
+    fetch_rows(SETTLE_CURSORS)
     return len(fetch_rows(SETTLE_FOREIGN))
 
 

@@ -11,7 +11,7 @@ from django.utils.text import capfirst
 from agents.actions import DEFAULT_PROMPT_NAME, MAX_TEXT, ActionError
 from agents.actions.notes import LONGEST_NOTE
 from agents.actions.settings import SUMMARY_PROMPT_NAME
-from agents.models import AlertSettings, AlertTarget, Mysis, Prompt, Rule
+from agents.models import Mysis, Prompt
 from memory.assembly.prepare import Subject
 from memory.context import registry
 from memory.context.offered_tools import pick_tool_options
@@ -74,7 +74,10 @@ def load_chosen_myses(ids: list[str]) -> list[Mysis]:
     return list(Mysis.objects.filter(pk__in=numbers).order_by("name"))
 
 
-def _name_field(initial: str | None = None, **attributes: object) -> forms.CharField:
+def make_name_field(
+    initial: str | None = None, **attributes: object
+) -> forms.CharField:
+    """A name of something, as all forms ask for it."""
     return forms.CharField(
         max_length=100,
         initial=initial,
@@ -108,7 +111,7 @@ def _count_field(most: int, label: str) -> forms.IntegerField:
 class MysisForm(forms.Form):
     """A new Mysis. What the fields cannot know is judged by the action."""
 
-    name = _name_field(autofocus=True)
+    name = make_name_field(autofocus=True)
     model = _model_field(
         "“pilot” is the scripted pilot and costs nothing. Otherwise "
         "provider:model, as in openai:gpt-5-nano or ollama:qwen3."
@@ -187,7 +190,7 @@ class PromptTextForm(forms.Form):
 
 
 class FirstMysisForm(forms.Form):
-    name = _name_field(initial="Ada")
+    name = make_name_field(initial="Ada")
     model = _model_field("“pilot” is the scripted pilot and costs nothing.")
     start = forms.BooleanField(required=False, initial=True, label="Start it at once")
 
@@ -322,70 +325,3 @@ class SearchForm(forms.Form):
     passed = forms.IntegerField(
         required=False, min_value=0, max_value=10**6, widget=forms.HiddenInput
     )
-
-
-def _rules_field(label: str, help_text: str) -> forms.MultipleChoiceField:
-    return forms.MultipleChoiceField(
-        choices=Rule.choices,
-        required=False,
-        label=label,
-        help_text=help_text,
-        widget=forms.CheckboxSelectMultiple,
-    )
-
-
-class AlertSettingsForm(forms.ModelForm[AlertSettings]):
-    """What is judged, and by which thresholds."""
-
-    rules = _rules_field("Alerts", "Without a tick it is neither judged nor told.")
-
-    class Meta:
-        model = AlertSettings
-        fields = ("rules", *AlertSettings.THRESHOLDS)
-
-
-class AlertTargetForm(forms.Form):
-    """Somebody outside who is told; address and secret are written, never shown."""
-
-    name = _name_field()
-    kind = forms.ChoiceField(choices=AlertTarget.Kind.choices)
-    url = forms.CharField(
-        max_length=2_000,
-        label="Address",
-        widget=forms.TextInput(
-            attrs={
-                "autocomplete": "off",
-                "spellcheck": "false",
-                "placeholder": "https://ntfy.sh/my-fleet",
-            }
-        ),
-    )
-    secret = forms.CharField(
-        required=False,
-        max_length=500,
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text="It signs what a webhook gets: left empty, one is made up and shown "
-        "once. For ntfy an access token, if it asks for one. Slack needs none.",
-    )
-    clear_secret = forms.BooleanField(required=False, label="Forget the stored secret")
-    rules = _rules_field("Told of", "Without a tick it is told of everything.")
-    enabled = forms.BooleanField(required=False, initial=True, label="In use")
-
-    def __init__(self, *args: Any, target: AlertTarget, **kwargs: Any) -> None:
-        columns = ("name", "kind", "rules", "enabled")
-        kwargs["initial"] = {name: getattr(target, name) for name in columns}
-        super().__init__(*args, **kwargs)
-        if target.pk is None:
-            del self.fields["clear_secret"]
-        else:
-            self.fields["url"].required = False
-            self.fields[
-                "url"
-            ].help_text = f"Left empty, the stored one stays: {target.destination}/…"
-            self.fields["secret"].help_text = "Left empty, the stored one stays."
-
-    def read_secret(self) -> str | None:
-        """The new secret, "" to forget the stored one, None to keep it."""
-        if self.cleaned_data.get("clear_secret"):
-            return ""
-        return self.cleaned_data["secret"] or None

@@ -1,8 +1,9 @@
 """Who stands still, since when and why, and whether somebody wanted it so.
 
 A Mysis idles as it was asked to where the newest order to it was done since its start
-and none is open. All others idle unasked: those that were never started too, for nobody told them to wait.
-Stopped ones are at rest by an operator's word, and do not count.
+and none is open. All others idle unasked: those that left an order undone, whose orders
+were cleared, or that were never started too, for nobody told them to wait. Stopped ones
+are at rest by an operator's word, and do not count.
 """
 
 from __future__ import annotations
@@ -39,10 +40,18 @@ class Reason(StrEnum):
 
     NEVER_STARTED = "never_started"
     ORDER_DONE = "order_done"
+    ORDER_NOT_DONE = "order_not_done"
+    ORDER_CLEARED = "order_cleared"
     NO_ANSWER = "no_answer"
     NOTHING_DONE = "nothing_done"
 
 
+# Why one idles whose newest order has ended so, and no other is open.
+_ENDED: Mapping[str, Reason] = {
+    OrderState.DONE: Reason.ORDER_DONE,
+    OrderState.NOT_DONE: Reason.ORDER_NOT_DONE,
+    OrderState.SUPERSEDED: Reason.ORDER_CLEARED,
+}
 # Asked for is what an order says.
 ASKED = frozenset({Reason.ORDER_DONE})
 
@@ -51,7 +60,8 @@ ASKED = frozenset({Reason.ORDER_DONE})
 class Idle:
     """One Mysis that idles.
 
-    ``order`` is the newest one to it, "" for none, and ``order_id`` its number.
+    ``order`` is the newest one to it, "" for none, and ``order_id`` its number;
+    ``newest_open`` is that of the newest that nobody has ended, None where none is open.
     ``lasted`` are the seconds from its start until it idled again, if under a minute.
     """
 
@@ -61,7 +71,7 @@ class Idle:
     reason: Reason
     order: str = ""
     order_id: int | None = None
-    is_open: bool = False
+    newest_open: int | None = None
     lasted: int | None = None
     error: str = ""
 
@@ -96,6 +106,8 @@ class Idle:
 _WHY: Mapping[Reason, str] = {
     Reason.NEVER_STARTED: "never started",
     Reason.ORDER_DONE: "its order is done",
+    Reason.ORDER_NOT_DONE: "its order was left undone",
+    Reason.ORDER_CLEARED: "its order was cleared",
     Reason.NO_ANSWER: "its model answered nothing",
     Reason.NOTHING_DONE: "its last turns did nothing",
 }
@@ -176,9 +188,10 @@ class IdleGroup:
         return numbers.pop() if len(numbers) == 1 else None
 
     @property
-    def is_open(self) -> bool:
-        """Whether an order of theirs is open, that could be cleared."""
-        return any(one.is_open for one in self.myses)
+    def newest_open(self) -> int | None:
+        """The number of the newest order of theirs that is open and could be cleared."""
+        numbers = (one.newest_open for one in self.myses)
+        return max((number for number in numbers if number), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +223,7 @@ def describe_idlers(idle: Idlers) -> dict[str, Any]:
                 "since": group.since,
                 "order": group.order_id,
                 "order_text": group.myses[0].order or None,
+                "newest_open": group.newest_open,
                 "text": group.text,
                 "myses": [one.name for one in group.myses[:LISTED]],
             }
@@ -255,7 +269,7 @@ def load_idle(ids: Sequence[int] | None = None) -> list[Idle]:
         order=Subquery(orders.order_by("-order_id").values("order_id")[:1]),
         order_at=Subquery(orders.order_by("-order_id").values("changed_at")[:1]),
         order_state=Subquery(orders.order_by("-order_id").values("state")[:1]),
-        waiting=Subquery(waiting.order_by("order_id").values("order_id")[:1]),
+        waiting=Subquery(waiting.order_by("-order_id").values("order_id")[:1]),
     )
     stored = list(found.values(*_COLUMNS))
     texts = _load_texts({row["order"] for row in stored} - {None})
@@ -282,7 +296,7 @@ def _make_idle(row: Mapping[str, Any], order: str) -> Idle:
         reason=_find_reason(row),
         order=order,
         order_id=row["order"],
-        is_open=row["waiting"] is not None,
+        newest_open=row["waiting"],
         lasted=_count_seconds(row),
         error=format_line(row["last_error"], TEXT),
     )
@@ -300,14 +314,14 @@ def _count_seconds(row: Mapping[str, Any]) -> int | None:
 def _find_reason(row: Mapping[str, Any]) -> Reason:
     if row["last_error"]:
         return Reason.NO_ANSWER
-    if _is_done(row):
-        return Reason.ORDER_DONE
+    if _has_ended(row):
+        return _ENDED[row["order_state"]]
     return Reason.NOTHING_DONE if row["turn_count"] else Reason.NEVER_STARTED
 
 
-def _is_done(row: Mapping[str, Any]) -> bool:
-    """Whether its newest order is done, since its last start, and none is open."""
-    if row["order_state"] != OrderState.DONE or row["waiting"] is not None:
+def _has_ended(row: Mapping[str, Any]) -> bool:
+    """Whether its newest order has ended, since its last start, and none is open."""
+    if row["order_state"] not in _ENDED or row["waiting"] is not None:
         return False
-    done, started = row["order_at"], row["started"]
-    return started is None or done is None or done >= started
+    ended, started = row["order_at"], row["started"]
+    return started is None or ended is None or ended >= started

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
+from django.utils import timezone
 
 from agents.models import Broadcast, Mysis, Order, OrderRecipient, OrderState
-from agents.models.orders import OPEN_STATES
+from agents.models.orders import OPEN_STATES, SUMMED_UP
 
 # What orders may be listed by: a state, or all that nobody has ended.
 OPEN = "open"
 STATES = [*map(str, OrderState), OPEN]
 LISTENING = (Mysis.State.IDLE, Mysis.State.RUNNING)
 AT_REST = (Mysis.State.STOPPED, Mysis.State.ERRORED)
-# States of those who were shown it.
-SHOWN = (OrderState.SHOWN, OrderState.ANSWERED, OrderState.DONE, OrderState.NOT_DONE)
+# Who is in one of these was shown it, also where it is not known when.
+REACHED = (OrderState.SHOWN, OrderState.ANSWERED)
 
 
 @dataclass(frozen=True, slots=True)
 class RecipientStatus:
     """How far an order has come with one Mysis.
 
-    ``turns`` are those it began since it got the order or last reported; ``overdue``
-    says that these are many. ``never`` is why it will not take the order up as things
+    ``shown_at`` is when it first had the order before it, ``answered_at`` when it had
+    answered it, whatever was said of it. ``since_at`` is when it got the order or last
+    reported, ``turns`` are those it began since; ``overdue`` says that these are many,
+    or that it is long ago. ``never`` is why it will not take the order up as things
     stand, empty where it may. ``memory_id`` is the message that it came as.
     """
 
@@ -38,6 +42,9 @@ class RecipientStatus:
     note: str
     changed_by: str
     changed_at: datetime | None
+    shown_at: datetime | None
+    answered_at: datetime | None
+    since_at: datetime
     turns: int
     overdue: bool
     never: str
@@ -52,7 +59,7 @@ class RecipientStatus:
 class OrderCounts:
     """With how many an order stands where; ``shown`` are all who were shown it.
 
-    ``overdue`` went on for many turns without a report, ``never`` are at rest.
+    ``overdue`` went on for many turns or long without a report, ``never`` are at rest.
     """
 
     sent: int = 0
@@ -64,6 +71,14 @@ class OrderCounts:
     superseded: int = 0
     overdue: int = 0
     never: int = 0
+
+    def count_in(self, state: str) -> int:
+        """With how many it is in a state now; ``shown`` also counts later ones."""
+        if state != OrderState.SHOWN:
+            return int(getattr(self, state))
+        return self.sent - sum(
+            self.count_in(one) for one in OrderState if one != OrderState.SHOWN
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +101,28 @@ class OrderStatus:
 
     @property
     def overdue(self) -> bool:
-        """Whether somebody has gone on for many turns without a report."""
+        """Whether somebody has gone on for many turns, or long, without a report."""
         return self.counts.overdue > 0
 
 
 def select_orders(state: str = "") -> QuerySet[Order]:
     """All orders, or those in a state; "open": that have not ended with everybody."""
-    rows: QuerySet[Any] = Order.select_summed_up()
+    under_way = Q(broadcast__deliver_to__isnull=False)
+    rows: QuerySet[Order] = Order.objects.annotate(under_way=under_way)
     if state == OPEN:
-        return rows.filter(state__in=OPEN_STATES)
-    return rows.filter(state=state) if state else rows
+        return rows.filter(Order.is_open())
+    return rows.filter(Order.is_summed_up_as(OrderState(state))) if state else rows
 
 
 def _is_overdue() -> Q:
     late = F("since_turn") + settings.ZOEA_ORDER_TURNS
-    return Q(state__in=OPEN_STATES, mysis__turn_count__gte=late)
+    long = Q(mysis__turn_count__gte=late) | Q(since_at__lte=_find_long_ago())
+    return Q(state__in=OPEN_STATES) & long
+
+
+def _find_long_ago() -> datetime:
+    """The moment since which nobody may go without a word, held or idle ones neither."""
+    return timezone.now() - timedelta(minutes=settings.ZOEA_ORDER_MINUTES)
 
 
 def _is_never() -> Q:
@@ -117,7 +139,7 @@ def read_orders(
     """
     if not orders:
         return []
-    counts = count_recipients(orders)
+    counts = defaultdict(OrderCounts, count_recipients(orders))
     told: dict[int, list[RecipientStatus]] = {order.pk: [] for order in orders}
     rows = OrderRecipient.objects.filter(order__in=[order.pk for order in orders])
     if stuck_only:
@@ -134,13 +156,24 @@ def read_orders(
             sender=order.sender,
             to=order.to,
             broadcast_id=order.broadcast_id,
-            state=vars(order)["state"],
+            state=sum_up(counts[order.pk], under_way=vars(order)["under_way"]),
             created_at=order.created_at,
-            counts=counts.get(order.pk, OrderCounts()),
+            counts=counts[order.pk],
             recipients=tuple(told[order.pk]),
         )
         for order in orders
     ]
+
+
+def sum_up(counts: OrderCounts, *, under_way: bool) -> OrderState:
+    """The state of an order: the first of `SUMMED_UP` that anybody is in.
+
+    One that is being delivered is queued; one that reached nobody is not done.
+    """
+    if under_way:
+        return OrderState.QUEUED
+    present = (state for state in SUMMED_UP if counts.count_in(state))
+    return next(present, OrderState.NOT_DONE)
 
 
 def read_order(number: int) -> OrderStatus | None:
@@ -151,7 +184,11 @@ def read_order(number: int) -> OrderStatus | None:
     [found] = read_orders([row])
     left = select_awaiting(row.broadcast) if row.broadcast else Mysis.objects.none()
     awaiting = [
-        read_recipient(OrderRecipient(mysis=mysis, since_turn=mysis.turn_count))
+        read_recipient(
+            OrderRecipient(
+                mysis=mysis, since_turn=mysis.turn_count, since_at=row.created_at
+            )
+        )
         for mysis in left.order_by("name")
     ]
     if not awaiting:
@@ -174,7 +211,7 @@ def count_recipients(orders: Sequence[Order]) -> dict[int, OrderCounts]:
     # The models are joined for their rows, which a count by an alias would hide.
     found: QuerySet[OrderRecipient, Any] = rows.values("order_id").annotate(
         sent=Count("pk"),
-        shown=Count("pk", filter=Q(state__in=SHOWN)),
+        shown=Count("pk", filter=Q(state__in=REACHED) | Q(shown_at__isnull=False)),
         **several,
         overdue=Count("pk", filter=_is_overdue()),
         never=Count("pk", filter=_is_never()),
@@ -198,6 +235,7 @@ def read_recipient(row: OrderRecipient) -> RecipientStatus:
     """The status of a recipient whose Mysis is read with it."""
     mysis, is_open = row.mysis, row.state in OPEN_STATES
     turns = max(0, mysis.turn_count - row.since_turn)
+    late = turns >= settings.ZOEA_ORDER_TURNS or row.since_at <= _find_long_ago()
     return RecipientStatus(
         mysis_id=mysis.pk,
         name=mysis.name,
@@ -205,8 +243,11 @@ def read_recipient(row: OrderRecipient) -> RecipientStatus:
         note=row.note,
         changed_by=row.changed_by,
         changed_at=row.changed_at,
+        shown_at=row.shown_at,
+        answered_at=row.answered_at,
+        since_at=row.since_at,
         turns=turns,
-        overdue=is_open and turns >= settings.ZOEA_ORDER_TURNS,
+        overdue=is_open and late,
         never=_explain_never(mysis) if is_open else "",
         memory_id=row.memory_id,
     )

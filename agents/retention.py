@@ -38,6 +38,7 @@ from memory.models import (
     SentContext,
     fetch_rows,
 )
+from memory.notes import drop_versions
 
 BATCH = 1000
 
@@ -76,12 +77,13 @@ def plan_steps(before: datetime) -> Iterator[Step]:
     for what, rows in (
         ("events", Event.objects.filter(created_at__lt=before)),
         ("orders that ended", _select_ended_orders(before)),
-        ("old versions of notes", Note.objects.filter(ended_at__lt=before)),
         ("alerts that are over", Alert.objects.filter(cleared_at__lt=before)),
         ("alerts told", _select_told(before)),
         ("cleared snapshots", GameSnapshot.objects.filter(logged_out_at__lt=before)),
     ):
         yield Step(what, rows.count(), remove_rows(rows))
+    notes = Note.objects.filter(ended_at__lt=before)
+    yield Step("old versions of notes", notes.count(), _remove_notes(notes))
 
 
 def _select_ended_orders(before: datetime) -> QuerySet[Order]:
@@ -213,6 +215,13 @@ def remove_rows(rows: QuerySet[Any]) -> Iterator[int]:
     """Remove rows batch after batch; yields how many each time."""
     while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
         yield from _remove(rows.model._default_manager, ids)
+
+
+def _remove_notes(rows: QuerySet[Note]) -> Iterator[int]:
+    """Remove old versions; what is new never begins below them."""
+    while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
+        drop_versions(ids)
+        yield len(ids)
 
 
 def _remove(rows: Any, ids: list[int], size: int = BATCH) -> Iterator[int]:

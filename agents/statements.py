@@ -100,7 +100,8 @@ _UNHEARD = f"""
       WHERE said.role = 'user'
 """  # noqa: S608 (no input in the text)
 _ORDER_IS_OPEN = "state IN ('queued', 'shown', 'answered')"
-# Open orders that a nudge names.
+# Open orders that a nudge names: the newest, which a Mysis could not report otherwise,
+# and the oldest that it has not answered, which is its mission.
 NAMED_ORDERS = 5
 # What the next call depends on beside the log and the game. A preview has the row of
 # its Mysis, as it would be; a turn reads it with the rest, in one statement.
@@ -134,18 +135,20 @@ _INPUTS = f"""
      WHERE tried.turn_id = turn.id AND tried.kind = 'turn' AND tried.error <> '')
    FROM agents_turn AS turn WHERE mysis_id = mysis.id AND outcome IS NULL
    ORDER BY id DESC LIMIT 1) AS calls_made,
-  (SELECT jsonb_build_object('ids', coalesce(jsonb_agg(id ORDER BY id), '[]'),
-     'oldest', (SELECT content FROM memory_memory WHERE id = min(waiting.id)))
+  -- The mission is the oldest that is not answered, else the newest of those that are.
+  (SELECT jsonb_build_object('ids', coalesce(jsonb_agg(DISTINCT id ORDER BY id), '[]'),
+     'mission', (SELECT jsonb_build_array(id, content) FROM memory_memory WHERE id =
+       coalesce(min(waiting.id) FILTER (WHERE NOT waiting.answered), max(waiting.id))))
    FROM (
-    SELECT id FROM ({_UNHEARD}) AS unheard
-    UNION SELECT said.id FROM (
+    SELECT id, false AS answered FROM ({_UNHEARD}) AS unheard
+    UNION SELECT said.id, false FROM (
       SELECT memory_id, done_at FROM agents_delivery WHERE mysis_id = mysis.id
       ORDER BY mysis_id DESC, memory_id DESC LIMIT {MOST_OPEN_ORDERS}) AS delivery
     JOIN memory_memory AS said ON said.id = delivery.memory_id
     WHERE delivery.done_at IS NULL AND {IS_ORDER}
-    UNION SELECT said.id FROM (
-      SELECT memory_id FROM agents_orderrecipient WHERE mysis_id = mysis.id
-        AND {_ORDER_IS_OPEN} ORDER BY order_id DESC LIMIT 200) AS told
+    UNION SELECT said.id, told.state = 'answered' FROM (
+      SELECT memory_id, state FROM agents_orderrecipient WHERE mysis_id = mysis.id
+        AND {_ORDER_IS_OPEN} ORDER BY order_id DESC LIMIT {MOST_OPEN_ORDERS}) AS told
     JOIN memory_memory AS said ON said.id = told.memory_id
    ) AS waiting
    -- Reported, or ticked by an operator, in the middle of its turn.
@@ -153,9 +156,10 @@ _INPUTS = f"""
      WHERE ended.memory_id = waiting.id AND NOT {_ORDER_IS_OPEN})) AS open_orders,
   (SELECT jsonb_build_object('total', count(*), 'named', coalesce(jsonb_agg(
      jsonb_build_array(told.id, left(told.text, 300)) ORDER BY told.id)
-       FILTER (WHERE told.place <= {NAMED_ORDERS}), '[]'))
+       FILTER (WHERE told.place <= {NAMED_ORDERS} OR told.id = told.mission), '[]'))
    FROM (
-    SELECT given.id, given.text, row_number() OVER (ORDER BY given.id) AS place
+    SELECT given.id, given.text, row_number() OVER (ORDER BY given.id DESC) AS place,
+      min(given.id) FILTER (WHERE state <> 'answered') OVER () AS mission
     FROM agents_orderrecipient AS recipient
     JOIN agents_order AS given ON given.id = recipient.order_id
     WHERE recipient.mysis_id = mysis.id AND {_ORDER_IS_OPEN}) AS told) AS reportable,
@@ -198,8 +202,7 @@ WHERE mysis.id = %s
 """
 PROVIDERS_NAMED = "SELECT * FROM agents_provider WHERE name = ANY(%s)"
 TOOL_CATALOGUE = """
-SELECT tools::text, updated_at, (SELECT jsonb_object_agg(tool, policy) FROM agents_toolpolicy)
-FROM agents_toolcatalogue WHERE url = %s
+SELECT tools::text, updated_at FROM agents_toolcatalogue WHERE url = %s
 """
 TURNS_GOING_ON = """
 SELECT turn.id FROM agents_turn AS turn JOIN agents_mysis AS mysis
@@ -213,12 +216,34 @@ stamp AS MATERIALIZED (SELECT txid_current() AS xid), event AS (
   INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
   SELECT stamp.xid,
 """
-# For each order whose row was just ``changed``.
+# How far a message has come with the ``recipient`` of an order. When is kept of all,
+# but whoever has said what became of it has the last word.
+_REACH_ORDER = """
+UPDATE agents_orderrecipient AS recipient
+SET state = CASE WHEN {before} THEN '{state}' ELSE state END,
+  changed_by = CASE WHEN {before} THEN 'runtime' ELSE changed_by END,
+  changed_at = CASE WHEN {before} THEN %(now)s ELSE changed_at END, {times}
+"""
+# What tells that a row has its state since now.
+_REACHED = """
+RETURNING recipient.order_id, recipient.mysis_id, recipient.state,
+  recipient.changed_by = 'runtime' AND recipient.changed_at = %(now)s AS is_news
+"""
+_SHOWN_NOW = "shown_at = coalesce(recipient.shown_at, %(now)s)"
+_SHOW_ORDER = _REACH_ORDER.format(
+    before="recipient.state = 'queued'", state="shown", times=_SHOWN_NOW
+)
+_ANSWER_ORDER = _REACH_ORDER.format(
+    before="recipient.state IN ('queued', 'shown')",
+    state="answered",
+    times=f"{_SHOWN_NOW}, answered_at = coalesce(recipient.answered_at, %(now)s)",
+)
+# For each order that was just ``changed``.
 _APPEND_ORDER_EVENTS = f"""
 {_APPEND_EVENT} 'order.changed', changed.mysis_id, jsonb_build_object(
     'order', changed.order_id, 'state', changed.state, 'by', 'runtime'),
     clock_timestamp()
-  FROM stamp, changed
+  FROM stamp, changed WHERE changed.is_news
 )
 """
 # What the account of a turn has, as far as anything told; null where nothing did.
@@ -330,11 +355,7 @@ WITH told AS (
 ), mysis AS (
   UPDATE agents_mysis SET heard = %(newest)s WHERE id = %(mysis)s
 ), changed AS (
-  UPDATE agents_orderrecipient AS recipient
-  SET state = 'shown', changed_by = 'runtime', changed_at = %(now)s
-  FROM told WHERE recipient.memory_id = told.id AND told.shown
-    AND recipient.state = 'queued'
-  RETURNING recipient.order_id, recipient.mysis_id, recipient.state
+  {_SHOW_ORDER} FROM told WHERE recipient.memory_id = told.id AND told.shown {_REACHED}
 ), {_APPEND_ORDER_EVENTS}
 SELECT
 """  # noqa: S608 (no input in the text)
@@ -344,11 +365,8 @@ WITH delivery AS (
   UPDATE agents_delivery SET done_at = %(now)s
   WHERE memory_id = ANY(%(messages)s::bigint[]) RETURNING memory_id, shown
 ), changed AS (
-  UPDATE agents_orderrecipient AS recipient
-  SET state = 'answered', changed_by = 'runtime', changed_at = %(now)s
-  FROM delivery WHERE recipient.memory_id = delivery.memory_id AND delivery.shown
-    AND recipient.state IN ('queued', 'shown')
-  RETURNING recipient.order_id, recipient.mysis_id, recipient.state
+  {_ANSWER_ORDER} FROM delivery
+  WHERE recipient.memory_id = delivery.memory_id AND delivery.shown {_REACHED}
 ), {_APPEND_ORDER_EVENTS}
 SELECT
 """  # noqa: S608 (no input in the text)

@@ -386,14 +386,14 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def find_api_version(title: str, schemas: Mapping[str, Mapping[str, Any]]) -> int:
+def find_api_version(title: str, tools: Collection[str]) -> int:
     """The version of the API: 2 where tools are grouped, else 1.
 
     The tools decide; what the server calls itself only where they say nothing, since an
     address or a name may promise what the list does not hold.
     """
-    if any(is_group(tool) for tool in schemas):
+    if any(map(is_group, tools)):
         return 2
-    if schemas:
+    if tools:
         return 1
     return 2 if "v2" in title.lower() else 1

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q, QuerySet
+from django.db.models import Max, Q, QuerySet
 from django.utils.safestring import SafeString
 
 from memory.context.sections import SHOWN_BYTES, is_too_long
 from memory.context.types import Note as ViewNote
 from memory.context.types import build_note_handle
-from memory.models import Note
+from memory.models import Note, NoteFloor, fetch_rows
 from memory.redaction import hide_secrets
 from memory.search.query import Mode, TextQuery, limit_time
 from memory.search.results import build_pattern, filter_matching, make_snippet
@@ -27,6 +27,20 @@ SELECT_CURRENT = f"""
      ORDER BY written_at DESC, id DESC), '[]')
    FROM memory_note WHERE mysis_id = mysis.id AND ended_at IS NULL)
 """  # noqa: S608 (no input in the text)
+
+# Of a name of which nothing is left the greatest version is written down. The statement
+# sees the rows as they were before it.
+_DROP = """
+WITH gone AS (
+  DELETE FROM memory_note WHERE id = ANY(%(ids)s) RETURNING mysis_id, name, version
+)
+INSERT INTO memory_notefloor AS floor (mysis_id, version)
+SELECT mysis_id, max(version) FROM gone WHERE NOT EXISTS (
+  SELECT FROM memory_note AS kept WHERE kept.mysis_id = gone.mysis_id
+    AND kept.name = gone.name AND kept.id <> ALL(%(ids)s)
+) GROUP BY mysis_id
+ON CONFLICT (mysis_id) DO UPDATE SET version = greatest(floor.version, excluded.version)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +100,21 @@ def parse_notes(
         else ViewNote(name, hide_secrets(text), version=version)
         for name, version, text in found
     )
+
+
+def find_next_version(mysis_id: int, name: str) -> int:
+    """The version of a note that is written now: never one that there was before."""
+    rows = Note.objects.filter(mysis_id=mysis_id, name=name)
+    newest: int | None = rows.aggregate(n=Max("version"))["n"]
+    if newest is None:
+        floor = NoteFloor.objects.filter(pk=mysis_id)
+        newest = floor.values_list("version", flat=True).first() or 0
+    return newest + 1
+
+
+def drop_versions(ids: Sequence[int]) -> None:
+    """Remove versions of notes for ever, in one statement."""
+    fetch_rows(_DROP, {"ids": list(ids)})
 
 
 def select_matching_notes(wanted: TextQuery) -> QuerySet[Note]:

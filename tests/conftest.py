@@ -18,6 +18,7 @@ from pytest_django import DjangoDbBlocker
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from agents import db, events
+from agents.dashboard import lane_seconds
 from agents.dashboard.shared_results import shared
 from bench.processes import Server, run_server
 from memory.models import ContextPolicy
@@ -134,6 +135,7 @@ def close_step_connections() -> None:
 def _nothing_shared() -> None:
     """Forget what other tests had drawn in these ten seconds."""
     shared._results.clear()
+    lane_seconds._past_blocks._results.clear()
 
 
 @pytest.fixture(scope="session")

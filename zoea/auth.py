@@ -42,11 +42,14 @@ READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 _PURE = re.compile(r"/context/assemble/?")
 _COMMAND = re.compile(r"/myses/[^/]+/command/?")
-_NOTES = re.compile(r"/myses/[^/]+/notes/.+")
+# A name may have any sign, also the end of a line.
+_NOTES = re.compile(r"/myses/[^/]+/notes/.+", re.DOTALL)
 _STEERING = re.compile(
     r"/myses/[^/]+/(?:start|stop|message|command)/?|/broadcasts/?|/orders/?"
     r"|/alerts/targets/[^/]+/test/?"
 )
+# What somebody outside answered may be more than those who only look should know.
+_ANSWERS = re.compile(r"/alerts/targets/[^/]+/deliveries/?")
 _CHANGES = re.compile(r"/orders/[^/]+/?|/alerts/settings/?")
 
 # A fixed beginning lets secret scanners recognise a leaked token.
@@ -169,9 +172,11 @@ def check_csrf(request: HttpRequest) -> None:
 
 def required_role(method: str, path: str) -> Role:
     """The role that a request to the API needs (SURFACES section 6, Roles)."""
+    route = path.removeprefix(API_ROOT)
+    if method.upper() in READS and _ANSWERS.fullmatch(route):
+        return Role.OPERATOR
     if method.upper() in READS or is_pure(method, path):
         return Role.VIEWER
-    route = path.removeprefix(API_ROOT)
     steers = {"POST": _STEERING, "PUT": _NOTES, "DELETE": _NOTES, "PATCH": _CHANGES}
     asked = steers.get(method.upper())
     if asked is not None and asked.fullmatch(route):

@@ -271,8 +271,10 @@ ZOEA_TURN_SHARDS = env.int("ZOEA_TURN_SHARDS", 1, validate=validate.Range(1, 102
 # When a Mysis gets the badge "stuck": equal results of one call; turns without effect.
 ZOEA_STUCK_RESULTS = env.int("ZOEA_STUCK_RESULTS", 5, validate=validate.Range(2))
 ZOEA_STUCK_TURNS = env.int("ZOEA_STUCK_TURNS", 6, validate=validate.Range(2))
-# Turns of a Mysis with an open order and without a report, after which it is overdue.
+# Turns of a Mysis with an open order and without a report, after which it is overdue,
+# and minutes: one that is held or idle begins no turn.
 ZOEA_ORDER_TURNS = env.int("ZOEA_ORDER_TURNS", 10, validate=validate.Range(1))
+ZOEA_ORDER_MINUTES = env.int("ZOEA_ORDER_MINUTES", 30, validate=validate.Range(1))
 # Seconds of pauses between failures in a row, after which a Mysis is errored.
 ZOEA_ERRORED_AFTER = env.float("ZOEA_ERRORED_AFTER", 3600, validate=validate.Range(0))
 ZOEA_ON_LOGOUT = env.str(

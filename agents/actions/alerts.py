@@ -22,17 +22,22 @@ Kind = AlertTarget.Kind
 
 
 @transaction.atomic
-def save_alert_settings(*, values: Mapping[str, Any], by: str) -> AlertSettings:
+def save_alert_settings(
+    *, values: Mapping[str, Any], by: str, version: int | None = None
+) -> AlertSettings:
     """Change what is given; it counts from the next look on, seconds later.
 
-    Raises ActionError 422 for a value out of its range, naming the field.
+    ``version`` is the one that was read. Raises ActionError: 422 for a value out of its
+    range, naming the field, 409 where another version stands.
     """
     AlertSettings.objects.bulk_create([AlertSettings(pk=1)], ignore_conflicts=True)
     row = AlertSettings.objects.select_for_update().get(pk=1)
+    _check_version(row.version, version)
     for name, value in values.items():
         setattr(row, name, value)
     row.rules = list(dict.fromkeys(row.rules))
     row.changed_by, row.changed_at = by, timezone.now()
+    row.version += 1
     validate_row(row)
     row.save()
     return row
@@ -45,18 +50,22 @@ def save_alert_target(
     values: Mapping[str, Any] | None = None,
     url: str | None = None,
     secret: str | None = None,
+    version: int | None = None,
 ) -> str:
     """Store a new target, or set the given values on one that is there.
 
     It is told what happens from now on. What is not given stays as it is stored, whatever
     ``target`` holds: somebody may have changed it since; ``target`` is as stored
     afterwards. Returns the secret that was made up for a webhook without one, to be shown
-    once, else "". Raises ActionError 422 that names the field.
+    once, else "". ``version`` is the one that was read. Raises ActionError: 422 that names
+    the field, 409 where another version stands.
     """
     row = AlertTarget.objects.select_for_update().filter(pk=target.pk).first()
     before = copy(row)
     if row is None and AlertTarget.objects.count() >= MOST_TARGETS:
         raise _refuse("name", f"there are {MOST_TARGETS} targets: delete one first.")
+    if before is not None:
+        _check_version(before.version, version)
     row = row or target
     for name, value in (values or {}).items():
         setattr(row, name, value)
@@ -66,6 +75,8 @@ def save_alert_target(
     validate_row(row)
     if before is None or (row.enabled and not before.enabled):
         _skip_old_news(row)
+    _set_digest(row, before)
+    row.version += before is not None
     row.failures, row.retry_at, row.failing_since = 0, None, None
     row.last_error = ""
     row.save()
@@ -83,10 +94,29 @@ def delete_alert_target(*, target: AlertTarget) -> None:
 
 def _skip_old_news(target: AlertTarget) -> None:
     """What happened before it was there, waited, or came while it was off, is no news."""
-    target.cursor = events.read_settled_end().id
+    target.cursor_xid, target.cursor = events.read_settled_end()
     if target.pk is not None:
         waits = target.deliveries.filter(state__in=AlertDelivery.OPEN)
         waits.update(state=AlertDelivery.State.LEFT_OUT)
+
+
+def _set_digest(target: AlertTarget, before: AlertTarget | None) -> None:
+    """Plan the next digest anew where the hour is another, or it was off."""
+    same = before is not None and before.digest_hour == target.digest_hour
+    if same and before is not None and before.enabled == target.enabled:
+        return
+    now = timezone.now()
+    target.digest_at = target.find_digest_after(now)
+    target.digest_from = now if target.digest_at else None
+
+
+def _check_version(stands: int, wanted: int | None) -> None:
+    if wanted not in (None, stands):
+        raise ActionError(
+            f"version: somebody changed this meanwhile, version {stands} stands now: load "
+            "it again, then change it.",
+            code="changed",
+        )
 
 
 def _set_secret(target: AlertTarget, secret: str | None) -> str:

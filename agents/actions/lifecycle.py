@@ -99,7 +99,8 @@ def update_mysis(
         scheduling.schedule(locked, trigger="budget")
     elif locked.model != before:
         retry_now(locked)
-    append_state_event(locked, by)
+    changed = [*changes, *(["pins"] if pins is not None else [])]
+    append_state_event(locked, by, changed=changed)
     return locked
 
 
@@ -122,11 +123,13 @@ def delete_mysis(*, mysis: Mysis, by: str) -> None:
 
 
 @transaction.atomic
-def start_mysis(*, mysis: Mysis, by: str, clear_orders: bool = False) -> Mysis:
+def start_mysis(
+    *, mysis: Mysis, by: str, clear_orders: bool = False, upto: int | None = None
+) -> Mysis:
     """Start an idle, stopped or errored Mysis. Raises ActionError while it runs.
 
     With ``clear_orders`` its open orders end as superseded first, so that it goes on
-    with its mission.
+    with its mission; with ``upto`` not those after that number.
     """
     locked = lock_mysis(mysis)
     if locked.state == Mysis.State.RUNNING:
@@ -134,10 +137,9 @@ def start_mysis(*, mysis: Mysis, by: str, clear_orders: bool = False) -> Mysis:
             f"{locked.name} is running already: stop it first, or send a message.",
             code="running",
         )
-    if clear_orders:
-        clear_open_orders([locked], by=by)
+    cleared = clear_open_orders([locked], by=by, upto=upto) if clear_orders else 0
     set_running(locked, trigger="start")
-    append_state_event(locked, by)
+    append_state_event(locked, by, **({"cleared": cleared} if cleared else {}))
     return locked
 
 

@@ -227,6 +227,8 @@ def _tell_sent(broadcast: Broadcast) -> None:
     order = Order.objects.filter(broadcast=broadcast).first()
     if order is not None:
         data["order"] = order.pk
+        if order.supersedes:
+            data["supersedes"] = True
         got = order.recipients.values_list("mysis_id", flat=True)
         lines.append(orders.describe_sent(order, list(got)))
     events.append_all(lines)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Max, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.actions.base import (
@@ -25,7 +25,7 @@ from agents.actions.base import (
 from agents.models import Account, Mysis
 from memory.context.sections import NoteNameError, clean_note_name
 from memory.models import Note
-from memory.notes import select_notes
+from memory.notes import drop_versions, find_next_version, select_notes
 from memory.redaction import hide_secrets
 
 LONGEST_NOTE = 4_000
@@ -73,7 +73,7 @@ def save_note(  # noqa: PLR0913 (one keyword for each part of a note)
         mysis=locked,
         name=name,
         text=text,
-        version=(known.aggregate(n=Max("version"))["n"] or 0) + 1,
+        version=find_next_version(locked.pk, name),
         author=by[:200],
         written_at=at or timezone.now(),
     )
@@ -144,4 +144,5 @@ def _end(note: Note, by: str) -> None:
 def _drop_oldest(rows: QuerySet[Note], kept: int) -> None:
     """Remove old versions beyond so many; those in use are none."""
     old = rows.filter(ended_at__isnull=False).order_by("-ended_at", "-pk")
-    rows.filter(pk__in=list(old.values_list("pk", flat=True)[kept:])).delete()
+    if going := list(old.values_list("pk", flat=True)[kept:]):
+        drop_versions(going)

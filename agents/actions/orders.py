@@ -15,10 +15,11 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents import events
-from agents.actions.base import ActionError, check_text, lock_mysis
+from agents.actions.base import ActionError, check_text, lock_mysis, wake_myses
 from agents.events import Kind
-from agents.models import Broadcast, Delivery, Mysis, Order, OrderRecipient, OrderState
-from agents.models.orders import OPEN_STATES
+from agents.models import Broadcast, Mysis, Order, OrderRecipient, OrderState
+from agents.models.orders import OPEN_STATES, SUMMED_UP
+from agents.order_status import LISTENING
 from memory.context.types import PEER
 from memory.models import Memory
 from memory.redaction import hide_secrets
@@ -26,7 +27,7 @@ from memory.redaction import hide_secrets
 LONGEST_NOTE = 1_000
 # What of an order an event and an error repeat.
 EXCERPT = 200
-# Open orders that an error names.
+# Open orders that an error names, the newest.
 NAMED = 5
 # What an operator may say of an order; "open" takes back what was said.
 REOPEN = "open"
@@ -39,6 +40,9 @@ SAID_BY_OPERATORS = (
 # What a Mysis may report: it goes on with it, or what became of it.
 WORKING = "working"
 REPORTS = (str(OrderState.DONE), str(OrderState.NOT_DONE), WORKING)
+# Columns that are stored with what is said of an order, and with a report.
+SAID = ("state", "note", "since_turn", "since_at", "changed_by", "changed_at")
+REPORTED = (*SAID, "shown_at")
 
 
 # --- Stored with whom it is for
@@ -65,7 +69,7 @@ def add_recipients(
 ) -> None:
     """Store who got an order, and as which messages; the rows of the Myses are locked."""
     if order.supersedes:
-        clear_open_orders(myses, by=order.sender, newer=order)
+        _supersede(myses, order)
     OrderRecipient.objects.bulk_create(
         OrderRecipient(
             order=order, mysis=mysis, memory=row, since_turn=mysis.turn_count
@@ -87,18 +91,36 @@ def describe_sent(order: Order, recipients: Sequence[int]) -> events.Line:
     }
     if order.broadcast_id is not None:
         data["broadcast"] = order.broadcast_id
+    if order.supersedes:
+        data["supersedes"] = True
     return Kind.ORDER_CHANGED, owner, data
 
 
 def clear_open_orders(
-    myses: Sequence[Mysis], *, by: str, newer: Order | None = None
+    myses: Sequence[Mysis], *, by: str, upto: int | None = None
 ) -> int:
-    """End what these locked Myses have open as superseded; how many orders of theirs."""
-    rows = _lock(OrderRecipient.objects.filter(mysis__in=myses, state__in=OPEN_STATES))
-    # What was said of them stays, where nothing took their place.
-    note = f"Order {newer.pk} took its place." if newer else None
-    _save(rows, by, OrderState.SUPERSEDED, note)
-    return len(rows)
+    """End what these locked Myses have open as superseded; how many orders of theirs.
+
+    Orders after the number ``upto`` stay: whoever clears has not seen them. The caller
+    tells of all in one event of its own.
+    """
+    rows = _select_open(myses)
+    if upto is not None:
+        rows = rows.filter(order_id__lte=upto)
+    found = _lock(rows)
+    _save(found, by, OrderState.SUPERSEDED, None, whole=True)
+    return len(found)
+
+
+def _supersede(myses: Sequence[Mysis], newer: Order) -> None:
+    """End what these locked Myses have open; the event of the newer order tells it."""
+    note = f"Order {newer.pk} took its place."
+    found = _lock(_select_open(myses))
+    _save(found, newer.sender, OrderState.SUPERSEDED, note, whole=True)
+
+
+def _select_open(myses: Sequence[Mysis]) -> QuerySet[OrderRecipient]:
+    return OrderRecipient.objects.filter(mysis__in=myses, state__in=OPEN_STATES)
 
 
 # --- Ticked by an operator
@@ -116,8 +138,9 @@ def change_order(
     """Say what became of an order, for one recipient or for all; how many it changed.
 
     For all means those with whom it is open, or all where it is open with nobody.
-    ``state`` is one of `SAID_BY_OPERATORS`, None leaves it. Raises ActionError 422 and
-    409, and 404 for a Mysis that did not get it.
+    ``state`` is one of `SAID_BY_OPERATORS`, None leaves it; who has it open again wakes
+    as by a message. Raises ActionError 422 and 409, and 404 for a Mysis that did not get
+    it.
     """
     said = _check_said(state, note)
     if _is_under_way(order):
@@ -125,6 +148,9 @@ def change_order(
             f"Order {order.pk} is still being delivered: try again in a moment.",
             code="delivering",
         )
+    if state == REOPEN:
+        # Before the rows that it is said of, as a report locks them.
+        _lock_recipients(order, mysis)
     rows = _lock(order.recipients.all())
     if mysis is not None:
         rows = [row for row in rows if row.mysis_id == mysis.pk]
@@ -138,13 +164,26 @@ def change_order(
     elif state != REOPEN:
         rows = [row for row in rows if row.state in OPEN_STATES] or rows
     changed = [row for row in rows if _differs(row, state, said)]
+    again = [row for row in changed if _is_reopened(row, state)]
     whole = mysis is None and len(changed) > 1
     _save(changed, by, state, said, whole=whole)
     if whole:
-        line = _describe(order, state or "", by, said)
-        line[2]["recipients"] = len(changed)
-        events.append_all([line])
+        events.append_all([_describe_whole(order, changed, by, state, said)])
+    _wake(again, by)
     return len(changed)
+
+
+def _lock_recipients(order: Order, mysis: Mysis | None) -> None:
+    rows = Mysis.objects.filter(orders__order=order).order_by("pk")
+    rows = rows if mysis is None else rows.filter(pk=mysis.pk)
+    list(rows.select_for_update(of=("self",)).values_list("pk"))
+
+
+def _wake(rows: Sequence[OrderRecipient], by: str) -> None:
+    """Wake who owes a word on an order again; those at rest stay so."""
+    owing = [row.mysis for row in rows if row.mysis.state in LISTENING]
+    if owing:
+        wake_myses(owing, trigger="message", by=by)
 
 
 def _check_said(state: str | None, note: str | None) -> str | None:
@@ -175,9 +214,13 @@ def _lock(rows: QuerySet[OrderRecipient]) -> list[OrderRecipient]:
     return list(locked.order_by("pk"))
 
 
+def _is_reopened(row: OrderRecipient, state: str | None) -> bool:
+    return state == REOPEN and row.state not in OPEN_STATES
+
+
 def _differs(row: OrderRecipient, state: str | None, note: str | None) -> bool:
-    if state == REOPEN and row.state in OPEN_STATES:
-        state = None
+    if state == REOPEN:
+        state = state if _is_reopened(row, state) else None
     return state not in (None, row.state) or note not in (None, row.note)
 
 
@@ -194,33 +237,48 @@ def _save(
     ``whole`` marks the events of recipients beside one of the order itself.
     """
     now, lines = timezone.now(), []
-    before = _find_reached(rows) if state == REOPEN else {}
     for row in rows:
-        if state is not None:
-            row.state = before.get(row.pk, state)
+        again = _is_reopened(row, state)
+        noted = state is None or (state == REOPEN and not again)
+        acts = {"whole": whole, "reopened": again, "noted": noted}
+        if again:
+            row.state = _find_reached(row)
+            row.since_turn, row.since_at = row.mysis.turn_count, now
+        elif state not in (None, REOPEN):
+            row.state = state
         row.note = row.note if note is None else note
-        if state == REOPEN:
-            row.since_turn = row.mysis.turn_count
         row.changed_by, row.changed_at = by[:200], now
-        line = _describe(row.order, row.state, by, row.note, row.mysis_id)
-        lines.append(line if not whole else (*line[:2], {**line[2], "whole": True}))
-    columns = ["state", "note", "since_turn", "changed_by", "changed_at"]
-    OrderRecipient.objects.bulk_update(rows, columns)
+        kind, owner, data = _describe(row.order, row.state, by, row.note, row.mysis_id)
+        lines.append((kind, owner, {**data, **_select_true(acts)}))
+    OrderRecipient.objects.bulk_update(rows, SAID)
     events.append_all(lines)
 
 
-def _find_reached(rows: Sequence[OrderRecipient]) -> dict[int, str]:
-    """How far each recipient's message has come, whatever was said of the order."""
-    reached = Delivery.objects.in_bulk([row.memory_id for row in rows if row.memory_id])
-    return {row.pk: _judge(row, reached.get(row.memory_id or 0)) for row in rows}
+def _select_true(facts: Mapping[str, bool]) -> dict[str, bool]:
+    return {name: True for name, is_so in facts.items() if is_so}
 
 
-def _judge(row: OrderRecipient, delivery: Delivery | None) -> str:
+def _describe_whole(
+    order: Order,
+    rows: Sequence[OrderRecipient],
+    by: str,
+    state: str | None,
+    note: str | None,
+) -> events.Line:
+    """The one event of what was said of several; its state is theirs, summed up."""
+    furthest_behind = min((row.state for row in rows), key=SUMMED_UP.index)
+    kind, _, data = _describe(order, furthest_behind, by, note)
+    acts = _select_true({"reopened": state == REOPEN, "noted": state is None})
+    return kind, None, {**data, **acts, "recipients": len(rows)}
+
+
+def _find_reached(row: OrderRecipient) -> str:
+    """How far a message has come, whatever was said of its order."""
     if row.memory_id is None:
         return OrderState.ANSWERED  # pruned: it was read long ago
-    if delivery is None or not delivery.shown:
+    if row.shown_at is None:
         return OrderState.QUEUED
-    return OrderState.ANSWERED if delivery.done_at else OrderState.SHOWN
+    return OrderState.SHOWN if row.answered_at is None else OrderState.ANSWERED
 
 
 def _describe(
@@ -258,25 +316,32 @@ def report_order(
     said = (
         hide_secrets(check_text(note, "note:", LONGEST_NOTE), secrets) if note else ""
     )
-    if status == WORKING:
-        row.since_turn = locked.turn_count
-    else:
-        row.state = status
-    # What it works on stands until it says another word.
-    row.note = said or (row.note if status == WORKING else "")
-    row.changed_by, row.changed_at = f"{PEER}{locked.name}"[:200], timezone.now()
-    row.save(update_fields=["state", "note", "since_turn", "changed_by", "changed_at"])
+    _keep_report(row, locked, status, said)
     line = _describe(row.order, row.state, row.changed_by, row.note, locked.pk)
     line[2]["report"] = status
     events.append_all([line])
     return row
 
 
+def _keep_report(row: OrderRecipient, mysis: Mysis, status: str, note: str) -> None:
+    now = timezone.now()
+    if status == WORKING:
+        row.since_turn, row.since_at = mysis.turn_count, now
+    else:
+        row.state = status
+    # Its nudge named it, also where no call had room for the whole.
+    row.shown_at = row.shown_at or now
+    # What it works on stands until it says another word.
+    row.note = note or (row.note if status == WORKING else "")
+    row.changed_by, row.changed_at = f"{PEER}{mysis.name}"[:200], now
+    row.save(update_fields=REPORTED)
+
+
 def _find_reported(
     mysis: Mysis, mine: QuerySet[OrderRecipient], number: int | None
 ) -> OrderRecipient:
     rows = mine.filter(state__in=OPEN_STATES).select_related("order")
-    waiting = list(rows.order_by("order_id")[: NAMED + 1])
+    waiting = list(rows.order_by("-order_id")[: NAMED + 1])
     if number is None:
         if len(waiting) == 1:
             return waiting[0]
@@ -308,9 +373,10 @@ def _name_open(rows: Sequence[OrderRecipient]) -> str:
     if not rows:
         return "You have no open order: go on without a report."
     named = "; ".join(
-        f'{row.order_id} "{excerpt_order(row.order.text)}"' for row in rows[:NAMED]
+        f'{row.order_id} "{excerpt_order(row.order.text)}"'
+        for row in reversed(rows[:NAMED])
     )
-    return f"Open for you: {named}{'; ...' if len(rows) > NAMED else ''}."
+    return f"Open for you: {named}{'; and older ones' if len(rows) > NAMED else ''}."
 
 
 def excerpt_order(text: str, most: int = 60) -> str:

@@ -95,7 +95,7 @@ def replace_pins(mysis: Mysis, texts: Sequence[str], by: str) -> None:
 
 def _tell(mysis: Mysis, by: str) -> None:
     _forget_lost(mysis)
-    append_state_event(mysis, by)
+    append_state_event(mysis, by, changed=["pins"])
 
 
 def _forget_lost(mysis: Mysis) -> None:

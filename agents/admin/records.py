@@ -33,9 +33,11 @@ from agents.models import (
     Turn,
     UnknownOutcome,
     Usage,
+    Visit,
     WorkerLock,
 )
 from agents.models.llm import AskedWindow
+from agents.tool_catalogue import CLASHES
 from memory.admin.read_only import (
     MysisFilter,
     MysisOfTurnFilter,
@@ -110,6 +112,11 @@ COLUMNS: Mapping[type[Model], Mapping[str, Any]] = {
     },
     GameGate: {"list_display": ("host", "full_at")},
     WorkerLock: {"list_display": ("number",)},
+    Visit: {
+        "list_display": ("user", "seen_at", "since"),
+        "list_select_related": ("user",),
+        "search_fields": ("user__username",),
+    },
     BudgetSpend: {
         "list_display": ("budget", "subject", "day", "tokens", "cost"),
         "list_filter": ("budget",),
@@ -246,7 +253,7 @@ class ToolsAdmin(ReadOnlyAdmin[ToolCatalogue]):
 
     @admin.display(description="tools")
     def count(self, row: ToolCatalogue) -> int:
-        return len(row.tools)
+        return sum(CLASHES not in tool for tool in row.tools)
 
 
 @admin.register(HistorySummary)

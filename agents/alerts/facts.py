@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any, TypeGuard
 
 from django.db.models import QuerySet
 
+from agents.alerts.distances import count_jumps_to, learn_bases, load_jump_fuel
 from agents.alerts.rules import Attack, Facts, Known
-from agents.dashboard import game_state, map
+from agents.dashboard import game_state
 from agents.dashboard.game_state import HeldSnapshot
 from agents.dashboard.troubles import SILENT
-from agents.models import KnownBase, Mysis
+from agents.models import ErrorCode, Mysis
 from memory.gamestate.confidence import Confidence, Judge, count_age_in_ticks
 from memory.gamestate.facts import list_objects
 from memory.gamestate.reactions import Owner
 from memory.gamestate.types import Moment
 from memory.gamestate.values import find_first, format_line, is_number, unwrap_content
-from memory.models import GameEvent, GameSnapshot
+from memory.models import GameEvent
 from memory.snapshots.reads import read_moments
 
 STATUS, SHIP, CARGO, SYSTEM = "get_status", "get_ship", "get_cargo", "get_system"
@@ -55,6 +54,7 @@ DAMAGE = ("damage", "total_damage")
 COLUMNS = (
     *("pk", "name", "state", "stuck", "trail", "hold", "lost_pins", "last_error"),
     *("wake_at", "last_memory_at", "account__username", "account__player_id"),
+    *("last_error_code", "model"),
 )
 _ORDER = list(Confidence)
 # Numbers from here on are no facts: a database holds no such one.
@@ -167,11 +167,13 @@ def read_fleet_facts(now: datetime, attack_minutes: int) -> FleetFacts:
         name: Ship(_read_all(held.get(name, ()), moments[name]), moments[name])
         for name in usernames
     }
-    bases = _learn_bases(ships.values())
-    jumps, ids = _count_jumps(bases)
+    seen = (one for ship in ships.values() for one in _list_base_systems(ship))
+    bases = learn_bases(seen)
+    jumps, ids = count_jumps_to(bases)
     ids_of = {row["account__username"]: row["account__player_id"] for row in rows}
     attacks = _load_attacks(ids_of, now - timedelta(minutes=attack_minutes))
     named = _name_places(ships)
+    jump_fuel = load_jump_fuel(usernames)
     facts = {}
     for row in rows:
         username = row["account__username"] or ""
@@ -181,7 +183,11 @@ def read_fleet_facts(now: datetime, attack_minutes: int) -> FleetFacts:
         if ship is not None and told["place"] is not None:
             told["place_name"] = named[username]
         facts[row["pk"]] = Facts(
-            **base, **told, account=username, attack=attacks.get(username)
+            **base,
+            **told,
+            account=username,
+            attack=attacks.get(username),
+            fuel_per_jump=jump_fuel.get(username),
         )
     return FleetFacts({row["pk"]: row["name"] for row in rows}, facts, bases)
 
@@ -195,7 +201,22 @@ def _list_own_facts(row: Row, now: datetime) -> dict[str, Any]:
         "troubles": {
             rule: text for rule, find in TROUBLES.items() if (text := find(row, now))
         },
+        "causes": {"held": "held", "silent": "silent", **_list_error_causes(row)},
     }
+
+
+# Errors that all models of a provider have, and those that are the game's.
+OF_PROVIDER = frozenset({ErrorCode.PROVIDER, ErrorCode.KEY})
+
+
+def _list_error_causes(row: Row) -> dict[str, str]:
+    """What Myses that errored, or fail, have in common: a code and what it is about."""
+    code = row["last_error_code"]
+    if not code:
+        return {}
+    about = row["model"].partition(":")[0] if code in OF_PROVIDER else row["model"]
+    cause = code if code == ErrorCode.GAME else f"{code}:{about}"
+    return {"errored": cause, "failing": cause}
 
 
 def _is_silent(row: Row, now: datetime) -> str:
@@ -272,20 +293,8 @@ def _name_places(ships: Mapping[str, Ship]) -> dict[str, str]:
     }
 
 
-# --- Bases, and how far they are
-
-
-def _learn_bases(ships: Iterable[Ship]) -> frozenset[str]:
-    """The systems with a base that any account has seen; new ones are kept."""
-    known = frozenset(KnownBase.objects.values_list("system", flat=True))
-    seen = {one[:200] for ship in ships for one in _list_base_systems(ship)} - known
-    rows = [KnownBase(system=one) for one in sorted(seen)]
-    if rows:
-        KnownBase.objects.bulk_create(rows, ignore_conflicts=True)
-    return known | seen
-
-
 def _list_base_systems(ship: Ship) -> Iterable[str]:
+    """The systems in which its answers show a base."""
     if ship.docked and (system := ship.find_text(SYSTEMS)):
         yield system
     for one in ship.readings:
@@ -295,58 +304,6 @@ def _list_base_systems(ship: Ship) -> Iterable[str]:
         places = list_objects(find_first(one.content, "system.pois", "pois"))
         if isinstance(seen, str) and any(poi.get("has_base") is True for poi in places):
             yield seen
-
-
-def _count_jumps(bases: frozenset[str]) -> tuple[Mapping[str, int], Mapping[str, str]]:
-    """Jumps to the nearest base by system, and the ids of systems by name."""
-    rows = GameSnapshot.objects.filter(tool_name=map.TOOL, args_key="")
-    newest = rows.order_by("-captured_at").values_list("pk", "version").first()
-    return _measure(*newest, bases) if newest else (dict.fromkeys(bases, 0), {})
-
-
-@lru_cache(maxsize=4)
-def _measure(
-    pk: int, version: int, bases: frozenset[str]
-) -> tuple[Mapping[str, int], Mapping[str, str]]:
-    content = GameSnapshot.objects.filter(pk=pk).values_list("content", flat=True)
-    roads, ids = read_roads(content.first() or "")
-    return count_jumps(roads, {ids.get(one, one) for one in bases}), ids
-
-
-def read_roads(content: str) -> tuple[dict[str, set[str]], dict[str, str]]:
-    """The neighbours of each system of a map, both ways, and ids of systems by name."""
-    roads: dict[str, set[str]] = {}
-    ids: dict[str, str] = {}
-    try:
-        found = json.loads(content)
-    except ValueError:
-        return roads, ids
-    for system in list_objects(found.get("systems") if isinstance(found, dict) else ()):
-        own = str(find_first(system, "system_id", "id") or "")
-        ids[str(system.get("name") or own)] = own
-        connections = system.get("connections")
-        for other in connections if isinstance(connections, list) else ():
-            far = other.get("system_id") if isinstance(other, dict) else other
-            roads.setdefault(own, set()).add(str(far))
-            roads.setdefault(str(far), set()).add(own)
-    return roads, ids
-
-
-def count_jumps(
-    roads: Mapping[str, Iterable[str]], bases: Iterable[str]
-) -> dict[str, int]:
-    """Jumps from each system to the nearest of the bases; without those that reach none."""
-    found = dict.fromkeys(bases, 0)
-    edge = list(found)
-    while edge:
-        reached = []
-        for one in edge:
-            for other in roads.get(one, ()):
-                if other not in found:
-                    found[other] = found[one] + 1
-                    reached.append(other)
-        edge = reached
-    return found
 
 
 # --- Attacks

@@ -13,8 +13,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agents import events
+from agents.alerts.daily_digest import add_due_digests
 from agents.alerts.facts import read_fleet_facts
-from agents.alerts.outbox import fill_outbox
+from agents.alerts.outbox import fill_outbox, name_others
 from agents.alerts.rules import Case, Evidence, Limits, Verdict, judge, update_evidence
 from agents.events import Kind
 from agents.models import AlarmEvidence, Alert, AlertSettings, Rule
@@ -22,10 +23,8 @@ from agents.models.fleet import find_page_key
 
 # Seconds between two looks, whichever processes take them.
 PAUSE = timedelta(seconds=4)
-# What several Myses have for one and the same reason: their texts are equal then.
+# What several Myses have for one and the same reason.
 SHARED = frozenset({Rule.ERRORED, Rule.FAILING, Rule.HELD, Rule.SILENT})
-# Names of others with the same cause that a text holds.
-NAMED = 3
 EVIDENCE = tuple(Evidence.__dataclass_fields__)
 Key = tuple[int, str]
 logger = logging.getLogger(__name__)
@@ -45,7 +44,8 @@ class Finding:
         """What it has in common with others, else what is its own."""
         if self.rule not in SHARED:
             return f"{self.rule}:{self.mysis}"
-        digest = blake2b(self.verdict.text.encode(errors="replace"), digest_size=12)
+        common = self.verdict.cause or self.verdict.text
+        digest = blake2b(common.encode(errors="replace"), digest_size=12)
         return f"{self.rule}:{digest.hexdigest()}"
 
 
@@ -58,6 +58,7 @@ def watch_fleet() -> None:
         _run(judge_fleet, "Alerts were not judged.")
     finally:
         _run(fill_outbox, "Alerts were not handed on.")
+        _run(add_due_digests, "A digest was not made.")
 
 
 def _run(step: Callable[[], object], fault: str) -> None:
@@ -69,19 +70,35 @@ def _run(step: Callable[[], object], fault: str) -> None:
         logger.exception(fault)
 
 
-@transaction.atomic
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was read and found: nothing of it is stored yet."""
+
+    known: Mapping[Key, Alert]
+    found: Mapping[Key, Finding]
+    evidence: Sequence[AlarmEvidence]
+
+
 def judge_fleet(now: datetime | None = None) -> bool:
-    """Raise and clear what is to be; False where another process has just done so."""
+    """Raise and clear what is to be; False where another process has just done so.
+
+    All is read and judged before the transaction begins, which holds back what others
+    tell of. It stores nothing where somebody judged meanwhile, or changed the thresholds.
+    """
     moment = now or timezone.now()
-    settings = _claim(moment)
-    if settings is None:
+    settings = _read_settings()
+    before = settings.judged_at
+    if before is not None and timedelta(0) <= moment - before < PAUSE:
         return False
-    limits = make_limits(settings)
-    known = {
-        (one.mysis_id, one.rule): one for one in Alert.objects.filter(cleared_at=None)
-    }
-    found = list(_judge_each(limits, moment)) if limits.rules else []
-    _write(known, {(one.mysis, one.rule): one for one in found}, moment)
+    look = _look(make_limits(settings), moment)
+    with transaction.atomic():
+        rows = AlertSettings.objects.select_for_update(skip_locked=True)
+        locked = rows.filter(pk=1, judged_at=before, version=settings.version).first()
+        if locked is None:
+            return False
+        locked.judged_at = moment
+        locked.save(update_fields=["judged_at"])
+        _write(look, moment)
     return True
 
 
@@ -91,39 +108,30 @@ def make_limits(settings: AlertSettings) -> Limits:
     return Limits(**{name: getattr(settings, name) for name in names})
 
 
-def _claim(now: datetime) -> AlertSettings | None:
-    """The settings, locked, where nobody looked lately; None if somebody did, or does."""
+def _read_settings() -> AlertSettings:
     row = AlertSettings.objects.filter(pk=1).first()
-    if row is None:
-        AlertSettings.objects.bulk_create([AlertSettings(pk=1)], ignore_conflicts=True)
-    elif row.judged_at is not None and timedelta(0) <= now - row.judged_at < PAUSE:
-        return None
-    rows = AlertSettings.objects.select_for_update(skip_locked=True).filter(pk=1)
-    locked = rows.first()
-    if locked is None or (row is not None and locked.judged_at != row.judged_at):
-        return None
-    locked.judged_at = now
-    locked.save(update_fields=["judged_at"])
-    return locked
+    if row is not None:
+        return row
+    AlertSettings.objects.bulk_create([AlertSettings(pk=1)], ignore_conflicts=True)
+    return AlertSettings.objects.get(pk=1)
 
 
-def _judge_each(limits: Limits, now: datetime) -> Iterator[Finding]:
+def _look(limits: Limits, now: datetime) -> Look:
+    open_ones = Alert.objects.filter(cleared_at=None)
+    known = {(one.mysis_id, one.rule): one for one in open_ones}
+    if not limits.rules:
+        return Look(known, {}, ())
     fleet = read_fleet_facts(now, limits.attack_minutes)
     stored = AlarmEvidence.objects.in_bulk()
-    changed = []
+    found, changed = {}, []
     for pk, facts in fleet.facts.items():
         before = _read_evidence(stored.get(pk))
         after = update_evidence(before, facts, now)
         if after != before:
             changed.append(AlarmEvidence(mysis_id=pk, **asdict(after)))
         for rule, verdict in judge(Case(facts, after, limits, now)).items():
-            yield Finding(pk, fleet.names[pk], rule, verdict)
-    AlarmEvidence.objects.bulk_create(
-        changed,
-        update_conflicts=True,
-        unique_fields=["mysis"],
-        update_fields=list(EVIDENCE),
-    )
+            found[pk, rule] = Finding(pk, fleet.names[pk], rule, verdict)
+    return Look(known, found, changed)
 
 
 def _read_evidence(row: AlarmEvidence | None) -> Evidence:
@@ -132,9 +140,14 @@ def _read_evidence(row: AlarmEvidence | None) -> Evidence:
     return Evidence(**{name: getattr(row, name) for name in EVIDENCE})
 
 
-def _write(
-    known: Mapping[Key, Alert], found: Mapping[Key, Finding], now: datetime
-) -> None:
+def _write(look: Look, now: datetime) -> None:
+    known, found = look.known, look.found
+    AlarmEvidence.objects.bulk_create(
+        look.evidence,
+        update_conflicts=True,
+        unique_fields=["mysis"],
+        update_fields=list(EVIDENCE),
+    )
     raised = [
         one for key, one in found.items() if one.verdict.raised and key not in known
     ]
@@ -187,16 +200,9 @@ def _tell_raised(alerts: Sequence[Alert]) -> Iterator[events.Line]:
         others = [
             one.name for one in alerts if one.cause == alert.cause and one != alert
         ]
-        text = f"{alert.text} {_name_others(others)}".strip()
-        yield Kind.ALERT_RAISED, alert.mysis_id, describe_alert(alert, text)
-
-
-def _name_others(names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    rest = len(names) - NAMED
-    more = f" and {rest} more" if rest > 0 else ""
-    return f"Also {', '.join(names[:NAMED])}{more}."
+        told = describe_alert(alert, alert.text)
+        more = {"also": name_others(others)} if others else {}
+        yield Kind.ALERT_RAISED, alert.mysis_id, told | more
 
 
 def _tell_cleared(over: Iterable[tuple[Alert, str]]) -> Iterator[events.Line]:

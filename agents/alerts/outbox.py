@@ -2,13 +2,15 @@
 
 The log is the outbox. A target's cursor goes forward in the transaction that makes its
 rows, so a process that is killed loses none and makes none twice. A row is tried again
-until the target took it, or has refused it `AlertDelivery.MOST_REFUSALS` times. In these books that happens once; on the wire an event comes
-twice where the answer was lost, then under the same key.
+until the target took it, or has refused it `AlertDelivery.MOST_REFUSALS` times. In these
+books that happens once; on the wire an event comes twice where the answer was lost, then
+under the same key. What is due of one cause goes in one message.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -21,9 +23,9 @@ from procrastinate.manager import JobManager
 from procrastinate.tasks import configure_task
 
 from agents import events
-from agents.alerts.send import LONGEST, Answer, Message
+from agents.alerts.send import DIGEST, LONGEST, Answer, Message
 from agents.encryption import SecretUnreadableError
-from agents.events import Item, Kind
+from agents.events import Item, Kind, Position
 from agents.models import AlertDelivery, AlertSettings, AlertTarget
 
 TASK = "agents.tasks.deliver_alerts"
@@ -37,6 +39,8 @@ FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=2), timedelta(minutes=5)
 LONGEST_REFUSED = timedelta(hours=1)
 # An attempt that has no answer after this is over: whoever made it is gone.
 LEASE = timedelta(seconds=LONGEST + 5)
+# Names of others with the same cause that a message has.
+NAMED = 3
 State = AlertDelivery.State
 _jobs = JobManager(DjangoConnector())
 
@@ -53,37 +57,50 @@ class Attempt:
 def fill_outbox(now: datetime | None = None) -> None:
     """Make the rows of new alerts, and have a worker tell what is due."""
     moment = now or timezone.now()
-    for pk in AlertTarget.objects.filter(enabled=True).values_list("pk", flat=True):
-        _fill_one(pk, moment)
+    for target in AlertTarget.objects.filter(enabled=True):
+        _take_events(target, moment)
+        if _has_due(target, moment):
+            queue_delivery(target.pk)
 
 
-@transaction.atomic
-def _fill_one(target_id: int, now: datetime) -> None:
-    rows = AlertTarget.objects.select_for_update(skip_locked=True)
-    target = rows.filter(pk=target_id, enabled=True).first()
-    if target is None:
+def _take_events(target: AlertTarget, now: datetime) -> None:
+    """Read on from the cursor; it moves where there was an alert, or it lies far behind.
+
+    Read before the transaction, which holds back what others tell of.
+    """
+    before = _read_cursor(target)
+    end = events.read_settled_end()
+    if end == before:
         return
-    end = events.read_settled_end().id
-    if end != target.cursor:
-        _take_events(target, end, now)
-    if _has_due(target, now):
-        queue_delivery(target_id)
+    read = events.read_from(before, kinds=KINDS, limit=BATCH)
+    last = read[-1][0] if read else before
+    after = last if len(read) == BATCH else max(end, last)
+    if not read and after.id - before.id <= FAR:
+        return
+    with transaction.atomic():
+        rows = AlertTarget.objects.select_for_update(skip_locked=True)
+        locked = rows.filter(pk=target.pk, enabled=True, cursor=target.cursor).first()
+        if locked is not None and _read_cursor(locked) == before:
+            _add_deliveries(locked, [item for _, item in read], now)
+            locked.cursor_xid, locked.cursor = after
+            locked.save(update_fields=["cursor_xid", "cursor"])
 
 
-def _take_events(target: AlertTarget, end: int, now: datetime) -> None:
-    read = events.read_after(target.cursor, kinds=KINDS, limit=BATCH)
-    numbers = [item["id"] for item in read]
-    # The order of the log is not that of its numbers: some may have been read before.
-    had = target.deliveries.filter(event__in=numbers)
+def _read_cursor(target: AlertTarget) -> Position:
+    """Where it reads on; by the number of the event alone where no more was kept."""
+    if target.cursor_xid is None:
+        return events.find_position(target.cursor)
+    return Position(target.cursor_xid, target.cursor)
+
+
+def _add_deliveries(target: AlertTarget, items: Sequence[Item], now: datetime) -> None:
+    # Those with an older cursor may have read some of these before.
+    had = target.deliveries.filter(event__in=[item["id"] for item in items])
     known = set(had.values_list("event", flat=True))
     quiet = timedelta(minutes=AlertSettings.load().quiet_minutes)
-    for item in read:
+    for item in items:
         if item["id"] not in known and _is_wanted(target, item):
             _add_delivery(target, item, quiet, now)
-    cursor = numbers[-1] if len(read) == BATCH else max([end, *numbers])
-    if read or cursor - target.cursor > FAR:
-        target.cursor = cursor
-        target.save(update_fields=["cursor"])
 
 
 def _is_wanted(target: AlertTarget, item: Item) -> bool:
@@ -123,18 +140,24 @@ def _add_delivery(
 
 
 def _hush(row: AlertDelivery, quiet: timedelta) -> None:
-    """Hold back a cause that was told a moment ago; leave it out if for another Mysis."""
+    """Hold back a cause that was told a moment ago, and tell it when that is over.
+
+    That of another Mysis is told with one that is still to be told.
+    """
     told = AlertDelivery.objects.filter(
         target=row.target,
         cause=row.cause,
         kind=Kind.ALERT_RAISED,
         at__gt=row.at - quiet,
     ).exclude(state=State.LEFT_OUT)
-    last = told.order_by("-event").first()
+    newest = told.order_by("-event")
+    own = newest.filter(mysis=row.mysis).first()
+    last = own or newest.first()
     if last is None:
         return
-    if last.mysis != row.mysis:
-        row.state = State.LEFT_OUT
+    untold = last.state in AlertDelivery.OPEN and not last.attempts
+    if own is None and untold:
+        row.state, row.at, row.due_at = State(last.state), last.at, last.due_at
     else:
         row.state, row.at = State.QUIET, last.at + quiet
         row.due_at = row.at
@@ -159,13 +182,20 @@ def _close(row: AlertDelivery) -> None:
 def _list_due(target: AlertTarget, now: datetime) -> QuerySet[AlertDelivery]:
     """What may be told now: an end only when its beginning was told, or given up."""
     waiting = AlertDelivery.objects.filter(target=target, state__in=AlertDelivery.OPEN)
-    begins = waiting.filter(
+    begins = AlertDelivery.objects.filter(
+        target=target,
         kind=Kind.ALERT_RAISED,
         rule=OuterRef("rule"),
         mysis=OuterRef("mysis"),
         pk__lt=OuterRef("pk"),
     )
-    free = ~Q(kind=Kind.ALERT_CLEARED) | ~Q(Exists(begins))
+    untold = begins.filter(state__in=AlertDelivery.OPEN)
+    in_another = begins.filter(
+        cause=OuterRef("cause"),
+        state=State.SUMMED,
+        told_with__in=waiting.values("pk"),
+    )
+    free = ~Q(kind=Kind.ALERT_CLEARED) | ~(Exists(untold) | Exists(in_another))
     return waiting.filter(free, due_at__lte=now)
 
 
@@ -175,8 +205,13 @@ def _has_due(target: AlertTarget, now: datetime) -> bool:
     return _list_due(target, now).exists()
 
 
+@transaction.atomic
 def queue_delivery(target_id: int) -> None:
     """Queue a job that tells a target what is due, unless one waits already."""
+    # Of two who want one, the second sees that of the first.
+    rows = AlertTarget.objects.select_for_update(skip_locked=True)
+    if rows.filter(pk=target_id).first() is None:
+        return
     name = f"alerts-{target_id}"
     if ProcrastinateJob.objects.filter(queueing_lock=name, status="todo").exists():
         return
@@ -199,9 +234,11 @@ def claim_next(target_id: int, now: datetime | None = None) -> Attempt | None:
     row = _list_due(target, moment).order_by("refusals", "event").first()
     if row is None:
         return None
+    if not row.attempts:
+        _take_along(row, moment)
     row.attempts += 1
     row.due_at = moment + LEASE
-    row.save(update_fields=["attempts", "due_at"])
+    row.save(update_fields=["attempts", "due_at", "body"])
     try:
         message = Message(
             target.kind, target.url, target.secret, row.body, str(row.key)
@@ -210,6 +247,42 @@ def claim_next(target_id: int, now: datetime | None = None) -> Attempt | None:
         _note_failure(target, row, Answer(error=str(error)), moment)
         return None
     return Attempt(target_id, row.pk, message)
+
+
+def _take_along(row: AlertDelivery, now: datetime) -> None:
+    """Have its message name all others that are due with the same cause.
+
+    Nobody comes along of whom something older waits: that is told first.
+    """
+    if row.kind == DIGEST:
+        return
+    older = AlertDelivery.objects.filter(
+        target=row.target,
+        state__in=AlertDelivery.OPEN,
+        rule=OuterRef("rule"),
+        mysis=OuterRef("mysis"),
+        pk__lt=OuterRef("pk"),
+    )
+    same = _list_due(row.target, now).filter(kind=row.kind, cause=row.cause, attempts=0)
+    along = list(same.exclude(pk=row.pk).exclude(Exists(older)).order_by("event"))
+    if not along:
+        return
+    numbers = [one.pk for one in along]
+    AlertDelivery.objects.filter(pk__in=numbers).update(
+        state=State.SUMMED, told_with=row.pk, at=row.at
+    )
+    item = json.loads(row.body)
+    names = [str(json.loads(one.body)["data"].get("mysis")) for one in along]
+    item["data"]["also"] = name_others(names)
+    item["data"]["also_events"] = [one.event for one in along]
+    row.body = json.dumps(item, ensure_ascii=False)
+
+
+def name_others(names: Sequence[str]) -> str:
+    """A sentence that names those with the same cause, the first of many."""
+    rest = len(names) - NAMED
+    more = f" and {rest} more" if rest > 0 else ""
+    return f"Also {', '.join(names[:NAMED])}{more}."
 
 
 @transaction.atomic

@@ -63,7 +63,9 @@ class Facts:
     ``place`` is where the ship is, None also while it flies or where that is in doubt;
     ``place_name`` says it in words.
     ``jumps`` are those to the nearest system with a known base. ``repeats`` counts equal
-    results of the newest call. ``troubles`` are texts by rule, of what is no game alarm.
+    results of the newest call. ``troubles`` are texts by rule, of what is no game alarm,
+    and ``causes`` what those have in common with the troubles of others, where it is known.
+    ``fuel_per_jump`` is what the game told of this ship.
     """
 
     state: str
@@ -79,11 +81,13 @@ class Facts:
     place_name: str = ""
     docked: bool | None = None
     jumps: int | None = None
+    fuel_per_jump: float | None = None
     fuel_cells: bool = False
     attack: Attack | None = None
     repeats: int = 0
     stuck: str = ""
     troubles: Mapping[str, str] = field(default_factory=dict)
+    causes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +119,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a rule holds; None: leave it as it is. ``text`` says why."""
+    """Whether a rule holds; None: leave it as it is. ``text`` says why.
+
+    ``cause`` is what others may have too; without one, the text stands for it.
+    """
 
     raised: bool | None
     text: str = ""
+    cause: str = ""
 
 
 WAIT = Verdict(None)
@@ -143,7 +151,8 @@ def _judge_rule(rule: str, case: Case) -> Verdict:
     of_game = GAME_RULES.get(rule)
     if of_game is None:
         text = case.facts.troubles.get(rule, "")
-        return Verdict(bool(text), text or "It is so no more.")
+        cause = case.facts.causes.get(rule, "")
+        return Verdict(bool(text), text or "It is so no more.", cause)
     if case.facts.state not in (IDLE, RUNNING):
         return Verdict(False, f"It is {case.facts.state}.")
     if rule not in OF_CALLS and not case.facts.account:
@@ -162,7 +171,8 @@ def _judge_fuel(case: Case) -> Verdict:
         return Verdict(False, "It has fuel cells in its hold.")
     if fuel is None or fuel.doubted or facts.jumps is None:
         return WAIT
-    need = facts.jumps * limits.fuel_per_jump + limits.fuel_spare
+    jump = facts.fuel_per_jump or limits.fuel_per_jump
+    need = facts.jumps * jump + limits.fuel_spare
     has = f"Fuel {fuel.value:,.0f}{fuel.as_of}"
     far = (
         "a base in its system"
@@ -170,8 +180,8 @@ def _judge_fuel(case: Case) -> Verdict:
         else f"a base {_jumps(facts.jumps)} away"
     )
     if fuel.value < need:
-        return Verdict(True, f"{has}: {far} needs {need:,}.")
-    enough = fuel.value >= need + limits.fuel_per_jump
+        return Verdict(True, f"{has}: {far} needs {need:,.0f}.")
+    enough = fuel.value >= need + jump
     return Verdict(False, f"{has} is enough.") if enough else WAIT
 
 

@@ -33,6 +33,10 @@ MASK, SHORTEST_PART = "…", 4
 BUSY = frozenset({408, 425, 429})
 SIGNATURE = "X-Zoea-Signature"
 RAISED = "alert.raised"
+# The kind of a message that is no event of the log.
+DIGEST = "digest"
+# What ntfy takes as a message, in bytes, and Slack, in characters; both with some room.
+LONGEST_NTFY, LONGEST_SLACK = 4_000, 3_500
 _load_certificates = cache(httpx2.create_ssl_context)
 
 
@@ -113,11 +117,13 @@ async def send_message(message: Message) -> Answer:
         OSError,
         ValueError,
     ) as error:
-        why = str(error).strip() or type(error).__name__
+        why = str(error).strip().rstrip(".") or type(error).__name__
         return Answer(
-            error=_shorten(f"It cannot be reached: {mask_secrets(why, message)}")
+            error=cut_text(
+                f"It cannot be reached: {mask_secrets(why, message)}.", SHOWN
+            )
         )
-    return Answer(response.status_code, _shorten(text))
+    return Answer(response.status_code, cut_text(text, SHOWN))
 
 
 def mask_secrets(text: str, message: Message) -> str:
@@ -143,10 +149,6 @@ def _list_secrets(message: Message) -> Iterator[str]:
     yield address.query
     values = [value for _, value in parse_qsl(address.query)]
     yield from (one for one in values if len(one) >= SHORTEST_PART)
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
 def _open_client() -> httpx2.AsyncClient:
@@ -195,13 +197,12 @@ def _write_ntfy(message: Message) -> Request:
     """ntfy's JSON form, posted beside the topic: headers would have no room for names."""
     item = json.loads(message.body)
     root, _, topic = message.url.rstrip("/").rpartition("/")
-    raised = item["kind"] == RAISED
     told: dict[str, Any] = {
         "topic": topic,
         "title": _make_title(item),
-        "message": str(item["data"].get("text") or ""),
-        "priority": 4 if raised else 3,
-        "tags": ["warning"] if raised else ["white_check_mark"],
+        "message": cut_text(_make_text(item), LONGEST_NTFY, in_bytes=True),
+        "priority": 4 if item["kind"] == RAISED else 3,
+        "tags": [SIGNS.get(item["kind"], "white_check_mark")],
     }
     if link := make_link(item["data"]):
         told["click"] = link
@@ -211,12 +212,33 @@ def _write_ntfy(message: Message) -> Request:
 
 def _write_slack(message: Message) -> Request:
     item = json.loads(message.body)
-    sign = ":warning:" if item["kind"] == RAISED else ":white_check_mark:"
-    title, text = _make_title(item), str(item["data"].get("text") or "")
-    words = f"{sign} *{_escape(title)}* {_escape(text)}"
+    sign = SIGNS.get(item["kind"], "white_check_mark")
+    # Cut before it is escaped, else half an escape could stand at its end.
+    text = cut_text(_make_text(item), LONGEST_SLACK)
+    after = "\n" if item["kind"] == DIGEST else " "
+    words = f":{sign}: *{_escape(_make_title(item))}*{after}{_escape(text)}"
     if link := make_link(item["data"]):
         words += f" <{link}|Open>"
     return message.url, json.dumps({"text": words}).encode(), {}
+
+
+# The sign of a message, as both call it.
+SIGNS = {RAISED: "warning", DIGEST: "bar_chart"}
+
+
+def cut_text(text: str, most: int, *, in_bytes: bool = False) -> str:
+    """A text of so many characters or bytes of UTF-8 at most, its end an ellipsis."""
+    if not in_bytes:
+        return text if len(text) <= most else f"{text[: most - 1]}…"
+    data = text.encode()
+    if len(data) <= most:
+        return text
+    return data[: most - len("…".encode())].decode(errors="ignore") + "…"
+
+
+def _make_text(item: Mapping[str, Any]) -> str:
+    told = (item["data"].get(name) for name in ("text", "also"))
+    return " ".join(str(one) for one in told if one)
 
 
 WRITERS = {"webhook": _write_webhook, "ntfy": _write_ntfy, "slack": _write_slack}
@@ -228,6 +250,8 @@ def _escape(text: str) -> str:
 
 
 def _make_title(item: Mapping[str, Any]) -> str:
+    if item["kind"] == DIGEST:
+        return str(item["data"].get("title"))
     rule = str(item["data"].get("rule") or "alert").replace("_", " ")
     over = "" if item["kind"] == RAISED else " is over"
     who = item["data"].get("mysis")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agents.api import (
     alerts,
+    digest,
     fleet,
     llm,
     myses,
@@ -25,6 +26,7 @@ routers = {
     "commands": myses.commands_router,
     "fleet": fleet.fleet_router,
     "broadcasts": fleet.broadcasts_router,
+    "digest": digest.digest_router,
     "yield": yields.yield_router,
     "providers": llm.providers_router,
     "prompts": llm.prompts_router,

@@ -72,6 +72,8 @@ Minutes = Annotated[int, Field(ge=1, le=10_080), FROM_JSON]
 DayMinutes = Annotated[int, Field(ge=1, le=1_440), FROM_JSON]
 QuietMinutes = Annotated[int, Field(ge=0, le=1_440), FROM_JSON]
 Ticks = Annotated[int, Field(ge=1, le=100_000), FROM_JSON]
+Version = Annotated[int, Field(ge=1, le=2**31 - 1), FROM_JSON]
+DigestHour = Annotated[int, Field(ge=0, le=23), FROM_JSON]
 Results = Annotated[int, Field(ge=1, le=20), FROM_JSON]
 
 
@@ -88,12 +90,13 @@ class SettingsOut(Schema):
     place_minutes: int = Field(examples=[60])
     loop_results: int = Field(examples=[5])
     quiet_minutes: int = Field(examples=[10])
+    version: int = Field(examples=[1])
     changed_by: TextOrNull = Field(examples=["operator:grace"])
     changed_at: datetime | None
 
 
 class SettingsChange(Body):
-    """What is to change."""
+    """What is to change; with ``version``, only where that one stands."""
 
     model_config = build_example(hull_percent=25, rules=["hull", "fuel", "errored"])
 
@@ -107,6 +110,7 @@ class SettingsChange(Body):
     place_minutes: Minutes | None = None
     loop_results: Results | None = None
     quiet_minutes: QuietMinutes | None = None
+    version: Version | None = None
 
 
 class TargetOut(Schema):
@@ -114,6 +118,8 @@ class TargetOut(Schema):
 
     ``waiting`` counts what it is still to be told, ``failures`` the attempts in a row
     that failed; ``retry_at`` is when the next one is made. No ``rules`` are all.
+    ``digest_hour`` is that of the daily digest, in UTC; null is none. Viewers are told
+    no ``last_error``: it holds what the target answers.
     """
 
     id: int
@@ -123,6 +129,8 @@ class TargetOut(Schema):
     has_secret: bool
     rules: list[RuleName]
     enabled: bool
+    digest_hour: int | None = Field(examples=[6])
+    version: int = Field(examples=[1])
     dead: bool
     failures: int = Field(examples=[0])
     retry_at: datetime | None
@@ -133,6 +141,11 @@ class TargetOut(Schema):
     @staticmethod
     def resolve_has_secret(row: AlertTarget) -> bool:
         return bool(row.sealed_secret)
+
+    @staticmethod
+    def resolve_last_error(row: AlertTarget, context: dict[str, Any]) -> str | None:
+        caller = context["request"].auth
+        return None if caller.role.label == "viewer" else row.last_error or None
 
 
 class TargetMade(TargetOut):
@@ -146,7 +159,10 @@ class TargetMade(TargetOut):
 
 
 class TargetChange(Body):
-    """What is to change; an empty ``secret`` forgets the stored one."""
+    """What is to change; an empty ``secret`` forgets the stored one.
+
+    With ``version``, only where that one stands; a null ``digest_hour`` ends digests.
+    """
 
     model_config = build_example(enabled=False)
 
@@ -156,6 +172,8 @@ class TargetChange(Body):
     secret: Annotated[str, Field(max_length=500)] | None = None
     rules: Rules | None = None
     enabled: StrictBool | None = None
+    digest_hour: DigestHour | None = None
+    version: Version | None = None
 
 
 class TargetIn(TargetChange):
@@ -183,10 +201,11 @@ class TrialOut(Schema):
 class AlertDeliveryOut(Schema):
     """One event for one target: waiting, quiet (held back), sent, left_out, given_up.
 
-    Given up is one that the target has refused 20 times.
+    Given up is one that the target has refused 20 times. Summed is one that the message
+    of another delivery of its cause names. A digest has no event.
     """
 
-    event: int = Field(examples=[812])
+    event: int | None = Field(examples=[812])
     kind: str = Field(examples=["alert.raised"])
     rule: str = Field(examples=["hull"])
     mysis: int | None = Field(examples=[1])
@@ -225,8 +244,10 @@ def read_settings(request: HttpRequest) -> AlertSettings:
 @alerts_router.patch("/alerts/settings", response=SettingsOut)
 def update_settings(request: HttpRequest, body: SettingsChange) -> AlertSettings:
     """Change what is given; it counts from the next look on, seconds later."""
+    values = read_changes(body)
+    version = values.pop("version", None)
     return actions.save_alert_settings(
-        values=read_changes(body), by=caller_name(request)
+        values=values, by=caller_name(request), version=version
     )
 
 
@@ -292,10 +313,11 @@ def _get_target(reference: str) -> AlertTarget:
 
 
 def _save_target(target: AlertTarget, body: TargetChange) -> AlertTarget:
-    values = read_changes(body)
+    values = read_changes(body, "digest_hour")
     url, secret = values.pop("url", None), values.pop("secret", None)
+    version = values.pop("version", None)
     made = actions.save_alert_target(
-        target=target, values=values, url=url, secret=secret
+        target=target, values=values, url=url, secret=secret, version=version
     )
     vars(target)["made_secret"] = made
     return target

@@ -70,16 +70,17 @@ class Redundant(Schema):
 class IdleGroupOut(Schema):
     """Myses that idle for the same reason after the same order.
 
-    `reason` is never_started, no_answer (the model answered nothing) or nothing_done
-    (the last turns did nothing); `since` is when the first of them idled, `order` the
-    number of the newest order to them, `text` all of it in words. `myses` are up to 50
-    names.
+    `reason` is never_started, no_answer (the model answered nothing), order_not_done,
+    order_cleared or nothing_done (the last turns did nothing); `since` is when the first
+    of them idled, `order` the number of the newest order to them, `newest_open` that of
+    the newest that is open, `text` all of it in words. `myses` are up to 50 names.
     """
 
     reason: str = Field(examples=["nothing_done"])
     count: int = Field(examples=[13])
     since: datetime
     order: int | None = Field(examples=[12])
+    newest_open: int | None = Field(examples=[12])
     order_text: str | None = Field(examples=["All hands: return to base"])
     text: str = Field(examples=["13 idle, last order 'All hands: return to base'"])
     myses: list[str] = Field(examples=[["Ada", "Brahe"]])

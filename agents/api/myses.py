@@ -227,14 +227,21 @@ def delete_mysis(request: HttpRequest, reference: MysisReference) -> Status[None
 
 @myses_router.post("/myses/{reference}/start", response=MysisOut)
 def start_mysis(
-    request: HttpRequest, reference: MysisReference, clear_orders: bool = False
+    request: HttpRequest,
+    reference: MysisReference,
+    clear_orders: bool = False,
+    upto: int | None = None,
 ) -> Mysis:
     """Start one that is idle, stopped or errored; 409 while it runs.
 
-    With `clear_orders` its open orders end as superseded first.
+    With `clear_orders` its open orders end as superseded first; with `upto` not those
+    after that number.
     """
     return actions.start_mysis(
-        mysis=get_mysis(reference), by=caller_name(request), clear_orders=clear_orders
+        mysis=get_mysis(reference),
+        by=caller_name(request),
+        clear_orders=clear_orders,
+        upto=upto,
     )
 
 

@@ -52,10 +52,13 @@ NOBODY = (
 class RecipientOut(Schema):
     """How far an order has come with one Mysis.
 
-    ``turns`` are those it began since it got the order or last said that it works on
-    it; ``overdue`` that they are many. ``never`` is why it will not take the order up
-    as things stand: it is stopped or errored. ``note`` is what was said last, by
-    ``changed_by``; ``memory_id`` the message that the order came as.
+    ``shown_at`` is when it first had the order before it, ``answered_at`` when a turn
+    that had it ended, whatever was said of it. ``since_at`` is when it got the order,
+    last said that it works on it, or was given it again; ``turns`` are those it began
+    since; ``overdue`` says that they are many, or that it is long ago. ``never`` is why
+    it will not take the order up as things stand: it is stopped or errored. ``note`` is
+    what was said last, by ``changed_by``; ``memory_id`` the message that the order came
+    as.
     """
 
     mysis: int = Field(validation_alias="mysis_id")
@@ -64,6 +67,9 @@ class RecipientOut(Schema):
     note: str = Field(examples=["Docked at Sol Central."])
     changed_by: TextOrNull = Field(examples=["mysis:Ada"])
     changed_at: datetime | None
+    shown_at: datetime | None
+    answered_at: datetime | None
+    since_at: datetime
     turns: int = Field(examples=[2])
     overdue: bool
     never: TextOrNull = Field(examples=[None])
@@ -141,7 +147,7 @@ class OrderIn(Body):
 class OrderChange(Body):
     """What became of it: for all with whom it is open, or for ``mysis`` alone.
 
-    ``open`` takes back what was said.
+    ``open`` takes back what was said; whoever listens wakes as by a message.
     """
 
     model_config = build_example(state="done", note="Seen on the map.")

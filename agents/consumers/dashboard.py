@@ -24,6 +24,8 @@ from django.utils.safestring import SafeString
 
 from agents import events
 from agents.dashboard import fleet, orders
+from agents.dashboard.compare import CompareView
+from agents.dashboard.lanes import LanesView
 from agents.dashboard.live import fragments, pages
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.context_page import ContextPage
@@ -37,6 +39,7 @@ from agents.dashboard.live.pages import (
     TimedPage,
 )
 from agents.dashboard.live.turn_page import TurnPage, find_turn
+from agents.dashboard.time_axis import TimeSpan
 from agents.dashboard.yield_board import YieldView
 from agents.hub import Viewer, ViewerOverflowError, hub, sockets
 from agents.models import Mysis
@@ -254,6 +257,21 @@ def _yield(params: Params) -> LivePage:
     )
 
 
+def _lanes(params: Params) -> LivePage:
+    """Whom and when, as the page of lanes is asked for."""
+    view = LanesView.read(params)
+    return TimedPage(
+        f"lanes?{view.write_query()}", partial(pages.draw_lanes_parts, view)
+    )
+
+
+def _compare(params: Params) -> LivePage:
+    """``?a=<number>&b=<number>``, and when."""
+    a, b = (parse_id(params.get(name, "")) or 0 for name in ("a", "b"))
+    view = CompareView(a, b, TimeSpan.read(params))
+    return TimedPage(f"compare {view}", partial(pages.draw_compare_parts, view))
+
+
 PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
     "fleet": lambda params: FleetPage(
         fleet.FleetView.read(params), params.get("rows", ""), params.get("feed", "")
@@ -267,6 +285,8 @@ PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
     "health": lambda _: TimedPage("health", pages.draw_health_parts),
     "alerts": lambda _: TimedPage("alerts", pages.draw_alert_parts),
     "yield": _yield,
+    "lanes": _lanes,
+    "compare": _compare,
     "map": lambda _: TimedPage("map", pages.draw_map_parts),
 }
 

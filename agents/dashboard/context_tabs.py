@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, replace
 
 from agents.dashboard.context import EXCERPT, ShownContext
+from agents.tool_catalogue import read_game_offer
 from memory.assembly.prepare import PreparedRequest
 from memory.context.documents import (
     describe_usage,
@@ -112,7 +113,7 @@ class ShownTools:
     """The tools of a call, with tokens in full (``before``) and as sent (``after``).
 
     ``listed`` are the tokens of the lines in the system message; ``cut`` counts the
-    tools that are not offered.
+    tools that are not offered. ``clashing`` are tools of the game under names of ours.
     """
 
     mode: str
@@ -122,6 +123,7 @@ class ShownTools:
     after: int
     listed: int
     cut: int
+    clashing: tuple[str, ...]
 
     @property
     def offered(self) -> int:
@@ -157,6 +159,7 @@ def show_tools(shown: ShownContext) -> ShownTools | None:
         after=offered.count_tokens(count),
         listed=count(offered.catalogue),
         cut=sum(row.fate == NOT_ALLOWED for row in rows),
+        clashing=read_game_offer().clashing,
     )
 
 

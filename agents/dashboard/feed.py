@@ -1,58 +1,48 @@
-"""The event log in words: one line an event, the noise left out."""
+"""The event log as lines: one an event, the noise left out, and where each leads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
 
 from django.db.models import Max, Q, QuerySet
 from django.urls import reverse
 
-from agents.dashboard.conversation import (
-    clip_text,
-    describe_messages,
-    format_arguments,
-    name_message,
-    read_sender_name,
+from agents.dashboard.conversation import clip_text, describe_messages
+from agents.dashboard.event_kinds import (
+    BAD,
+    BY_AGE,
+    GROUPS,
+    KINDS,
+    LOOKS,
+    NEWS,
+    ON_THE_WAY,
+    STALENESS,
+    TEXT,
+    TOLD_ELSEWHERE,
+    WORDS_ON_IT,
+    Data,
+    find_style,
+    is_bad,
+    is_news,
+    read_text,
 )
 from agents.dashboard.shared_results import shared
 from agents.events import Item, Kind
 from agents.models import Event, Mysis
 from memory.gamestate.values import format_title
 
-# Looking at something is no news, unless it failed.
-LOOKS = ("get_", "view_", "list_", "find_", "search_", "zoea_")
-# What the feed has under this chip only.
-STALENESS = "stale"
-# Everything grows old while nobody looks: the badges of the rows tell that.
-BY_AGE = ("ageing", "stale")
-# An order on its way is no news; a broadcast has a line of its own, and so has a tick
-# for all recipients.
-ON_THE_WAY = ("shown", "answered")
-TOLD_ELSEWHERE = ("broadcast", "whole")
-# Characters of a value, and lines of the feed.
-TEXT = 300
+# Lines of the feed.
 SHOWN = 40
 # How far back failures are looked for among what went well, in events.
 FAR = 20_000
 
-BAD = "bad"
-# What the chips above the feed show, by the kind of a line.
-GROUPS: Mapping[str, str] = {
-    "acts": "Actions",
-    STALENESS: "Staleness",
-    "orders": "Orders",
-    "states": "States",
-    BAD: "Errors",
-}
-Data = Mapping[str, Any]
 MESSAGE = Kind.MEMORY_ADDED
 # Kinds whose lines lead to a message in its place, or else to a turn.
 PLACED = frozenset({MESSAGE, Kind.TOOL_CALLED})
 LINKED_TURNS = frozenset({Kind.TURN_STARTED, Kind.TURN_FINISHED, Kind.TOOL_CALLED})
-UNNAMED = frozenset({"", "system", "runtime"})
+LINKED_ORDERS = frozenset({Kind.ORDER_CHANGED, Kind.BROADCAST_SENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +50,7 @@ class FeedLine:
     """One event as a line.
 
     ``cause`` is the tool that was called, ``stale`` names the snapshots that it
-    made untrue; ``link`` is the address of the message or the turn.
+    made untrue; ``link`` is the address of the message, the turn or the order.
     """
 
     id: int
@@ -78,7 +68,7 @@ class FeedLine:
     @property
     def groups(self) -> str:
         """The chips under which the line is shown, as class names."""
-        found = {_style(self.kind).group}
+        found = {find_style(self.kind).group}
         found |= {STALENESS} if self.stale else set()
         found |= {BAD} if self.bad else set()
         return " ".join(f"group-{name}" for name in sorted(found))
@@ -92,22 +82,6 @@ def load_names(ids: Iterable[int | None]) -> dict[int, Mysis]:
 def make_event_lines(found: Iterable[Event]) -> list[FeedLine]:
     """Event rows as lines, in their order."""
     return _make_lines((e.mysis_id, e.pk, e.kind, e.created_at, e.data) for e in found)
-
-
-def is_news(kind: str, data: Data) -> bool:
-    """Whether an event of a kind goes into the feed, by what it says.
-
-    A look is news where it brought the outcome of an action.
-    """
-    if kind == Kind.TOOL_CALLED and data.get("ok") is True:
-        looks = str(data.get("tool")).startswith(LOOKS)
-        return not looks or bool(data.get("told"))
-    if kind == Kind.SNAPSHOT_STALE:
-        return data.get("confidence") not in BY_AGE
-    if kind == Kind.ORDER_CHANGED:
-        told = any(data.get(name) for name in TOLD_ELSEWHERE)
-        return data.get("state") not in ON_THE_WAY and not told
-    return _style(kind).news
 
 
 def make_news_lines(items: Iterable[Item]) -> list[FeedLine]:
@@ -181,14 +155,14 @@ def make_feed_line(
     return FeedLine(
         id=number,
         kind=kind,
-        icon=_style(kind).icon,
+        icon=find_style(kind).icon,
         at=at,
         name=mysis.name if mysis else str(data.get("name") or ""),
         key=key,
-        text=_style(kind).words(data),
-        bad=_is_bad(kind, data),
-        cause=_text(data, "reason" if is_stale else "tool"),
-        stale=format_title(_text(data, "tool")) if is_stale else "",
+        text=find_style(kind).words(data),
+        bad=is_bad(kind, data),
+        cause=read_text(data, "reason" if is_stale else "tool"),
+        stale=format_title(read_text(data, "tool")) if is_stale else "",
         link=_find_link(kind, data, key),
     )
 
@@ -199,169 +173,11 @@ def _find_link(kind: str, data: Data, key: str) -> str:
         memory = data.get("memory")
     if kind in PLACED and key and isinstance(memory, int):
         return f"{reverse('mysis', args=[key])}?at={memory}"
-    if kind == Kind.ORDER_CHANGED and isinstance(order, int):
+    if kind in LINKED_ORDERS and isinstance(order, int):
         return reverse("order", args=[order])
     if kind in LINKED_TURNS and isinstance(turn, int):
         return reverse("turn", args=[turn])
     return ""
-
-
-def find_groups(kind: str, data: Data) -> set[str]:
-    """The chips that count an event."""
-    own = {_style(kind).group}
-    return own | {BAD} if _is_bad(kind, data) else own
-
-
-def _is_bad(kind: str, data: Data) -> bool:
-    errored = "errored" in (data.get("state"), data.get("outcome"))
-    wrong = kind in (Kind.ERROR, Kind.ALERT_RAISED)
-    return wrong or data.get("ok") is False or errored
-
-
-def _text(data: Data, *keys: str) -> str:
-    for key in keys:
-        value = data.get(key)
-        if value not in (None, "", [], {}):
-            return clip_text(str(value), TEXT)
-    return ""
-
-
-def _colon(*parts: str) -> str:
-    return ": ".join(part for part in parts if part)
-
-
-def _state(data: Data) -> str:
-    by = read_sender_name(_text(data, "by"))
-    if note := _text(data, "note"):
-        done = "forgotten" if data.get("forgotten") else "written"
-        return f"note {note} {done} (by {by})"
-    state = _text(data, "state") or "changed"
-    words = state if by in UNNAMED else f"{state} (by {by})"
-    return _colon(words, _text(data, "reason"), _text(data, "error"))
-
-
-def _tool(data: Data) -> str:
-    if outcome := _text(data, "outcome"):
-        by = read_sender_name(_text(data, "by"))
-        return f"{outcome} (by hand, {by})" if by else outcome
-    # An event of a version that did not tell outcomes.
-    words = (
-        f"{_text(data, 'tool') or 'a tool'}({format_arguments(data.get('arguments'))})"
-    )
-    if data.get("ok") is not False:
-        return clip_text(words, TEXT)
-    return _colon(clip_text(words, TEXT), "refused", _text(data, "error"))
-
-
-def _stale(data: Data) -> str:
-    causes = data.get("causes")
-    told = [one for one in causes if isinstance(one, Mapping)] if causes else []
-    if len(told) > 1:
-        # What touched which fact is on the Mysis's page; here who had a part in it.
-        parts = (_at_tick(_text(one, "tool"), _text(one, "tick")) for one in told)
-        return f"after {clip_text(', '.join(dict.fromkeys(parts)), TEXT)}"
-    reason, tick = _text(data, "reason"), _text(data, "tick")
-    aged = data.get("confidence") in BY_AGE
-    return _at_tick(
-        f"{data['confidence']}, {reason}" if aged else f"after {reason}", tick
-    )
-
-
-def _at_tick(words: str, tick: str) -> str:
-    return f"{words} at tick {tick}" if tick else words
-
-
-def _updated(data: Data) -> str:
-    done = "merged" if data.get("fields") else "captured"
-    return f"{format_title(_text(data, 'tool'))} {done}"
-
-
-def _begun(data: Data, does: str = "begins") -> str:
-    return " ".join(filter(None, ("turn", _text(data, "number"), does)))
-
-
-def _ended(data: Data) -> str:
-    outcome = _text(data, "outcome").replace("_", " ")
-    return _colon(_begun(data, "ends"), outcome, _text(data, "error"))
-
-
-def _compacted(data: Data) -> str:
-    return _colon("context compacted", _text(data, "reason", "status"))
-
-
-def _memory(data: Data) -> str:
-    # A message that is gone by now leaves no words.
-    role, origin = _text(data, "role"), _text(data, "origin")
-    return _text(data, "words") or name_message(role, origin)
-
-
-def _broadcast(data: Data) -> str:
-    count = data.get("recipients")
-    to = f"broadcast to {count}" if isinstance(count, int) else "broadcast"
-    return _colon(to, _text(data, "text"))
-
-
-def _order(data: Data) -> str:
-    """What was ordered, or what became of it and why; the Mysis is named before."""
-    text, state = _text(data, "text"), _text(data, "state").replace("_", " ")
-    if state == "queued":
-        count = data.get("recipients")
-        to = f"order to {count}" if isinstance(count, int) and count > 1 else "order"
-        return _colon(to, text)
-    by = read_sender_name(_text(data, "by"))
-    who = "" if data.get("report") else f" (by {by})"
-    return _colon(
-        f"order {state}{who}", clip_text(text, 80).rstrip("."), _text(data, "note")
-    )
-
-
-def _prompt(data: Data) -> str:
-    return f"prompt {_text(data, 'prompt')} is now version {_text(data, 'version')}"
-
-
-def _error(data: Data) -> str:
-    words = _text(data, "detail", "error", "message") or "error"
-    remedy = _text(data, "remedy")
-    return f"{words} {remedy}".strip()
-
-
-def _plain(data: Data) -> str:
-    return _text(data, "text", "reason", "detail") or "event"
-
-
-class KindStyle(NamedTuple):
-    """How events of a kind are shown; ``news`` are those that the feed has at all."""
-
-    icon: str
-    group: str
-    news: bool
-    words: Callable[[Data], str]
-
-
-KINDS: Mapping[str, KindStyle] = {
-    Kind.MYSIS_STATE: KindStyle("flag", "states", True, _state),
-    Kind.TURN_STARTED: KindStyle("turn", "states", False, _begun),
-    Kind.TURN_FINISHED: KindStyle("turn", "states", False, _ended),
-    Kind.MEMORY_ADDED: KindStyle("message", "orders", False, _memory),
-    Kind.TOOL_CALLED: KindStyle("tool", "acts", True, _tool),
-    Kind.SNAPSHOT_UPDATED: KindStyle("refresh", STALENESS, False, _updated),
-    Kind.SNAPSHOT_STALE: KindStyle("stale", STALENESS, True, _stale),
-    Kind.CONTEXT_COMPACTED: KindStyle("fold", "states", True, _compacted),
-    Kind.BROADCAST_SENT: KindStyle("broadcast", "orders", True, _broadcast),
-    Kind.ORDER_CHANGED: KindStyle("check", "orders", True, _order),
-    Kind.PROMPT_CHANGED: KindStyle("prompt", "orders", True, _prompt),
-    Kind.ERROR: KindStyle("alert", BAD, True, _error),
-    Kind.ALERT_RAISED: KindStyle("alert", BAD, True, _plain),
-    Kind.ALERT_CLEARED: KindStyle("check", "states", True, _plain),
-}
-OTHER = KindStyle("flag", "states", False, _plain)
-# What the feed has while no chip is chosen.
-NEWS = tuple(kind for kind, one in KINDS.items() if one.news and one.group != STALENESS)
-
-
-def _style(kind: str) -> KindStyle:
-    """The style of a kind; one of a later version looks like any other."""
-    return KINDS.get(kind, OTHER)
 
 
 def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
@@ -398,7 +214,8 @@ def _select_news(kind: str, group: str) -> QuerySet[Event]:
         looks = Q(data__tool__regex=f"^({'|'.join(LOOKS)})")
         return rows.exclude(looks, data__ok=True, data__told__isnull=True)
     if kind == Kind.ORDER_CHANGED:
-        known = rows.exclude(data__state__in=ON_THE_WAY)
+        silent = ~Q(data__has_any_keys=WORDS_ON_IT)
+        known = rows.exclude(silent, data__state__in=ON_THE_WAY)
         return known.exclude(data__has_any_keys=TOLD_ELSEWHERE)
     if kind == Kind.SNAPSHOT_STALE:
         unknown = Q(data__confidence__isnull=True)

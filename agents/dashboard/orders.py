@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import groupby
+
+from django.utils import timezone
 
 from agents.models import Mysis, OrderState
 from agents.models.fleet import find_page_key
@@ -26,6 +29,8 @@ NAMED = 3
 # The states of a bar, the end first.
 BAR = ("done", "not_done", "superseded", "answered", "shown", "queued")
 WORDS = {"not_done": "not done", "superseded": "replaced"}
+# Minutes from which on hours are told.
+HOURS_FROM = 120
 # Widths of a bar are parts of this.
 WHOLE = 100.0
 
@@ -86,6 +91,22 @@ class RecipientLine:
     @property
     def acts(self) -> tuple[Act, ...]:
         return ENDS if self.status.is_open else REOPENS
+
+    @property
+    def silence(self) -> str:
+        """For how long it has owed a word: "12 turns, 35 min"."""
+        turns = self.status.turns
+        minutes = (timezone.now() - self.status.since_at) // timedelta(minutes=1)
+        told = f"{turns} {'turn' if turns == 1 else 'turns'}"
+        if not minutes:
+            return told
+        time = f"{minutes} min" if minutes < HOURS_FROM else f"{minutes // 60} h"
+        return f"{told}, {time}"
+
+    @property
+    def was_missed(self) -> bool:
+        """Whether the order ended before it was shown."""
+        return not self.status.is_open and self.status.shown_at is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +184,9 @@ def describe_counts(counts: OrderCounts, stuck: Sequence[RecipientStatus]) -> st
 
 def draw_bar(counts: OrderCounts) -> Iterable[Segment]:
     """The parts of a bar; each recipient is in one of them."""
-    ended_or_answered = counts.answered + counts.done + counts.not_done
-    now = {state: int(getattr(counts, state)) for state in BAR}
-    now["shown"] = counts.shown - ended_or_answered
     x = 0.0
-    for state, count in now.items():
-        if count > 0:
+    for state in BAR:
+        if count := counts.count_in(state):
             width = WHOLE * count / counts.sent
             yield Segment(state, count, round(x, 2), round(width, 2))
             x += width

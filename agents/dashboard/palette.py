@@ -25,6 +25,8 @@ PAGES = (
     ("Fleet", "fleet", "fleet"),
     ("Map", "map", "map"),
     ("Yield", "yield", "coins"),
+    ("Lanes", "lanes", "lanes"),
+    ("Compare two Myses", "compare", "lanes"),
     ("Orders", "orders", "check"),
     ("Search", "search", "search"),
     ("Events", "events", "flag"),

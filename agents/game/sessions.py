@@ -70,8 +70,6 @@ class GameSession:
         self._listed: tuple[GameTool, ...] = ()
         self._closing = False
         self.open = True
-        # Of the game's API: 2 where tools are grouped (found out when it is open).
-        self.api_version = 1
         # A fresh context: the task must not keep the opener's database threads.
         self.task = loop.create_task(
             self._run(), name="game-session", context=contextvars.Context()
@@ -138,7 +136,7 @@ class GameSession:
     async def _run(self) -> None:
         try:
             async with connect(self._url) as connection:
-                self.api_version = _find_version(connection)
+                _log_version(connection)
                 self._ready.set_result(connection.tools)
                 await self._serve_all(connection)
         except GameCallError as error:
@@ -206,13 +204,11 @@ class GameSession:
                 _settle(left.outcome, closed)
 
 
-def _find_version(connection: Connection) -> int:
-    """Found out from the server, as an address may lead anywhere."""
-    schemas = {tool.name: tool.schema for tool in connection.tools}
-    version = find_api_version(connection.server, schemas)
-    count = len(connection.tools)
-    logger.debug("%s: API v%d, %d tools", connection.server, version, count)
-    return version
+def _log_version(connection: Connection) -> None:
+    """Log what answers, as an address may lead anywhere."""
+    names = [tool.name for tool in connection.tools]
+    version = find_api_version(connection.server, names)
+    logger.debug("%s: API v%d, %d tools", connection.server, version, len(names))
 
 
 def _lost() -> ReplyLostError:

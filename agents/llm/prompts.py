@@ -90,7 +90,10 @@ def render_prompt(
 
 
 class OpenOrders(NamedTuple):
-    """How many orders a Mysis can report on; the first ones as number and text."""
+    """How many orders a Mysis can report on; of these the named, as number and text.
+
+    Named are the newest, and the oldest that it has not answered yet.
+    """
 
     total: int
     named: list[tuple[int, str]]

@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("agents", "0027_search_indices"),
+        ("agents", "0025_digest"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

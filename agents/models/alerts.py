@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -66,11 +67,17 @@ def _threshold(
 
 
 class AlertSettings(models.Model):
-    """The thresholds of all alerts, in one row; ``rules`` are those that are judged."""
+    """The thresholds of all alerts, in one row; ``rules`` are those that are judged.
+
+    ``version`` counts how often somebody changed them.
+    """
 
     rules = _rules_field(list_default_rules)
     fuel_per_jump = _threshold(
-        3, 10_000, "fuel of a jump", "What find_route calls fuel_per_jump."
+        3,
+        10_000,
+        "fuel of a jump",
+        "Of ships of which find_route has told no fuel_per_jump.",
     )
     fuel_spare = _threshold(
         5,
@@ -105,6 +112,7 @@ class AlertSettings(models.Model):
         least=0,
     )
     judged_at = models.DateTimeField(null=True, blank=True, editable=False)
+    version = models.PositiveIntegerField(default=1, db_default=1, editable=False)
     changed_by = models.CharField(max_length=200, blank=True, editable=False)
     changed_at = models.DateTimeField(null=True, blank=True, editable=False)
 
@@ -207,7 +215,9 @@ class AlertTarget(models.Model):
 
     ``sealed_url`` and ``sealed_secret`` are written, never shown: the address of a Slack
     webhook or the topic of ntfy is a password. ``cursor`` is the last event of the log
-    that was looked at; ``retry_at`` is when a target that failed is tried again.
+    that was looked at, with its transaction where that was kept; ``retry_at`` is when a target that failed is tried again.
+    ``digest_at`` is when the next digest is due, and ``digest_from`` where it begins.
+    ``version`` counts how often an admin changed it.
     """
 
     class Kind(models.TextChoices):
@@ -223,7 +233,14 @@ class AlertTarget(models.Model):
     sealed_secret = models.TextField(blank=True, editable=False)
     rules = _rules_field(list)
     enabled = models.BooleanField(default=True)
+    digest_hour = models.PositiveSmallIntegerField(
+        null=True, blank=True, validators=[MaxValueValidator(23)]
+    )
+    digest_at = models.DateTimeField(null=True, blank=True, editable=False)
+    digest_from = models.DateTimeField(null=True, blank=True, editable=False)
+    version = models.PositiveIntegerField(default=1, db_default=1, editable=False)
     cursor = models.BigIntegerField(default=0, editable=False)
+    cursor_xid = models.BigIntegerField(null=True, blank=True, editable=False)
     failures = models.PositiveIntegerField(default=0, editable=False)
     failing_since = models.DateTimeField(null=True, blank=True, editable=False)
     retry_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -268,6 +285,14 @@ class AlertTarget(models.Model):
         """How many deliveries it is still to get."""
         return self.deliveries.filter(state__in=AlertDelivery.OPEN).count()
 
+    def find_digest_after(self, moment: datetime) -> datetime | None:
+        """When the next digest is due, None without an hour (in UTC)."""
+        if self.digest_hour is None:
+            return None
+        today = moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        due = today.replace(hour=self.digest_hour)
+        return due if due > moment else due + timedelta(days=1)
+
     @property
     def dead(self) -> bool:
         """Whether it has failed so often that somebody should look."""
@@ -277,18 +302,23 @@ class AlertTarget(models.Model):
 class AlertDelivery(models.Model):
     """One event of the log for one target: that row is what is told exactly once.
 
-    ``body`` is the event as it was, so that it can be told after the log was pruned.
+    A digest is no event: it has the kind ``digest`` and no number. ``told_with`` is the
+    row in whose message one of the same cause was told. ``body`` is the event as it was, so that it can be told after the log was pruned.
     ``key`` goes with every attempt: who gets one twice knows it by that. ``at`` is when
     it counts as told, ``due_at`` when it may be tried; while an attempt is under way that
     lies behind its deadline.
     """
 
     class State(models.TextChoices):
-        """Quiet is a cause that came back too soon; left out is one never told."""
+        """Quiet is a cause that came back too soon; left out is one never told.
+
+        Summed is one that another message named.
+        """
 
         WAITING = "waiting"
         QUIET = "quiet"
         SENT = "sent"
+        SUMMED = "summed"
         LEFT_OUT = "left_out"
 
     OPEN: ClassVar = (State.WAITING, State.QUIET)
@@ -299,7 +329,8 @@ class AlertDelivery(models.Model):
     target = models.ForeignKey(
         AlertTarget, on_delete=models.CASCADE, related_name="deliveries", db_index=False
     )
-    event = models.BigIntegerField()
+    event = models.BigIntegerField(null=True)
+    told_with = models.BigIntegerField(null=True)
     kind = models.CharField(max_length=50)
     rule = models.CharField(max_length=20)
     mysis = models.BigIntegerField(null=True)

@@ -6,8 +6,10 @@ from typing import ClassVar
 
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
-from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
 from django.urls import reverse
+from django.utils import timezone
 
 from agents.models.fleet import Broadcast, Mysis
 from memory.models import Memory
@@ -70,30 +72,32 @@ class Order(models.Model):
         """The address of its page."""
         return reverse("order", args=[self.pk])
 
-    @classmethod
-    def select_summed_up(cls) -> QuerySet[Order]:
-        """All orders, each with its ``state``, which is summed up of its recipients.
+    @staticmethod
+    def is_summed_up_as(state: OrderState) -> Q:
+        """Which orders this ``state`` sums up: the first that a recipient is in.
 
-        One that reached nobody is not done, unless it is still being delivered.
+        One that is being delivered is queued; one that reached nobody is not done.
         """
-        own = OrderRecipient.objects.filter(order=OuterRef("pk"))
-        cases = [
-            When(Exists(own.filter(state=state)), then=Value(str(state)))
-            for state in SUMMED_UP
-        ]
-        delivered = When(
-            Q(broadcast__deliver_to__isnull=False), then=Value(str(OrderState.QUEUED))
-        )
-        nobody = Value(str(OrderState.NOT_DONE))
-        state = Case(*cases, delivered, default=nobody, output_field=models.CharField())
-        return cls.objects.annotate(state=state)
+        if state == OrderState.QUEUED:
+            return _have_any(state) | _are_under_way()
+        found = _have_any(state) & ~_have_any(*SUMMED_UP[: SUMMED_UP.index(state)])
+        if state == OrderState.NOT_DONE:
+            found |= ~_have_any()
+        return found & ~_are_under_way()
+
+    @staticmethod
+    def is_open() -> Q:
+        """Which orders have not ended with everybody."""
+        return _have_any(*OPEN_STATES) | _are_under_way()
 
 
 class OrderRecipient(models.Model):
     """How far an order has come with one Mysis; ``memory`` is the message it came as.
 
-    ``note`` is what was said of it last, by ``changed_by``. ``since_turn`` is the
-    number of the Mysis's newest turn when it got the order, or last said it works on it.
+    ``note`` is what was said of it last, by ``changed_by``. ``shown_at`` is when the
+    Mysis first had it before it, ``answered_at`` when a turn that had it ended, whatever
+    was said of it. ``since_at`` is when it got the order, last said that it works on it,
+    or was given it again, and ``since_turn`` the number of its newest turn then.
     """
 
     OPEN: ClassVar = OPEN_STATES
@@ -115,7 +119,10 @@ class OrderRecipient(models.Model):
         max_length=10, choices=OrderState.choices, default=OrderState.QUEUED
     )
     note = models.TextField(blank=True)
+    shown_at = models.DateTimeField(null=True, blank=True)
+    answered_at = models.DateTimeField(null=True, blank=True)
     since_turn = models.PositiveIntegerField(default=0)
+    since_at = models.DateTimeField(default=timezone.now, db_default=Now())
     changed_by = models.CharField(max_length=200, blank=True)
     changed_at = models.DateTimeField(null=True, blank=True)
 
@@ -130,6 +137,7 @@ class OrderRecipient(models.Model):
         ]
         indexes = [
             models.Index(fields=["order", "state"], name="order_by_state"),
+            models.Index(fields=["state", "order"], name="order_in_state"),
             models.Index(fields=["mysis", "order"], name="order_of_mysis"),
             models.Index(
                 fields=["mysis", "order"],
@@ -140,3 +148,18 @@ class OrderRecipient(models.Model):
 
     def __str__(self) -> str:
         return f"{self.state}: order {self.order_id} to {self.mysis_id}"
+
+
+def _have_any(*states: str) -> Q:
+    """Whether an order has a recipient, in one of these ``states`` if any are given."""
+    own = OrderRecipient.objects.filter(order=OuterRef("pk"))
+    return Q(Exists(own.filter(state__in=states) if states else own))
+
+
+def _are_under_way() -> Q:
+    """Whether somebody is still to get an order.
+
+    As a list, which is short: asked of each order, every broadcast would be looked up.
+    """
+    rows = Order.objects.filter(broadcast__deliver_to__isnull=False)
+    return Q(pk__in=rows.values("pk"))

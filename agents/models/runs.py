@@ -18,6 +18,15 @@ from agents.models.fleet import Mysis
 from memory.context.types import POLICIES
 from memory.models.vectors import build_json_text, build_plain_vector
 
+# The kinds of events that a digest is made of.
+DIGEST_KINDS = (
+    "mysis.state",
+    "error",
+    "context.compacted",
+    "alert.raised",
+    "alert.cleared",
+)
+
 
 class ToolCatalogue(models.Model):
     """The tools that a game server offered last: a preview counts what a call sends."""
@@ -264,6 +273,12 @@ class Event(models.Model):
             models.Index(fields=["xid", "id"], name="event_order"),
             models.Index(fields=["mysis", "xid", "id"], name="event_of_mysis"),
             models.Index(fields=["kind", "xid", "id"], name="event_of_kind"),
+            # What a digest adds up, by time: a small part of the log.
+            models.Index(
+                fields=["created_at"],
+                name="event_in_digest",
+                condition=Q(kind__in=DIGEST_KINDS),
+            ),
             GinIndex(
                 build_plain_vector(EVENT_TEXT),
                 name="event_fts",

@@ -73,7 +73,7 @@ def record_answer(
 
     What it calls by way of `game` is from here on a call of that tool. What was paid is recorded even where the turn was superseded meanwhile.
     """
-    taken = take_up_calls(answer, prepared.assembly.offered)
+    taken = take_up_calls(answer)
     pending = store_answer(handle, prepared.opened, taken, latency_ms)
     if pending is None:
         raise TurnSuperseded

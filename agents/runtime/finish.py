@@ -208,7 +208,7 @@ def put_to_rest(
     if error:
         data["error"] = error
     if state == Mysis.State.ERRORED:
-        events.append_error(mysis.pk, error)
+        events.append_error(mysis.pk, error, **({"code": code} if code else {}))
     events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
 
 

@@ -328,4 +328,4 @@ def record_failure(
         else f"For {after.cooling_turns} turns it is not tried again."
     )
     detail = f"The history could not be summarised: {error} {then}"
-    events.append_error(handle.mysis_id, repair_text(detail))
+    events.append_error(handle.mysis_id, repair_text(detail), code="summary")

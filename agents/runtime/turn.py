@@ -18,7 +18,6 @@ from django.utils import timezone
 
 from agents import scheduling
 from agents.budgets import BudgetSpentError
-from agents.context_inputs import remember_tools, tools_are_stored
 from agents.db import run_in_db
 from agents.events import Line
 from agents.game.client import GameUnreachableError
@@ -45,6 +44,7 @@ from agents.runtime.finish import CallRecord, Ending, digest_call, finish_turn
 from agents.runtime.model_calls import ReadyCall, list_offered
 from agents.runtime.summary_job import make_summary
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
+from agents.tool_catalogue import remember_tools, tools_are_stored
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.request import NOT_EXECUTED, CallPlace, Outcome
 from memory.context.types import OfferedTools
@@ -168,8 +168,9 @@ async def _run(handle: TurnHandle, progress: Progress) -> Ending:
     endpoint = await resolve_with_window(handle.model, handle.providers)
     toolbox = await open_toolbox(handle.mysis_id)
     toolbox.turn = handle.turn_id
-    if not tools_are_stored(toolbox.specs, toolbox.catalogue_at):
-        await run_in_db(remember_tools, toolbox.specs)
+    offer = toolbox.specs, toolbox.clashing
+    if not tools_are_stored(*offer, toolbox.catalogue_at):
+        await run_in_db(remember_tools, *offer)
     await fetch_events(handle, toolbox)
     await verify_unknown(handle, toolbox)
     for left in range(handle.max_iterations, 0, -1):

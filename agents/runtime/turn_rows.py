@@ -29,7 +29,7 @@ from agents.llm.endpoints import list_provider_candidates
 from agents.models import Account, Budget, Mysis, Provider, Turn
 from agents.tools.request import INTERRUPTED
 from agents.tools.snapshot import doubt_call
-from memory.assembly.prepare import TurnReads
+from memory.assembly.turn_reads import TurnReads
 from memory.models import (
     ContextPolicy,
     Memory,

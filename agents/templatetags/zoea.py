@@ -238,3 +238,9 @@ def segments(parts: tuple[Any, ...]) -> SafeString:
 @lru_cache(maxsize=DRAWN)
 def segment_words(parts: tuple[Any, ...]) -> str:
     return ", ".join(f"{part.category} {part.tokens:,}" for part in parts)
+
+
+@register.filter
+def named(names: Mapping[int, str], number: int) -> str:
+    """The name of a Mysis by its number; "" where it is not among them."""
+    return names.get(number, "")

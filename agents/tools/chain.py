@@ -46,6 +46,7 @@ from agents.tools.snapshot import (
 )
 from agents.tools.transport import retry, send, verify
 from agents.tools.unknown_outcomes import find_read
+from memory.context.tool_calls import is_own_tool
 from memory.context.types import OfferedTools
 from memory.gamestate.effects import LOSSES
 from memory.gamestate.event_lines import EventLine, describe_events
@@ -63,9 +64,13 @@ LONGEST_ARGUMENTS = 4000
 
 @dataclass(slots=True)
 class Toolbox(ToolSession):
-    """The tools of one Mysis for one turn; the game's were stored ``catalogue_at``."""
+    """The tools of one Mysis for one turn; the game's were stored ``catalogue_at``.
+
+    ``clashing`` are names of ours that the game has too: its own are not among the tools.
+    """
 
     catalogue_at: datetime | None = None
+    clashing: tuple[str, ...] = ()
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -128,8 +133,11 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
     """
     session = await get_pool().session(mysis_id)
     toolbox = await run_in_db(_load, mysis_id, by)
-    tools = await load_game_tools(session, toolbox.card)
-    toolbox.tools = {**({} if by else IN_PLACE), **tools, **toolbox.tools}
+    listed = await load_game_tools(session, toolbox.card)
+    theirs = {name: tool for name, tool in listed.items() if not is_own_tool(name)}
+    # Also where this Mysis is not offered ours: a name means one thing in all logs.
+    toolbox.clashing = tuple(sorted(listed.keys() - theirs.keys()))
+    toolbox.tools = {**({} if by else IN_PLACE), **theirs, **toolbox.tools}
     return toolbox
 
 

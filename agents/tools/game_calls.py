@@ -16,50 +16,43 @@ from jsonschema import Draft202012Validator
 
 from agents.llm.model_types import Completion
 from agents.tools.request import Outcome, Request, Tool, ToolSpec, make_refusal
-from memory.context.offered_tools import GAME_HELP_TOOL, GAME_TOOL, narrow_tool
-from memory.context.tool_calls import GAME, GAME_HELP, guess_policy, unwrap_call
-from memory.context.types import Described, OfferedTools
+from memory.context.offered_tools import (
+    GAME_HELP_TOOL,
+    GAME_TOOL,
+    allow_tools,
+    describe_tool,
+)
+from memory.context.tool_calls import (
+    GAME,
+    GAME_HELP,
+    guess_policy,
+    is_own_tool,
+    unwrap_call,
+)
+from memory.context.types import Described
 
-SENT = ("name", "description", "parameters")
 NEAR = 3
 
 
-def take_up_calls(answer: Completion, offered: OfferedTools | None) -> Completion:
+def take_up_calls(answer: Completion) -> Completion:
     """The answer with the calls that were made by way of `game` as what they call.
 
-    Also under another policy than when the model learnt to say so; only a game that has
-    a tool `game` of its own is asked for that one.
+    Also under another policy than when the model learnt to say so.
     """
-    known = offered.known if offered else ()
-    through = offered is not None and offered.through_game
-    if not through and any(tool["name"] == GAME for tool in known):
-        return answer
     return replace(answer, tool_calls=tuple(map(unwrap_call, answer.tool_calls)))
 
 
-def describe_tool(spec: ToolSpec) -> dict[str, Any]:
-    """A tool as a model is told of it."""
-    return {key: value for key, value in asdict(spec).items() if key in SENT}
-
-
-def find_callable(request: Request) -> dict[str, Tool]:
-    """The tools that the caller may call, by name."""
+def find_callable(request: Request) -> dict[str, Described]:
+    """The tools that the caller may call, by name, as a model is told of them."""
     allow = request.offered.allow if request.offered else None
-    return {
-        name: narrowed
-        for name, tool in request.caller.tools.items()
-        if name not in IN_PLACE and (narrowed := _narrow(tool, allow)) is not None
-    }
+    tools = request.caller.tools.items()
+    known = [describe_spec(tool.spec) for name, tool in tools if name not in IN_PLACE]
+    return {tool["name"]: tool for tool in allow_tools(known, allow)}
 
 
-def _narrow(tool: Tool, allow: tuple[str, ...] | None) -> Tool | None:
-    """A tool as far as it is allowed; ours are always."""
-    if tool.local:
-        return tool
-    left = narrow_tool(describe_tool(tool.spec), allow)
-    if left is None:
-        return None
-    return replace(tool, spec=replace(tool.spec, parameters=left["parameters"]))
+def describe_spec(spec: ToolSpec) -> Described:
+    """A tool as a model is told of it."""
+    return describe_tool(asdict(spec))
 
 
 def answer_in_place(request: Request) -> Outcome:
@@ -77,7 +70,7 @@ def answer_in_place(request: Request) -> Outcome:
     if len(unknown) == len(names):
         wrong = f"None of these is a tool that you may call: {json.dumps(unknown)}"
         return make_refusal("unknown_tool", wrong)
-    found = [describe_tool(tools[name].spec) for name in names if name in tools]
+    found = [tools[name] for name in names if name in tools]
     answer = {"tools": found} | ({"unknown": unknown} if unknown else {})
     return Outcome((json.dumps(answer, ensure_ascii=False),))
 
@@ -105,8 +98,8 @@ def add_schemas(outcome: Outcome, request: Request, names: Sequence[str]) -> Out
     offered, tools = request.offered, find_callable(request)
     if offered is None or not offered.through_game:
         return outcome
-    meant = [tools[name] for name in names if name in tools]
-    schemas = [describe_tool(tool.spec) for tool in meant if not tool.local]
+    meant = [name for name in names if name in tools]
+    schemas = [tools[name] for name in meant if not is_own_tool(name)]
     if not schemas:
         return outcome
     text = json.dumps(schemas[0] if len(schemas) == 1 else schemas, ensure_ascii=False)

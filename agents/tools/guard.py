@@ -25,7 +25,7 @@ from agents.tools.request import (
     make_refusal,
 )
 from memory.context.offered_tools import allows_call
-from memory.context.tool_calls import GAME
+from memory.context.tool_calls import GAME, is_own_tool
 from memory.gamestate.values import make_storable, parse_text, repair_text
 
 LONGEST_VALUE = 80
@@ -72,7 +72,7 @@ def _find_meant(request: Request) -> str:
 
 
 def _forbidden_tool(request: Request) -> str:
-    allowed = [name for name, tool in find_callable(request).items() if not tool.local]
+    allowed = [name for name in find_callable(request) if not is_own_tool(name)]
     there = f"Of the game's there are {', '.join(allowed[:MOST_NAMES])}." * bool(
         allowed
     )

@@ -183,6 +183,7 @@ def _describe_recipient(row: Any) -> dict[str, Any]:
     more = {
         "note": row.note,
         "changed_by": row.changed_by,
+        "shown_at": row.shown_at and row.shown_at.isoformat(timespec="seconds"),
         "turns": row.turns,
         "overdue": row.overdue,
         "never": row.never,

@@ -1,9 +1,10 @@
-"""The page of alerts: what is wrong, by which thresholds, and who is told outside."""
+"""The page of alerts, with its forms: what is wrong, the thresholds, who is told outside."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -18,8 +19,8 @@ from agents.actions import ActionError, alerts
 from agents.actions.base import name_operator
 from agents.alerts.trial import try_target
 from agents.dashboard.live import pages
-from agents.forms import AlertSettingsForm, AlertTargetForm, add_action_error
-from agents.models import AlertDelivery, AlertSettings, AlertTarget
+from agents.forms import add_action_error, make_name_field
+from agents.models import AlertDelivery, AlertSettings, AlertTarget, Rule
 from agents.views.access import (
     PageRequest,
     admin_required,
@@ -31,6 +32,100 @@ from agents.views.access import (
 
 # Deliveries that the page of a target lists.
 SHOWN = 30
+# What the form of a target sets as it is typed.
+FIELDS = ("name", "kind", "rules", "enabled", "digest_hour")
+
+
+def _rules_field(label: str, help_text: str) -> forms.MultipleChoiceField:
+    return forms.MultipleChoiceField(
+        choices=Rule.choices,
+        required=False,
+        label=label,
+        help_text=help_text,
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+
+def _version_field() -> forms.IntegerField:
+    """The version that was shown: who saves an older one overwrites nobody."""
+    return forms.IntegerField(
+        required=False, min_value=0, max_value=2**31 - 1, widget=forms.HiddenInput
+    )
+
+
+class AlertSettingsForm(forms.ModelForm[AlertSettings]):
+    """What is judged, and by which thresholds."""
+
+    version = _version_field()
+
+    rules = _rules_field("Alerts", "Without a tick it is neither judged nor told.")
+
+    class Meta:
+        model = AlertSettings
+        fields = ("rules", *AlertSettings.THRESHOLDS)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.initial["version"] = self.instance.version
+
+
+class AlertTargetForm(forms.Form):
+    """Somebody outside who is told; address and secret are written, never shown."""
+
+    name = make_name_field()
+    kind = forms.ChoiceField(choices=AlertTarget.Kind.choices)
+    url = forms.CharField(
+        max_length=2_000,
+        label="Address",
+        widget=forms.TextInput(
+            attrs={
+                "autocomplete": "off",
+                "spellcheck": "false",
+                "placeholder": "https://ntfy.sh/my-fleet",
+            }
+        ),
+    )
+    secret = forms.CharField(
+        required=False,
+        max_length=500,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="It signs what a webhook gets: left empty, one is made up and shown "
+        "once. For ntfy an access token, if it asks for one. Slack needs none.",
+    )
+    clear_secret = forms.BooleanField(required=False, label="Forget the stored secret")
+    rules = _rules_field("Told of", "Without a tick it is told of everything.")
+    digest_hour = forms.TypedChoiceField(
+        choices=[
+            ("", "no digest"),
+            *((hour, f"{hour:02}:00 UTC") for hour in range(24)),
+        ],
+        coerce=int,
+        empty_value=None,
+        required=False,
+        label="Digest every day",
+        help_text="What happened in the day before.",
+    )
+    enabled = forms.BooleanField(required=False, initial=True, label="In use")
+    version = _version_field()
+
+    def __init__(self, *args: Any, target: AlertTarget, **kwargs: Any) -> None:
+        columns = ("name", "kind", "rules", "enabled", "digest_hour", "version")
+        kwargs["initial"] = {name: getattr(target, name) for name in columns}
+        super().__init__(*args, **kwargs)
+        if target.pk is None:
+            del self.fields["clear_secret"]
+        else:
+            self.fields["url"].required = False
+            self.fields[
+                "url"
+            ].help_text = f"Left empty, the stored one stays: {target.destination}/…"
+            self.fields["secret"].help_text = "Left empty, the stored one stays."
+
+    def read_secret(self) -> str | None:
+        """The new secret, "" to forget the stored one, None to keep it."""
+        if self.cleaned_data.get("clear_secret"):
+            return ""
+        return self.cleaned_data["secret"] or None
 
 
 @require_safe
@@ -46,8 +141,10 @@ def save_settings(request: PageRequest) -> HttpResponse:
     form = AlertSettingsForm(request.POST, instance=AlertSettings.load())
     if form.is_valid():
         try:
+            values = dict(form.cleaned_data)
+            version = values.pop("version")
             alerts.save_alert_settings(
-                values=form.cleaned_data, by=name_operator(request)
+                values=values, by=name_operator(request), version=version
             )
         except ActionError as error:
             add_action_error(form, error)
@@ -95,7 +192,7 @@ def edit_target(request: PageRequest, target_id: int | None = None) -> HttpRespo
         "nav": "health",
     }
     if target_id:
-        rows = target.deliveries.order_by("-event").defer("body")
+        rows = target.deliveries.order_by("-pk").defer("body")
         context["deliveries"] = rows[:SHOWN]
         context["waiting"] = rows.filter(state__in=AlertDelivery.OPEN).count()
     status = 422 if form.errors else 200
@@ -106,9 +203,10 @@ def _save(target: AlertTarget, form: AlertTargetForm) -> str:
     given = form.cleaned_data
     return alerts.save_alert_target(
         target=target,
-        values={name: given[name] for name in ("name", "kind", "rules", "enabled")},
+        values={name: given[name] for name in FIELDS},
         url=given["url"] or None,
         secret=form.read_secret(),
+        version=given["version"] if target.pk else None,
     )
 
 

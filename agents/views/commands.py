@@ -25,12 +25,16 @@ from agents.views.access import (
     notify_success,
     operator_required,
 )
+from memory.handles import parse_id
 
 # Refusals that are told word for word.
 NAMED = 3
 NOBODY = (
     "Not sent, for it would reach nobody: no Mysis of these is idle or running. Start "
     "one, then send it again."
+)
+NO_NEWEST = (
+    "Which orders to clear is not said: load the page again, and see what is open now."
 )
 # What can be done to Myses, and how to say that it was done, to one and to several.
 ACTS: Mapping[str, tuple[Callable[..., object], str, str]] = {
@@ -40,12 +44,9 @@ ACTS: Mapping[str, tuple[Callable[..., object], str, str]] = {
 # What an admin can do to the groups of several.
 GROUPING = ("group", "ungroup")
 # What can be done to those that idle, and how to say so.
-IDLE_ACTS: Mapping[str, tuple[Callable[..., object], str]] = {
-    "start": (actions.start_mysis, "Started"),
-    "restart": (
-        partial(actions.start_mysis, clear_orders=True),
-        "Cleared the open orders of, and started,",
-    ),
+IDLE_ACTS: Mapping[str, str] = {
+    "start": "Started",
+    "restart": "Cleared the open orders of, and started,",
 }
 
 
@@ -153,14 +154,20 @@ def _group_many(
 @require_POST
 @operator_required
 def start_idle(request: PageRequest, act: str) -> HttpResponse:
-    """Start the Myses whose numbers ``myses`` names, after clearing their orders if asked."""
-    start, words = IDLE_ACTS[act]
+    """Start the Myses whose numbers ``myses`` names, after clearing their orders if asked.
+
+    Only the orders up to ``upto``, the newest that the page told, are cleared.
+    """
     myses = load_chosen_myses(request.POST.get("myses", "").split(","))
     if not myses:
         return notify_error(request, "None of these Myses is there any more.", 422)
-    return _command_many(
-        request, myses, partial(start, by=name_operator(request)), words
-    )
+    start = partial(actions.start_mysis, by=name_operator(request))
+    if act == "restart":
+        upto = parse_id(request.GET.get("upto", ""))
+        if upto is None:
+            return notify_error(request, NO_NEWEST, 422)
+        start = partial(start, clear_orders=True, upto=upto)
+    return _command_many(request, myses, start, IDLE_ACTS[act])
 
 
 def _command_many(

@@ -16,11 +16,12 @@ from django_htmx.http import push_url
 
 from agents import manual_command
 from agents.actions.base import MAX_TEXT, name_operator
-from agents.dashboard import accounts, charts, feed, fleet, map, system_status
+from agents.dashboard import accounts, charts, event_kinds, fleet, map, system_status
 from agents.dashboard.live import events_page, fragments, pages
 from agents.dashboard.yield_board import YieldView
 from agents.dashboard.yields import GROUPINGS, SPANS
 from agents.models import Mysis
+from agents.tool_catalogue import read_game_offer
 from agents.views.access import (
     PageRequest,
     notify_error,
@@ -58,7 +59,7 @@ def fleet_page(request: PageRequest) -> HttpResponse:
         "parts": {part.id: part for part in parts},
         "live_query": f"page=fleet&{view.write_query()}",
         "targets": _draw_options(rows, request.GET.get("to", "")),
-        "groups": feed.GROUPS,
+        "groups": event_kinds.GROUPS,
         "counted": events_page.COUNTED,
         "max_text": MAX_TEXT,
         "categories": charts.CATEGORIES,
@@ -207,6 +208,7 @@ def health_page(request: PageRequest) -> HttpResponse:
     context = {
         "parts": {part.id: part for part in pages.draw_health_parts(now)},
         "stock": system_status.read_storage(),
+        "offer": read_game_offer(),
         "now": now,
         "nav": "health",
     }

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from agents import context_inputs, events
 from agents.actions import ActionError
-from agents.dashboard import context_diff, feed
+from agents.dashboard import context_diff, event_kinds, feed
 from agents.dashboard.live import events_page as live_page
 from agents.dashboard.live import fragments
 from agents.dashboard.search import (
@@ -65,7 +65,7 @@ def events_page(request: PageRequest) -> HttpResponse:
     context = {
         "lines": lines,
         "kinds": [
-            (str(kind), feed.KINDS[kind].icon, live_page.make_element_id(kind))
+            (str(kind), event_kinds.KINDS[kind].icon, live_page.make_element_id(kind))
             for kind in Kind
         ],
         "kind": chosen.kind,

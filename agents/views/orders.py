@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.actions.base import name_operator
-from agents.actions.orders import change_order
+from agents.actions.orders import LONGEST_NOTE, change_order
 from agents.dashboard import orders
 from agents.dashboard.live import fragments
 from agents.models import Mysis, Order
@@ -42,7 +42,12 @@ def order_page(request: PageRequest, number: int) -> HttpResponse:
     """One order: what everybody who got it made of it."""
     line, groups = _load(number)
     part = fragments.draw_order(line, groups)
-    context = {"line": line, "parts": {part.id: part}, "now": timezone.now()}
+    context = {
+        "line": line,
+        "parts": {part.id: part},
+        "longest_note": LONGEST_NOTE,
+        "now": timezone.now(),
+    }
     return render(request, "agents/order.html", context)
 
 
@@ -64,13 +69,17 @@ def _load(number: int) -> tuple[orders.OrderLine, list[orders.StateGroup]]:
 @require_POST
 @operator_required
 def change(request: PageRequest, number: int) -> HttpResponse:
-    """Say what became of an order, for the one of ``?mysis=`` or for all."""
+    """Say what became of an order, for the one of ``?mysis=`` or for all; why as a note."""
     order = get_object_or_404(Order, pk=parse_id(str(number)) or 0)
     which = request.GET.get("mysis", "")
     mysis = get_object_or_404(Mysis, pk=parse_id(which) or 0) if which else None
-    state = request.POST.get("state", "")
+    state, note = request.POST.get("state", ""), request.POST.get("note", "").strip()
     count = change_order(
-        order=order, by=name_operator(request), state=state, mysis=mysis
+        order=order,
+        by=name_operator(request),
+        state=state,
+        note=note or None,
+        mysis=mysis,
     )
     of_whom = mysis.name if mysis else f"{count} {'Mysis' if count == 1 else 'Myses'}"
     said = f"Order {order.pk} is {orders.name_state(state)} for {of_whom}."

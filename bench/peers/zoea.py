@@ -14,13 +14,13 @@ from typing import Any
 from django.core.management import call_command
 
 from agents import actions
-from agents.context_inputs import remember_tools
 from agents.llm.endpoints import resolve
 from agents.llm.model_types import Completion, Usage
 from agents.models import Mysis
 from agents.runtime.answers import record_answer, record_result
 from agents.runtime.model_calls import ReadyCall, assemble_next, persist_call
 from agents.runtime.turn_rows import TurnHandle, begin_turn
+from agents.tool_catalogue import remember_tools
 from agents.tools.request import Outcome, ToolSpec
 from bench.peers import workload
 from bench.peers.workload import HITS, Store, Turn, chat_messages

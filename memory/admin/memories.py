@@ -18,7 +18,7 @@ from django.urls import URLPattern, path
 
 from memory.admin.read_only import MysisFilter, ReadOnlyAdmin
 from memory.handles import parse_id
-from memory.models import Memory, Note
+from memory.models import Memory, Note, NoteFloor
 from memory.models.secret_tools import read_secret_tools
 from memory.problems import SlowSearchError
 from memory.search.query import TextQuery, find_matching_ids
@@ -55,6 +55,14 @@ class NoteAdmin(ReadOnlyAdmin[Note]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Note]:
         return super().get_queryset(request).defer("vector").select_related("mysis")
+
+
+admin.site.register(
+    NoteFloor,
+    ReadOnlyAdmin,
+    list_display=("mysis", "version"),
+    list_select_related=("mysis",),
+)
 
 
 class SearchForm(forms.Form):

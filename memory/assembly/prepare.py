@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from threading import Lock
 from typing import Any
 
 from django.conf import settings
@@ -23,7 +22,6 @@ from memory.assembly.log_rows import LAST
 from memory.assembly.packing import pack_ledger, pack_sources
 from memory.assembly.sent_view import (
     LastCall,
-    Reference,
     SentPin,
     check_pins,
     hash_encoded,
@@ -33,9 +31,10 @@ from memory.assembly.sent_view import (
     refer_view,
     render_messages,
 )
+from memory.assembly.turn_reads import TurnReads, Work, keep_work, take_work
 from memory.calibration import TokenFactor
 from memory.context import registry
-from memory.context.assemble import EarlierWork, assemble
+from memory.context.assemble import assemble
 from memory.context.result_types import Assembly
 from memory.context.types import (
     AssemblyRequest,
@@ -56,12 +55,8 @@ from memory.models import (
     fetch_rows,
     list_values,
 )
-from memory.snapshots.reads import KnownSnapshots, read_account_state
+from memory.snapshots.reads import read_account_state
 
-# About how many bytes the works of all Myses may have together in this process.
-_MOST_KEPT = 32_000_000
-_BYTES_PER_ROW = 2_000
-# Binary, as the driver takes long to escape the quotes of JSON in an array.
 _INSERT = f"""
 WITH texts AS (
   INSERT INTO memory_contexttext (digest, text)
@@ -126,31 +121,6 @@ class PreparedRequest:
     pins: tuple[SentPin, ...] = ()
 
 
-@dataclass(slots=True)
-class Work:
-    """What the newest call of a Mysis was made of in this process, and its view.
-
-    The next one, of whichever turn, goes on from there as far as its rows are the same.
-    """
-
-    earlier: EarlierWork = field(default_factory=EarlierWork)
-    tail: load.LoadedTail | None = None
-    messages: list[dict[str, Any]] | None = None
-    digest: str = ""
-    references: dict[int, Reference] = field(default_factory=dict)
-    size: int = 0
-
-
-@dataclass(slots=True)
-class TurnReads:
-    """What the calls of one turn have read; each reads only what is new since."""
-
-    last: LastCall | None = None
-    tail: load.LoadedTail | None = None
-    snapshots: KnownSnapshots = field(default_factory=dict)
-    work: Work = field(default_factory=Work)
-
-
 @dataclass(frozen=True, slots=True)
 class LogMoment:
     """What a view is made of beside its subject: the log and its state at a moment.
@@ -167,27 +137,6 @@ class LogMoment:
     data: Mapping[str, str] = field(default_factory=dict)
 
 
-# By Mysis, those that were used last at the end. Whoever uses one takes it out.
-_works: dict[int, Work] = {}
-_works_lock = Lock()
-
-
-def _take_work(subject: Subject) -> Work:
-    with _works_lock:
-        return _works.pop(subject.mysis_id, None) or Work()
-
-
-def _keep_work(work: Work, prepared: PreparedRequest) -> None:
-    work.messages, work.digest = prepared.assembly.messages, prepared.digest
-    # A text is held as it was read, as a message of the view, and as JSON.
-    rows = prepared.loaded.rows.values()
-    work.size = sum([3 * (row.size or 0) + _BYTES_PER_ROW for row in rows])
-    with _works_lock:
-        _works[prepared.subject.mysis_id] = work
-        while sum(each.size for each in _works.values()) > _MOST_KEPT:
-            del _works[next(iter(_works))]
-
-
 def prepare_request(
     subject: Subject,
     *,
@@ -202,7 +151,7 @@ def prepare_request(
     """
     shown: list[Rendered] = []
     known = reads or TurnReads()
-    work = known.work = _take_work(subject) if reads else Work()
+    work = known.work = take_work(subject.mysis_id) if reads else Work()
     moment = before or LogMoment(read_newest_summary(subject.mysis_id))
     known.last = known.last or read_last_call(
         subject.mysis_id, moment.sent, work.digest, work.messages
@@ -233,7 +182,8 @@ def prepare_request(
         digest=hash_encoded(assembly.encoded, assembly.system, subject.offered),
     )
     if reads is not None:
-        _keep_work(work, prepared)
+        work.messages, work.digest = assembly.messages, prepared.digest
+        keep_work(subject.mysis_id, work, loaded)
     return prepared
 
 
@@ -373,13 +323,12 @@ def record_call(
     texts: dict[str, str] = {}
     for each in references:
         texts |= each.texts
-    before = known.last.sent.view if known.last else None
     view = {
         "system": refer_text(assembly.system, texts),
         "sources": pack_sources(assembly.sources),
         "synthetic": [asdict(s) for s in assembly.synthetic],
         "messages": [each.entry for each in references],
-        **refer_tools(assembly.offered, texts, before),
+        **refer_tools(assembly.offered, texts),
     }
     sent = SentContext(
         mysis_id=prepared.subject.mysis_id,
@@ -404,10 +353,12 @@ def record_call(
         created_at=timezone.now(),
     )
     # One statement; its texts in one order, so that two calls with the same ones never
-    # wait for each other.
-    digests = sorted(texts)
+    # wait for each other. Those of the call before are kept as long as it is, and it is
+    # until this one stands: the schemas of the tools alone are tens of kilobytes.
+    digests = sorted(texts.keys() - known.list_stored())
     new = [digests, [texts[each] for each in digests]]
     ((sent.pk,),) = fetch_rows(_INSERT, [*new, *list_values(sent)], prepare=True)
     known.last = LastCall(sent, prepared.subject.model, 0, assembly.messages)
     known.work.references = {id(each.message): each for each in references}
+    known.note_sent(sent, texts)
     return sent

@@ -216,13 +216,8 @@ def _wrap_call(stored: dict[str, Any]) -> dict[str, Any]:
     return call | {"function": {"name": name, "arguments": arguments}}
 
 
-def refer_tools(
-    offered: OfferedTools | None, texts: dict[str, str], before: Packed | None
-) -> Packed:
-    """What is stored of the tools of a call: all that there were, and those sent.
-
-    Their texts are tens of kilobytes: what the call ``before`` had is not stored again.
-    """
+def refer_tools(offered: OfferedTools | None, texts: dict[str, str]) -> Packed:
+    """What is stored of the tools of a call: all that there were, and those sent."""
     if offered is None:
         return {}
     values = (offered.known_text, offered.sent_text, offered.catalogue)
@@ -230,8 +225,7 @@ def refer_tools(
     allow = None if offered.allow is None else [*offered.allow]
     stored: Packed = {"mode": offered.mode, "allow": allow}
     stored |= dict(zip(_TOOL_TEXTS, places, strict=True))
-    if (before or {}).get("tools") != stored:
-        texts |= own
+    texts |= own
     return {"tools": stored}
 
 
@@ -402,6 +396,12 @@ def _find_digests(view: Mapping[str, Any]) -> list[str]:
     for entry in filter(None, view["messages"]):
         values += entry.get("set", {}).values()
     return _list_digests(values)
+
+
+def find_stored_texts(view: Mapping[str, Any]) -> frozenset[str]:
+    """The digests of all texts that a stored view names."""
+    tools = view.get("tools") or {}
+    return frozenset([*_find_digests(view), *_list_digests(tools.values())])
 
 
 def _list_digests(values: Iterable[Any]) -> list[str]:

@@ -34,11 +34,13 @@ from memory.context.types import (
 )
 from memory.context.units import (
     Fate,
+    Item,
     Plan,
     Unit,
     build_program_unit,
     find_asked_schemas,
     find_schema_items,
+    keep_calls,
 )
 
 _ORDER = Fate("kept", None, "The newest order; kept beyond what the strategy keeps.")
@@ -194,16 +196,32 @@ def _put_back_schemas(
     """Have the unit in the plan, and its schemas as they were."""
     place = bisect_right(out.units, unit.start, key=lambda other: other.start)
     known = out.units[place - 1] if place else None
+    wanted = find_schema_items(unit)
     if known is None or known.rows[:1] != unit.rows[:1]:
+        unit = _narrow_to_schemas(unit, wanted, out, prepared)
         out.units.insert(place, unit)
     else:
         sent = {item.source: item.content for item in known.items}
-        wanted = find_schema_items(unit)
         if all(sent.get(item.source) == item.content for item in wanted):
             return
         out.units[place - 1] = unit
-    told = (*prepared.repaired.fates, *prepared.repaired.capped)
-    out.fates.update(dict.fromkeys(set(unit.rows).difference(told), _ASKED))
+    told = (*prepared.repaired.fates, *prepared.repaired.capped, *out.fates)
+    out.fates.update(dict.fromkeys(set(unit.sources).difference(told), _ASKED))
+
+
+def _narrow_to_schemas(
+    unit: Unit, wanted: Sequence[Item], out: _AnchoredPlan, prepared: RepairedRequest
+) -> Unit:
+    """The unit with the calls that brought schemas, where it may be edited (I12).
+
+    Else a larger window, which leaves old results of its others out, would keep less.
+    """
+    stays = sorted({item.call for item in wanted})
+    if unit.signed or unit.pending or len(stays) == len(unit.items[0].calls):
+        return unit
+    why = "Its calls that asked for no schema are left out."
+    out.fates[unit.rows[0]] = Fate("truncated", prepared.request.strategy, why)
+    return keep_calls(unit, stays, prepared.count)
 
 
 def _newest_order(prepared: RepairedRequest) -> Unit | None:

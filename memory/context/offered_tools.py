@@ -67,27 +67,38 @@ def offer_tools(
 ) -> OfferedTools:
     """Offer these tools under a policy's options; `allow` concerns the game's only."""
     patterns = None if allow is None else tuple(allow)
-    allowed = [
-        narrowed
-        for tool in known
-        if (narrowed := narrow_tool(tool, patterns)) is not None
-    ]
+    allowed = allow_tools(known, patterns)
     if mode == "full":
         sent = allowed
     elif mode == "compact":
         sent = [compact_tool(tool) for tool in allowed]
     else:
-        own = [compact_tool(tool) for tool in allowed if is_own_tool(tool["name"])]
-        others = [tool for tool in allowed if not is_own_tool(tool["name"])]
+        # Whose list has tools of these names as well may not have them twice.
+        left = [tool for tool in allowed if tool["name"] not in (GAME, GAME_HELP)]
+        own = [compact_tool(tool) for tool in left if is_own_tool(tool["name"])]
+        others = [tool for tool in left if not is_own_tool(tool["name"])]
         sent = [*own, GAME_TOOL, GAME_HELP_TOOL] if others else own
         lines = "\n".join(map(write_catalogue_line, others))
         return OfferedTools(mode, patterns, tuple(known), tuple(sent), lines)
     return OfferedTools(mode, patterns, tuple(known), tuple(sent))
 
 
+def describe_tool(tool: Mapping[str, Any]) -> Described:
+    """What a model is told of a tool, of all that is known of it."""
+    return {key: tool[key] for key in ("name", "description", "parameters")}
+
+
 def pick_tool_options(options: Mapping[str, object]) -> dict[str, object]:
     """Those options that say which tools there are; another strategy keeps them."""
     return {name: options[name] for name in ("tools", "allow") if name in options}
+
+
+def allow_tools(
+    known: Iterable[Described], allow: Iterable[str] | None
+) -> list[Described]:
+    """Those that are allowed, each as far as it is."""
+    left = (narrow_tool(tool, allow) for tool in known)
+    return [tool for tool in left if tool is not None]
 
 
 def narrow_tool(tool: Described, allow: Iterable[str] | None) -> Described | None:

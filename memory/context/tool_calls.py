@@ -47,6 +47,13 @@ _SNAPSHOT_NAMES = frozenset(
 _SNAPSHOT_PREFIXES = ("get_", "view_", "list_")
 # Under the option `tools: on_demand` the game's tools are called by way of these.
 GAME, GAME_HELP = "game", "game_help"
+# The names of the program's own tools: no other tool is offered under one of them.
+OWN_TOOLS = frozenset(
+    {GAME, GAME_HELP, "zoea_search_messages", "zoea_search_reasoning"}
+    | {"zoea_search_broadcasts", "zoea_recall", "zoea_note", "zoea_forget"}
+    | {"zoea_report_order", "zoea_swarm_status", "zoea_list_myses"}
+    | {"zoea_send_message", "zoea_broadcast"}
+)
 _QUERY_NAMES = frozenset({"captains_log_get", "zoea_recall", GAME_HELP})
 _QUERY_PREFIXES = ("find_", "search_", "zoea_search_")
 
@@ -255,7 +262,7 @@ def clean_value(value: Any) -> Any:
 
 def is_own_tool(name: str) -> bool:
     """Whether a tool is the program's own, not the game's."""
-    return name.startswith("zoea_") or name in (GAME, GAME_HELP)
+    return name in OWN_TOOLS
 
 
 def get_sent_form(call: ToolCall) -> tuple[str, str]:

@@ -9,7 +9,7 @@ repeats.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -296,6 +296,20 @@ def find_turn_start(units: Sequence[Unit]) -> int:
     while index and units[index - 1].role == "user":
         index -= 1
     return index
+
+
+def keep_calls(unit: Unit, stays: Sequence[int], count: TokenCounter) -> Unit:
+    """The unit with these of its calls alone, by index, and their results."""
+    head = unit.items[0]
+    calls = tuple(head.calls[index] for index in stays)
+    tokens = count_message_tokens(head.content, calls, count)
+    moved = {index: place for place, index in enumerate(stays)}
+    results = (
+        replace(item, call=moved[item.call])
+        for item in unit.items[1:]
+        if item.call in moved
+    )
+    return unit.with_items((replace(head, calls=calls, tokens=tokens), *results))
 
 
 def find_asked_schemas(units: Sequence[Unit]) -> list[Unit]:

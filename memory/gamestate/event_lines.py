@@ -17,7 +17,9 @@ from memory.gamestate.outcome_lines import (
     describe_success,
     format_change,
     format_credits,
+    format_damage,
     format_id,
+    is_missed,
     name_action,
 )
 from memory.gamestate.outcomes import Data, find_number, find_text, unwrap_result
@@ -73,15 +75,21 @@ def _level_up(data: Data, me: Owner) -> str:
 
 
 def _damage(data: Data, me: Owner) -> str:
-    amount = format_quantity(find_number(data, "damage", "total_damage"))
-    much = f" for {amount}" if amount else ""
     if any(me.is_meant(data.get(f"target{end}")) for end in ("", "_id", "_name")):
-        other = find_text(data, "attacker_name", "attacker", "attacker_id")
-        return f"was hit by {format_line(other) or 'somebody'}{much}"
+        other = _name_side(data, "attacker_name", "attacker", "attacker_id")
+        if is_missed(data):
+            return f"was attacked by {other}: missed"
+        return f"was hit by {other}{format_damage(data)}"
     if any(me.is_meant(data.get(f"attacker{end}")) for end in ("", "_id", "_name")):
-        other = find_text(data, "target_name", "target", "target_id")
-        return f"hit {format_line(other) or 'somebody'}{much}"
+        other = _name_side(data, "target_name", "target", "target_id")
+        if is_missed(data):
+            return f"attacked {other}: missed"
+        return f"hit {other}{format_damage(data)}"
     return ""
+
+
+def _name_side(data: Data, *keys: str) -> str:
+    return format_line(find_text(data, *keys)) or "somebody"
 
 
 def _fight(data: Data, me: Owner) -> str:

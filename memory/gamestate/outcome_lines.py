@@ -43,6 +43,8 @@ _IDS = (
     *("faction_id", "name", "topic", "skill_id", "handle", "id", "destination_id"),
 )
 _EARNED = ("total_earned", "credits_earned", "credits_reward", "earned")
+# What a shot took away, by the names of the eras.
+DAMAGE = ("damage", "total_damage")
 _SPENT = ("total_cost", "cost", "fee", "listing_fee")
 # Actions that are not done to anything.
 _ALONE = frozenset({"login", "logout", "register", "captains_log_add"})
@@ -262,6 +264,24 @@ def _repair(call: GameCall, data: Data) -> str:
     return "" if added is None else f"repaired {format_quantity(added)} hull"
 
 
+def is_missed(data: Data) -> bool:
+    """Whether a shot took nothing away, as its answer or its event says."""
+    if data.get("hit") is False or data.get("missed") is True:
+        return True
+    return find_number(data, *DAMAGE) == 0
+
+
+def _attack(call: GameCall, data: Data) -> str:
+    words, damage = _past("attacked", bare="attacked")(call, data), format_damage(data)
+    return f"{words}: missed" if is_missed(data) else f"{words}{damage}"
+
+
+def format_damage(data: Data) -> str:
+    """What a shot took away, after a word; "" where that is not told."""
+    amount = find_number(data, *DAMAGE)
+    return f" for {format_quantity(amount)}" if amount else ""
+
+
 def _scan(call: GameCall, data: Data) -> str:
     failed = " in vain" if data.get("success") is False else ""
     thing = _find_thing(call, data)
@@ -314,7 +334,7 @@ _PAST: Mapping[str, Words] = {
     "undock": lambda call, data: "undocked",
     "craft": _past("crafted", "quantity"),
     "jettison": _past("jettisoned", "quantity"),
-    "attack": _past("attacked"),
+    "attack": _attack,
     "deposit_items": _past("stored", "quantity"),
     "withdraw_items": _past("took from storage", "quantity"),
     "captains_log_add": lambda call, data: "wrote in the captain's log",

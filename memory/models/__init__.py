@@ -26,7 +26,7 @@ from .contexts import (
     TokenCalibration,
 )
 from .game import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
-from .log import Memory, Note, Origin, Role
+from .log import Memory, Note, NoteFloor, Origin, Role
 
 M = TypeVar("M", bound=Model)
 
@@ -41,6 +41,7 @@ __all__ = [
     "Lexicon",
     "Memory",
     "Note",
+    "NoteFloor",
     "Origin",
     "Role",
     "SentContext",

@@ -172,3 +172,18 @@ class Note(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name}, version {self.version}"
+
+
+class NoteFloor(models.Model):
+    """The greatest version of a note of which nothing is kept any more.
+
+    A note that is new begins above: a call may have been sent one of its name.
+    """
+
+    mysis = models.OneToOneField(
+        "agents.Mysis", on_delete=models.CASCADE, primary_key=True, related_name="+"
+    )
+    version = models.PositiveIntegerField()
+
+    def __str__(self) -> str:
+        return f"above {self.version}"

@@ -23,8 +23,13 @@
     }
   }
 
+  // On phones only a service worker may notify, and these pages install none.
+  function onPhone() {
+    return Boolean(navigator.userAgentData && navigator.userAgentData.mobile);
+  }
+
   function usable() {
-    return "Notification" in window && window.isSecureContext;
+    return "Notification" in window && window.isSecureContext && !onPhone();
   }
 
   function wanted() {
@@ -51,11 +56,17 @@
   function notify(item) {
     if (!wanted() || isQuiet(item.dataset.cause)) return;
     keep(TOLD + item.dataset.cause, String(Date.now()));
+    var note;
     // Two tabs that are told at the same moment show one: it has the same tag.
-    var note = new Notification(item.dataset.title, {
-      body: item.textContent,
-      tag: "zoea-alert-" + item.dataset.alert,
-    });
+    try {
+      note = new Notification(item.dataset.title, {
+        body: item.textContent,
+        tag: "zoea-alert-" + item.dataset.alert,
+      });
+    } catch (error) {
+      // Browsers on phones have the name, and want a service worker for it.
+      return;
+    }
     note.onclick = function () {
       window.focus();
       if (item.dataset.link.charAt(0) === "/") location.assign(item.dataset.link);
@@ -69,7 +80,7 @@
     button.setAttribute("aria-pressed", String(on));
     button.textContent = on ? "Stop notifying me here" : "Notify me here";
     words.textContent = !usable()
-      ? "This browser notifies over https or on localhost only."
+      ? "Browsers notify on a desktop, over https or on localhost only."
       : Notification.permission === "denied"
         ? "Notifications of this address are blocked: allow them in the browser's settings."
         : on

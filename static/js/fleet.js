@@ -39,7 +39,16 @@
     var words = wantsAll() ? "All " + matching() + " that match" : picked.size + " selected";
     if (count.textContent !== words) count.textContent = words;
     document.getElementById("bulk").classList.toggle("bulk-open", picked.size > 0);
+    offerComparison();
     offerSelected();
+  }
+
+  // Two can stand side by side.
+  function offerComparison() {
+    var link = document.getElementById("bulk-compare");
+    var two = Array.from(picked);
+    link.hidden = two.length !== 2 || wantsAll();
+    link.href = link.href.split("?")[0] + "?a=" + two[0] + "&b=" + two[1];
   }
 
   function offerSelected() {

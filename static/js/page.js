@@ -183,10 +183,13 @@
     box.form.requestSubmit();
   });
   document.addEventListener("htmx:afterRequest", function (event) {
-    var form = event.detail.elt;
+    // A button may be outside of its form, and so may the box.
+    var form = event.detail.elt.form || event.detail.elt;
     if (!form.matches || !form.matches("[data-clear-on-success]")) return;
     if (!event.detail.xhr || event.detail.xhr.status >= 400) return;
-    var box = form.querySelector("textarea");
+    var box = Array.prototype.find.call(form.elements, function (one) {
+      return one.tagName === "TEXTAREA";
+    });
     box.value = "";
     drawCount(box);
     toFleet(form.querySelector("select"));

@@ -56,8 +56,9 @@ def test_who_is_made_later_finds_what_was_said_to_the_whole_fleet(
     """W11: also by the newest word of the commander in its prompt."""
     actions.send_broadcast(text="All go to Sol.", by="operator:ann")
     actions.send_broadcast(text="Bob says go.", by="mysis:Bob", sender=fleet[1])
-    late = make_mysis(name="Eve")
-    assert found(late) == ["All go to Sol.", "Bob says go."]
+    late, of_group = make_mysis(name="Eve"), make_mysis(name="Fay", group="late")
+    for each in (late, of_group):
+        assert found(each) == ["All go to Sol.", "Bob says go."]
     assert not Memory.objects.filter(mysis=late).exists()
     assert "All go to Sol." in (preview_context(late).assembly.messages[0]["content"])
     # The search of programs for one Mysis still means what it received or sent.

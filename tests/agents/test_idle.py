@@ -78,17 +78,23 @@ def test_who_did_its_order_idles_as_asked() -> None:
     change_order(order=given, by="operator:ann", state="done")
     found = read_idlers()
     assert (found.asked, found.unasked) == (1, 0)
-    assert "All is well: 1 of 2 playing, 1 idle with their orders done" in line()
+    assert "All is well: 1 of 2 playing, 1 idle with its last order done" in line()
     order(ada, state="not_done", text="Sell it all")
     assert read_idlers().unasked == 1, "what was not done is nobody's wish"
+    assert "idle for" in line()
+    assert "its order was left undone, last order &#x27;Sell it all&#x27;" in line()
+    cleared = order(ada, text="Mine")
+    change_order(order=cleared, by="operator:ann", state="superseded")
+    [group] = read_idlers().groups
+    assert group.text == "1 idle, its order was cleared, last order 'Mine'"
 
 
 def test_an_open_order_is_not_made_up_for_by_a_newer_one_that_is_done() -> None:
     ada = rest("Ada")
-    order(ada, text="Mine iron")
+    waiting = order(ada, text="Mine iron")
     order(ada, state="done")
     [idle] = load_idle()
-    assert (idle.reason, idle.is_open) == (Reason.NOTHING_DONE, True)
+    assert (idle.reason, idle.newest_open) == (Reason.NOTHING_DONE, waiting.pk)
 
 
 def test_each_reason_is_said() -> None:
@@ -142,9 +148,21 @@ def test_the_buttons_do_what_they_say(sign_in: Callable[[str], Client]) -> None:
     assert sent.status_code in (200, 302)
     states = dict(Mysis.objects.values_list("name", "state"))
     assert states == {"Ada": "running", "Brahe": "running", "Cassini": "idle"}
-    started = operator_client.post("/idle/restart/", {"myses": str(other.pk)})
+    old = order(other)
+    [group] = [one for one in read_idlers().groups if one.newest_open == old.pk]
+    path = f"/idle/restart/?upto={group.newest_open}"
+    assert path in line()
+    since = order(other, text="Wait for me")
+    started = operator_client.post(path, {"myses": str(other.pk)})
     assert started.status_code in (200, 302)
     assert Mysis.objects.get(name="Cassini").state == "running"
+    parts = dict(
+        OrderRecipient.objects.filter(mysis=other).values_list("order", "state")
+    )
+    assert parts == {old.pk: "superseded", since.pk: "answered"}, "not what came since"
+    blind = operator_client.post("/idle/restart/", {"myses": both}, headers=HTMX)
+    assert blind.status_code == 422
+    assert b"load the page again" in blind.content
     wrong = operator_client.post("/idle/start/", {"myses": "x,"}, headers=HTMX)
     assert wrong.status_code == 422
 

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.fernet import MultiFernet
 from django.core.management import call_command
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.http import urlencode
 
@@ -87,6 +90,36 @@ def test_versions_are_bounded(ada: Mysis, monkeypatch: pytest.MonkeyPatch) -> No
     assert names(ada) == ["b", "a"]
 
 
+def test_a_version_never_comes_again(
+    ada: Mysis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A past call names what it was sent by name and version."""
+    assert [keep(ada, "base", text).version for text in "abc"] == [1, 2, 3]
+    keep(ada, "other", "x")
+    for dropped in (drop_by_days, drop_by_number):
+        before = keep(ada, "base", dropped.__name__).version
+        notes.forget_note(mysis=ada, name="base", by="operator:ann")
+        dropped(ada, monkeypatch)
+        assert not Note.objects.filter(name="base").exists()
+        assert keep(ada, "base", "again").version == before + 1
+    # Of what is kept the versions go on, and another Mysis begins with the first.
+    assert keep(ada, "other", "y").version == 2
+    assert keep(make_mysis(name="Bob"), "base", "x").version == 1
+    # Of a name that nobody can have been sent nothing is known.
+    assert keep(ada, "new", "x").version == before + 1
+
+
+def drop_by_days(_mysis: Mysis, _: pytest.MonkeyPatch) -> None:
+    for step in plan_steps(timezone.now()):
+        if step.what == "old versions of notes":
+            assert sum(step.removal) == step.count > 0
+
+
+def drop_by_number(mysis: Mysis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notes, "VERSIONS_OF_MYSIS", 0)
+    keep(mysis, "third", "x")
+
+
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
@@ -138,6 +171,32 @@ def test_what_is_known_as_a_secret_is_never_kept(ada: Mysis) -> None:
     row = Note.objects.get()
     assert row.text == "Rex: [hidden], [hidden], [hidden]"
     assert row.name == "of [hidden]"
+
+
+def test_a_secret_is_opened_once(ada: Mysis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fleet has hundreds of accounts, and each opening takes its time."""
+    opened: list[bytes] = []
+    decrypt = MultiFernet.decrypt
+
+    def watch(self: MultiFernet, token: bytes) -> bytes:
+        opened.append(token)
+        return decrypt(self, token)
+
+    monkeypatch.setattr(MultiFernet, "decrypt", watch)
+    for number in range(5):
+        account = Account(username=f"Rex {number}")
+        account.password = account.game_session = f"opensesame{number}"
+        account.save()
+    keep(ada, "a", "opensesame3")
+    assert len(opened) == 10
+    account.game_session = "a new session"
+    account.save()
+    with CaptureQueriesContext(connection) as asked:
+        assert keep(ada, "b", "opensesame3, a new session").text == (
+            "[hidden], [hidden]"
+        )
+    assert len(opened) == 11
+    assert sum("sealed_" in query["sql"] for query in asked) == 1
 
 
 def test_what_cannot_be_a_name_is_no_note(ada: Mysis) -> None:
@@ -356,6 +415,8 @@ def test_refusals_over_rest(ada: Mysis, operator_program: Program) -> None:
         ("/myses/Ada/notes/a", {"txt": "x"}, 422, "text"),
         (f"/myses/Ada/notes/{'x' * 61}", {"text": "x"}, 422, "name"),
         ("/myses/Eve/notes/a", {"text": "x"}, 404, "Eve"),
+        # No address that there is, and not one for a higher role.
+        ("/myses/Ada/notes/a%0Ab", {"text": "x"}, 404, ""),
     ):
         refused = operator_program.call("PUT", path, body)
         assert (refused.status_code, words in refused.json()["detail"]) == (

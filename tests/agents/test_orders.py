@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from datetime import timedelta
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +16,7 @@ from django.utils import timezone
 from agents import actions, events
 from agents.actions import messages, orders
 from agents.actions.base import ActionError
+from agents.db import fetch_row
 from agents.events import Kind
 from agents.models import Broadcast, Delivery, Mysis, Order, OrderRecipient
 from agents.order_status import STATES, read_order
@@ -165,18 +168,68 @@ def test_an_operator_ticks_for_one_and_for_all(
     }  # fmt: skip
 
 
+def hear(row: OrderRecipient, *, answered: bool = True) -> None:
+    """As a call does that has the message of an order, and the end of its turn."""
+    told, turn = [row.memory_id or 0], make_turn(row.mysis).pk
+    messages.record_shown(row.mysis, told, told, turn=(turn, 1), call=1)
+    if answered:
+        messages.finish_shown(told)
+
+
 def test_what_was_said_is_taken_back(fleet: list[Mysis], operator: Program) -> None:
     path = f"/orders/{give(operator, group='miners')['id']}"
     ada, bo = OrderRecipient.objects.order_by("mysis_id")
-    for row, done_at in ((ada, None), (bo, ada.order.created_at)):
-        turn = make_turn(row.mysis)
-        Delivery.objects.create(
-            memory_id=row.memory_id or 0, mysis=row.mysis, turn=turn, turn_number=1,
-            call_number=1, done_at=done_at,
-        )  # fmt: skip
+    for row in (ada, bo):
+        hear(row, answered=row is bo)
     operator.patch(path, {"state": "done"})
     back = operator.patch(path, {"state": "open"}).json()
     assert states(back) == {"Ada": "shown", "Bo": "answered"}
+
+
+def test_whoever_has_an_order_again_wakes(
+    fleet: list[Mysis], operator: Program
+) -> None:
+    path = f"/orders/{give(operator, fleet=True)['id']}"
+    operator.patch(path, {"state": "done"})
+    rows = Mysis.objects.filter(name__in=["Ada", "Bo"])
+    rows.update(state="idle", nudges=3, next_job=None)
+    Mysis.objects.filter(name="Cy").update(state="stopped", next_job=None)
+    operator.patch(path, {"note": "Not so.", "mysis": "Bo"})
+    assert Mysis.objects.get(name="Bo").state == "idle"
+    operator.patch(path, {"state": "open"})
+    ada, bo, cy = Mysis.objects.filter(name__in=["Ada", "Bo", "Cy"]).order_by("name")
+    assert {one.state for one in (ada, bo)} == {"running"}
+    assert all(one.next_job and one.nudges == 0 for one in (ada, bo))
+    assert (cy.state, cy.next_job) == ("stopped", None)
+    woken = [line for line in told(Kind.MYSIS_STATE) if line[1]["by"] == "token:helm"]
+    assert [owner for owner, _ in woken[-2:]] == [ada.pk, bo.pk]
+    assert [data["reopened"] for owner, data in told()[-4:] if owner] == [True] * 3
+    job = ada.next_job
+    operator.patch(path, {"state": "open", "note": "Still."})
+    assert Mysis.objects.get(name="Ada").next_job == job, "it was open"
+
+
+def test_who_was_shown_an_order_is_counted_by_when_and_not_by_a_tick(
+    fleet: list[Mysis], operator: Program
+) -> None:
+    number = give(operator, group="miners")["id"]
+    operator.patch(f"/orders/{number}", {"state": "done"})
+    found = operator.get(f"/orders/{number}").json()
+    assert (found["counts"]["done"], found["counts"]["shown"]) == (2, 0)
+    count = len(told())
+    ada, bo = OrderRecipient.objects.filter(order=number).order_by("mysis_id")
+    hear(ada)
+    assert len(told()) == count, "whoever ticked it has the last word"
+    found = operator.get(f"/orders/{number}").json()
+    assert (found["counts"]["done"], found["counts"]["shown"]) == (2, 1)
+    first, second = found["recipients"]
+    assert (first["state"], second["shown_at"]) == ("done", None)
+    assert first["changed_by"] == "token:helm"
+    assert first["shown_at"] <= first["answered_at"]
+    # The nudge named it: who reports was told.
+    operator.patch(f"/orders/{number}", {"state": "open"})
+    report(bo.mysis, number, "done")
+    assert operator.get(f"/orders/{number}").json()["counts"]["shown"] == 2
 
 
 @pytest.mark.parametrize(
@@ -313,6 +366,25 @@ def test_one_that_goes_on_without_a_report_is_overdue(
     assert not operator.get(f"/orders/{number}").json()["overdue"], "it has ended"
 
 
+def test_one_that_begins_no_turn_is_overdue_by_time(
+    fleet: list[Mysis], operator: Program
+) -> None:
+    """Held or idle, its turns do not count up."""
+    number = give(operator, group="miners")["id"]
+    late = timezone.now() - timedelta(minutes=31)
+    OrderRecipient.objects.update(since_at=late)
+    found = operator.get(f"/orders/{number}").json()
+    assert (found["overdue"], found["counts"]["overdue"]) == (True, 2)
+    assert [each["turns"] for each in found["recipients"]] == [0, 0]
+    report(fleet[0], number, "working")
+    operator.patch(f"/orders/{number}", {"state": "done", "mysis": "Bo"})
+    assert not operator.get(f"/orders/{number}").json()["overdue"]
+    OrderRecipient.objects.update(since_at=late)
+    operator.patch(f"/orders/{number}", {"state": "open", "mysis": "Bo"})
+    found = operator.get(f"/orders/{number}").json()
+    assert [each["overdue"] for each in found["recipients"]] == [True, False]
+
+
 def report(mysis: Mysis, number: int | None, status: str, note: str = "") -> Any:
     return orders.report_order(mysis=mysis, number=number, status=status, note=note)
 
@@ -427,6 +499,32 @@ def test_what_was_not_answered_before_the_upgrade_becomes_an_order(
     assert Memory.objects.count() == 5
 
 
+def test_times_of_orders_from_before_the_upgrade_are_those_of_their_deliveries(
+    fleet: list[Mysis], operator: Program
+) -> None:
+    number = give(operator, fleet=True)["id"]
+    order = Order.objects.get(pk=number)
+    ada, bo, cy = OrderRecipient.objects.order_by("mysis_id")
+    hear(ada)
+    report(ada.mysis, number, "working")
+    hear(bo, answered=False)
+    operator.patch(f"/orders/{number}", {"state": "done", "mysis": "Cy"})
+    heard = Delivery.objects.get(memory=ada.memory_id)
+    long_ago = timezone.now() - timedelta(days=9)
+    parts = OrderRecipient.objects.filter(order=number)
+    parts.update(shown_at=None, answered_at=None, since_at=long_ago)
+    upgrade = import_module("agents.migrations.0024_order_times").KNOWN_TIMES
+    with connection.cursor() as cursor:
+        cursor.execute(upgrade)
+    for row in (ada, bo, cy):
+        row.refresh_from_db()
+    assert (ada.shown_at, ada.answered_at) == (heard.shown_at, heard.done_at)
+    assert ada.since_at == ada.changed_at, "its last report"
+    assert (bo.shown_at is None, bo.answered_at) == (False, None)
+    assert (cy.shown_at, cy.answered_at) == (None, None)
+    assert bo.since_at == cy.since_at == order.created_at
+
+
 def test_prune_removes_orders_that_ended_and_no_open_one(
     fleet: list[Mysis], operator: Program
 ) -> None:
@@ -465,3 +563,38 @@ def test_what_a_mysis_said_stays_when_its_order_is_cleared(
         orders.clear_open_orders([ada], by="operator:ann")
     row = OrderRecipient.objects.get(order=order, mysis=ada)
     assert (row.state, row.note) == ("superseded", "60 of 100 mined")
+
+
+WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+
+
+def test_a_report_that_comes_with_an_operators_tick_does_not_undo_it(
+    fleet: list[Mysis], operator: Program
+) -> None:
+    """Over two connections: the report waits for the tick, and is refused by it."""
+    number = give(operator, myses=["Ada"])["id"]
+    found: list[str] = []
+
+    def report_late() -> None:
+        try:
+            report(fleet[0], number, "done", "Docked.")
+            found.append("kept")
+        except ActionError as error:
+            found.append(error.code)
+        finally:
+            connection.close()
+
+    late = threading.Thread(target=report_late)
+    with transaction.atomic():
+        order = Order.objects.get(pk=number)
+        orders.change_order(
+            order=order, by="operator:ann", state="not_done", note="No."
+        )
+        late.start()
+        while not found and not fetch_row(WAITING, ())[0]:
+            late.join(0.01)
+        assert found == [], "it waits"
+    late.join()
+    row = OrderRecipient.objects.get(order=number)
+    assert found == ["ended"]
+    assert (row.state, row.note, row.changed_by) == ("not_done", "No.", "operator:ann")

@@ -63,11 +63,13 @@ def everything(fleet: dict[str, Mysis]) -> list[str]:
     Mysis.objects.filter(pk=ada.pk).update(turn_count=ada.turn_count + 20)
     here = f"/myses/{ada.pk}/"
     return [
-        "/", "/map/", "/yield/", here, f"{here}context/",
+        "/", "/map/", "/yield/", "/lanes/", "/lanes/?view=table",
+        f"/compare/?a={ada.pk}&b={fleet['Brahe'].pk}", here, f"{here}context/",
         f"{here}context/?against=window&beside=4", f"{here}context/?view=raw",
         f"/turns/{ada.turns.latest('pk').pk}/", "/search/?q=mine", "/events/",
         "/prompts/", f"/prompts/{prompt.pk}/", "/policies/", "/accounts/", "/health/",
-        "/welcome/", "/myses/new/", f"{here}notes/", "/orders/",
+        "/digest/?since=1h", "/alerts/", "/alerts/targets/new/", "/welcome/",
+        "/myses/new/", f"{here}notes/", "/orders/",
         order.get_absolute_url(), f"{here}edit/model/", f"{here}edit/pins/", "/views/",
     ]  # fmt: skip
 

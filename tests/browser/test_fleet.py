@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 from playwright.sync_api import Page, WebSocketRoute, expect
 
 from agents import actions, events
 from agents.events import Kind
-from agents.models import Broadcast, Mysis
+from agents.models import Broadcast, Mysis, Visit
 from memory.models import GameSnapshot, Memory
 from tests.browser import scenes
 from tests.browser.conftest import PHONE, WIDE, Complaints
@@ -74,6 +77,15 @@ def test_stop_and_start(page: Page):
     expect(row(page, mysis).locator(".state")).to_have_text("running")
     mysis.refresh_from_db()
     assert mysis.state == Mysis.State.RUNNING
+    # What happened is one click away on the next visit.
+    Visit.objects.update(seen_at=timezone.now() - timedelta(hours=8))
+    page.goto("/")
+    page.get_by_role("link", name="Since your last visit").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("What happened")
+    expect(page.get_by_text("Stopped: 1 by ann")).to_be_visible()
+    expect(page.get_by_role("link", name="Last visit")).to_have_attribute(
+        "aria-current", "page"
+    )
 
 
 def test_the_keyboard_keeps_its_place_in_a_row_that_changes(page: Page):

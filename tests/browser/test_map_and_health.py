@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, WebSocketRoute, expect
 
-from agents.models import Mysis
+from agents.models import Mysis, Turn
 from memory.models import GameSnapshot
 from tests.browser import scenes
-from tests.factories import make_mysis
+from tests.factories import make_memory, make_mysis, make_turn
 
 
 def chart(count: int) -> None:
@@ -140,3 +141,52 @@ def test_accounts_and_health_lead_on(page: Page):
     expect(page.get_by_text("No worker runs")).to_be_visible()
     page.get_by_role("link", name="Add its provider").click()
     expect(page).to_have_url(re.compile("/admin/agents/provider/add/"))
+
+
+def test_lanes_lead_to_the_message_and_two_are_compared(page: Page):
+    ada, brahe = (make_mysis(name=name, state="running") for name in ("Ada", "Brahe"))
+    now = timezone.now()
+    for mysis in (ada, brahe):
+        turn = make_turn(mysis)
+        began = now - timedelta(minutes=30)
+        Turn.objects.filter(pk=turn.pk).update(started_at=began)
+        said = make_memory(mysis, role="assistant", content="I dig.", turn=turn)
+        said.created_at = began
+        said.save()
+    page.goto("/")
+    for mysis in (ada, brahe):
+        expect(page.locator("#bulk-compare")).to_be_hidden()
+        page.get_by_role("checkbox", name=f"Select {mysis.name}").check()
+    page.locator("#bulk-compare").click()
+    expect(page).to_have_url(re.compile(rf"/compare/\?a={ada.pk}&b={brahe.pk}"))
+    expect(page.locator(".lane-chart .a-thinking")).to_have_count(2)
+    expect(page.locator("#live-status")).to_have_attribute("data-state", "live")
+    page.get_by_role("link", name="Lanes").click()
+    page.get_by_role("link", name="1h", exact=True).click()
+    expect(page.locator("#live-status")).to_have_attribute("data-state", "live")
+    chart = page.locator(".lane-chart")
+    box = chart.bounding_box()
+    assert box is not None
+    # Hover tells: the turn took the time from the half on.
+    tell = page.locator("#lane-tell")
+    page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + box["height"] * 0.75)
+    expect(tell).to_contain_text(re.compile(r"Brahe, \d\d:\d\d.*: thinking"))
+    page.mouse.move(box["x"] + box["width"] * 0.2, box["y"] + box["height"] * 0.25)
+    expect(tell).to_contain_text(re.compile(r"Ada, .*: at rest"))
+    # A drag zooms, and the links lead on from there.
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + 5, steps=3)
+    expect(page.locator("#lane-cursor")).to_be_visible()
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"since=.*Z&until=.*Z"))
+    page.get_by_role("link", name="Wider").click()
+    expect(page.locator(".lane-chart .a-thinking")).to_have_count(2)
+    # By keys alone: from the newest step on to the turn.
+    page.goto("/lanes/?since=5m")
+    chart.focus()
+    for key in ("ArrowLeft", "ArrowDown", "Shift+ArrowLeft"):
+        page.keyboard.press(key)
+    expect(tell).to_contain_text(re.compile(r"Brahe, .*: thinking"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Brahe")).to_be_visible()
+    expect(page).to_have_url(re.compile(rf"\?at={said.pk}$"))

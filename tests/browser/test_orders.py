@@ -37,8 +37,12 @@ def test_an_order_is_given_reported_and_ticked(page: Page) -> None:
     names.get_by_role("link", name="Notes and each one's part").click()
     expect(page.locator("#live-status")).to_have_attribute("data-state", "live")
     expect(page.locator("#order-status")).to_contain_text("Docked.")
+    expect(page.locator("tr", has_text="Bo")).to_contain_text("never shown to it")
+    page.fill("#order-note", "I saw it fly.")
     page.locator("tr", has_text="Bo").get_by_role("button").click()
     expect(page.locator("tr", has_text="Bo")).to_contain_text("queued")
+    expect(page.locator("tr", has_text="Bo")).to_contain_text("I saw it fly.")
+    expect(page.locator("#order-note")).to_have_value("")
     if folder := os.environ.get("P1_SHOTS"):
         shoot(page, folder, "order")
         page.goto("/orders/")

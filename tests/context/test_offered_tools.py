@@ -34,6 +34,7 @@ from memory.context.types import TOOL_MODES, Budget, ToolCall
 from tests.context.cases import (
     CASES,
     OFFERED,
+    ROOMY,
     STRATEGIES,
     build,
     fast,
@@ -320,6 +321,27 @@ def test_what_game_was_asked_to_call(arguments: str, name: str, inside: str):
     found = unwrap_call(ToolCall("1", GAME, arguments))
     assert (found.id, found.name, found.arguments) == ("1", name, inside)
     assert found.via == ("" if name == GAME else GAME)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_schema_outside_the_window_brings_no_old_state_along(signed: bool):
+    """In a larger window that state is superseded: it would keep less (I15)."""
+    log = Log()
+    log.user("Fly on.")
+    asked = ("same", "game_help", '{"names": ["mine"]}')
+    log.calls(asked, ("same", "get_ship", "{}"), signed=signed)
+    schemas = log.result("same", '{"tools": []}')
+    old = log.result("same", '{"fuel": 9}')
+    log.calls(("same", "get_ship", "{}"))
+    log.result("same", '{"fuel": 8}')
+    for size in (1, 9):
+        options = {"window": size, "result_cap": 0}
+        _, view = build(log, "snapshot-window", budget=ROOMY, options=options)
+        assert schemas in view.sources
+        assert (old in view.sources) == signed
+        lines = {line.id: line for line in view.ledger}
+        head = lines[schemas - 1]
+        assert head.disposition == ("kept" if signed else "truncated")
 
 
 @pytest.mark.parametrize("dialect", ["openai", "anthropic"])

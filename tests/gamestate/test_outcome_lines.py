@@ -150,6 +150,17 @@ def test_what_happens_to_the_account_itself_is_told() -> None:
     ]
     assert heard(notice("battle_damage", attacker_id="p-1", target_id="x", damage=2))
     assert heard(notice("combat_update", target="Bob", **hit)) == []
+    shot = {"attacker_id": "p-1", "target_id": "x", "target_name": "Drifter"}
+    assert heard(notice("battle_damage", **shot, total_damage=2)) == [
+        "hit Drifter for 2"
+    ]
+    missed = notice("battle_damage", **shot, total_damage=0)
+    assert heard(missed) == ["attacked Drifter: missed"]
+    assert told("attack", {"target_name": "Drifter", "hit": False}) == (
+        "attacked Drifter: missed"
+    )
+    gone_by = notice("combat_update", target="ada", attacker="Drifter", damage=0)
+    assert heard(gone_by) == ["was attacked by Drifter: missed"]
     assert heard(notice("poi_arrival", username="Ada")) == []
     died = notice("player_died", killer_name="Drifter", clone_cost=100)
     assert heard(died) == ["died, killed by Drifter, -100 cr"]

@@ -175,7 +175,7 @@ def test_a_tool_that_nobody_knows_has_actions_of_its_own() -> None:
 
 
 def test_the_version_is_that_of_the_tools() -> None:
-    assert find_api_version("SpaceMolt (v2)", {"mine": {}, "login": {}}) == 1
+    assert find_api_version("SpaceMolt (v2)", ["mine", "login"]) == 1
     assert find_api_version("spacemolt-gameserver", SCHEMAS) == 2
     assert find_api_version("SpaceMolt (v2)", {}) == 2
     assert find_api_version("", {}) == 1

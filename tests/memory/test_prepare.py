@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -10,13 +11,15 @@ from django.test.utils import CaptureQueriesContext
 
 from agents import context_inputs
 from agents.models import ModelCall, Mysis
-from memory.assembly import prepare
+from memory.assembly import turn_reads
 from memory.assembly.load import TAIL_ROWS
-from memory.assembly.prepare import Subject, TurnReads, prepare_request, record_call
-from memory.assembly.sent_view import hash_view
+from memory.assembly.prepare import Subject, prepare_request, record_call
+from memory.assembly.sent_view import hash_view, render_sent
+from memory.assembly.turn_reads import TurnReads
+from memory.context.offered_tools import offer_tools
 from memory.context.types import Budget
 from memory.gamestate.extract import read_result
-from memory.models import GameSnapshot, Memory
+from memory.models import GameSnapshot, Memory, SentContext, fetch_rows
 from memory.snapshots.reads import READ_PER_TOOL, read_account_state
 from memory.snapshots.writes import KEPT_PER_TOOL, capture_snapshot
 from tests.factories import make_memory, make_mysis, make_turn
@@ -125,15 +128,15 @@ def test_a_turn_goes_on_from_the_call_before_and_sees_whatever_changed():
     mysis = make_mysis()
     rows = [make_memory(mysis, content=f"message {number}") for number in range(9)]
     call_in_turn(mysis)
-    reader = prepare._works[mysis.pk].earlier.reader
+    reader = turn_reads._works[mysis.pk].earlier.reader
     make_memory(mysis, content="more")
     call_in_turn(mysis)
-    assert prepare._works[mysis.pk].earlier.reader is reader
+    assert turn_reads._works[mysis.pk].earlier.reader is reader
     Memory.objects.filter(pk=rows[4].pk).update(content="edited")
     call_in_turn(mysis)
     rows[2].delete()
     call_in_turn(mysis)
-    assert prepare._works[mysis.pk].earlier.reader is not reader
+    assert turn_reads._works[mysis.pk].earlier.reader is not reader
 
 
 def call_in_turn(mysis: Mysis) -> None:
@@ -148,11 +151,50 @@ def call_in_turn(mysis: Mysis) -> None:
     record_call(call_id=call.pk, prepared=prepared, reads=reads)
 
 
+def test_no_text_is_stored_again_with_a_later_call(monkeypatch: pytest.MonkeyPatch):
+    """Counted is what is given to the database: it drops what it has by itself."""
+    given: list[int] = []
+    store = fetch_rows
+
+    def watch(sql: str, values: Any, **more: Any) -> Any:
+        given.append(sum(map(len, values[1])))
+        return store(sql, values, **more)
+
+    monkeypatch.setattr("memory.assembly.prepare.fetch_rows", watch)
+    mysis, about = make_mysis(), "Dig. " * 200
+    schema = {"type": "object", "properties": {}}
+    tools = [
+        {"name": f"dig_{n}", "description": about, "parameters": schema}
+        for n in range(20)
+    ]
+    for turn in range(5):
+        if turn == 3:
+            turn_reads._works.clear()  # as in another worker
+        if turn == 4:
+            tools = tools[1:]
+        make_memory(mysis, content=f"message {turn}")
+        made, reads = make_turn(mysis), TurnReads()
+        for number in (1, 2):
+            subject = replace(
+                context_inputs.build_subject(mysis),
+                offered=offer_tools(tools, "full", None),
+            )
+            prepared = prepare_request(subject, reads=reads)
+            call = ModelCall.objects.create(turn=made, number=number, model="m")
+            record_call(call_id=call.pk, prepared=prepared, reads=reads)
+    first, *middle, changed, last = given
+    assert first > 20 * len(about)
+    assert 19 * len(about) < changed < first
+    assert {*middle, last} == {0}
+    kept = SentContext.objects.order_by("pk")
+    assert [render_sent(sent).intact for sent in kept] == [True] * 10
+
+
 def test_what_is_kept_for_later_turns_is_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(prepare, "_MOST_KEPT", 30_000)
+    monkeypatch.setattr(turn_reads, "_MOST_KEPT", 30_000)
     first, second, third = (make_mysis() for _ in range(3))
     for mysis in (first, second, third):
         make_memory(mysis, content="message " * 500)
     for mysis in (first, second, first, third):
         call_in_turn(mysis)
-    assert list(prepare._works) == [first.pk, third.pk]
+    assert list(turn_reads._works) == [first.pk, third.pk]

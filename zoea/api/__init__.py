@@ -30,6 +30,14 @@ the browser session with its CSRF token. Lists answer `{"items", "next"}`; give
 """
 
 
+# Faults that pydantic tells in words of Python, by their type.
+_PLAIN_FAULTS: Mapping[str, str] = {
+    "extra_forbidden": "there is no such field: leave it out",
+    "model_attributes_type": "give a JSON object",
+    "model_type": "give a JSON object",
+}
+
+
 class Admitted(HttpAuthBase):
     """Takes the caller that the gate has admitted; nobody else comes in."""
 
@@ -81,7 +89,8 @@ def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
     place = [str(part) for part in fault["loc"]]
     # A body's own parameter name means nothing to the client.
     shown = place[2:] if place[:1] == ["body"] else place[1:]
-    said = str(fault["msg"]).removeprefix("Value error, ")
+    told = str(fault["msg"]).removeprefix("Value error, ")
+    said = _PLAIN_FAULTS.get(str(fault["type"]), told)
     detail = f"{'.'.join(shown) or place[0]}: {said}."
     return answer_problem(Problem(422, "invalid", detail))
 

@@ -12,7 +12,13 @@ from django.utils.text import slugify
 
 from agents import events
 from agents.dashboard import feed
-from agents.dashboard.feed import GROUPS, find_groups, is_news
+from agents.dashboard.event_kinds import (
+    GROUPS,
+    TOLD_ELSEWHERE,
+    WORDS_ON_IT,
+    find_groups,
+    is_news,
+)
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fragments import Fragment, SentVersions, draw_count
@@ -25,7 +31,10 @@ from agents.models import Event
 PAGE = 100
 # Events that the chips count: the newest, so that it costs the same in a long log.
 COUNTED = 1_000
-FACTS = ("tool", "ok", "told", "state", "outcome", "confidence", *feed.TOLD_ELSEWHERE)
+FACTS = (
+    *("tool", "ok", "told", "state", "outcome", "confidence"),
+    *(*WORDS_ON_IT, *TOLD_ELSEWHERE),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from django.template.loader import render_to_string
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from agents.dashboard import budget_bars, feed, health, orders
+from agents.dashboard import budget_bars, event_kinds, feed, health, orders
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.conversation import Line
 from agents.dashboard.fleet import COLUMNS, FleetRow, FleetRows
@@ -145,7 +145,9 @@ def draw_order(line: orders.OrderLine, groups: Sequence[orders.StateGroup]) -> F
 def draw_feed_lines(lines: Iterable[feed.FeedLine], group: str = "") -> SafeString:
     """Lines of the feed, as items of its list."""
     drawn = format_html_join("", "{}", ((_feed_line(line),) for line in lines))
-    return drawn or draw_template("events/empty", group=feed.GROUPS.get(group, ""))
+    return drawn or draw_template(
+        "events/empty", group=event_kinds.GROUPS.get(group, "")
+    )
 
 
 @lru_cache(maxsize=CACHED_ROWS)
@@ -237,9 +239,9 @@ def draw_alert_news(items: Iterable[Item]) -> list[SafeString]:
 def _read_alert(data: Mapping[str, Any]) -> tuple[str, ...]:
     rule = str(data.get("rule") or "").replace("_", " ")
     title = f"{data.get('mysis') or 'Zoea'}: {rule}"
-    values = (data.get(name) for name in ("cause", "link", "text"))
-    cause, link, text = (str(value or "") for value in values)
-    return cause, title, link, text
+    values = (data.get(name) for name in ("cause", "link", "text", "also"))
+    cause, link, text, also = (str(value or "") for value in values)
+    return cause, title, link, f"{text} {also}".strip()
 
 
 class SentVersions:

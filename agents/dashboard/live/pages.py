@@ -16,8 +16,12 @@ from django.utils.safestring import SafeString
 from agents import events
 from agents.dashboard import conversation, feed, fleet, health, map, system_status
 from agents.dashboard import mysis as dashboard_mysis
+from agents.dashboard.compare import CompareView, share_comparison
 from agents.dashboard.conversation import Line
+from agents.dashboard.event_kinds import NEWS
 from agents.dashboard.fleet import FleetRow, FleetRows
+from agents.dashboard.lane_chart import draw_lanes
+from agents.dashboard.lanes import LanesView, share_lanes
 from agents.dashboard.live import events_page, fragments
 from agents.dashboard.live.changes import WIDE, Dirty
 from agents.dashboard.live.fragments import Fragment, SentVersions, draw_fragment
@@ -163,9 +167,9 @@ def _draw_head(now: datetime) -> list[Fragment]:
 
 def share_front(now: datetime) -> list[Fragment]:
     """Head, orders and feed as of the newest events, for a page before its socket."""
-    newest = events.find_newest(set[str](WIDE).union(feed.NEWS))
+    newest = events.find_newest(set[str](WIDE).union(NEWS))
     wide = max((newest.get(kind, 0) for kind in WIDE), default=0)
-    told = tuple(newest.get(kind, 0) for kind in feed.NEWS)
+    told = tuple(newest.get(kind, 0) for kind in NEWS)
     return [
         *share_head(now, wide, newest.get(events.Kind.ORDER_CHANGED, 0)),
         shared.get(("feed", told, time_bucket(now)), fragments.draw_newest_feed),
@@ -343,6 +347,19 @@ def draw_yield_parts(view: YieldView, now: datetime) -> list[Fragment]:
     """The yield board, and what its changes of prompt, policy or model brought."""
     board = load_board(view, now)
     return [draw_fragment(f"yield/{name}", board=board) for name in YIELD_PARTS]
+
+
+def draw_lanes_parts(view: LanesView, now: datetime) -> list[Fragment]:
+    """What everybody did over time, as a drawing or as tables."""
+    found = share_lanes(view, now)
+    if view.table:
+        return [draw_fragment("lanes/table", lanes=found, view=view)]
+    return [draw_fragment("lanes/chart", chart=draw_lanes(found), view=view)]
+
+
+def draw_compare_parts(view: CompareView, now: datetime) -> list[Fragment]:
+    """Two Myses side by side; says so where one of them is gone."""
+    return [draw_fragment("compare/sides", found=share_comparison(view, now))]
 
 
 def draw_health_parts(now: datetime) -> list[Fragment]:

@@ -18,7 +18,7 @@ from memory.context.strategies.window import (
 )
 from memory.context.strategy import Strategy, option
 from memory.context.tool_calls import canonicalize_arguments, parse_json
-from memory.context.units import Fate, History, Item, Plan, Unit, count_message_tokens
+from memory.context.units import Fate, History, Item, Plan, Unit, keep_calls
 
 _STUB_START = "[superseded by a newer "
 
@@ -146,15 +146,7 @@ def _prune(
         return None
     if head.source is not None:
         fates[head.source] = Fate("truncated", by, "Its superseded calls are left out.")
-    calls = tuple(head.calls[index] for index in stays)
-    tokens = count_message_tokens(head.content, calls, history.count)
-    moved = {index: place for place, index in enumerate(stays)}
-    results = (
-        replace(item, call=moved[item.call])
-        for item in unit.items[1:]
-        if item.call in moved
-    )
-    return unit.with_items((replace(head, calls=calls, tokens=tokens), *results))
+    return keep_calls(unit, stays, history.count)
 
 
 def _superseded_fate(by: int, name: str, what: str) -> Fate:

@@ -69,6 +69,32 @@ def test_thresholds_are_stored_by_operators_and_errors_stand_at_their_fields(
     assert AlertSettings.load().hull_percent == 45
 
 
+def test_who_read_an_older_version_overwrites_nothing(
+    sign_in: Callable[..., Client], filled: SettingsForm, admin: Client
+):
+    operator = sign_in("operator")
+    page = operator.get("/alerts/").content.decode()
+    assert '<input type="hidden" name="version" value="1"' in page
+    admin.post("/alerts/settings/", filled | {"version": 1, "hull_percent": 45})
+    answer = operator.post("/alerts/settings/", filled | {"version": 1})
+    assert answer.status_code == 422
+    assert "somebody changed this meanwhile" in answer.content.decode()
+    assert AlertSettings.load().hull_percent == 45
+    refused = call("patch", "/settings", "operator", version=1, hull_percent=20)
+    assert (refused.status_code, refused.json()["code"]) == (409, "changed")
+    call("patch", "/settings", "operator", version=2, hull_percent=20)
+    assert AlertSettings.load().hull_percent == 20
+    given = {"name": "x", "kind": "slack", "url": "https://slack.example/a"}
+    admin.post("/alerts/targets/new/", given)
+    own = f"/alerts/targets/{AlertTarget.objects.get().pk}/"
+    call("patch", "/targets/x", version=1, digest_hour=7)
+    answer = admin.post(own, {**given, "url": "", "version": 1, "digest_hour": ""})
+    assert answer.status_code == 422
+    assert AlertTarget.objects.get().digest_hour == 7
+    admin.post(own, {**given, "url": "", "version": 2, "digest_hour": ""})
+    assert AlertTarget.objects.get().digest_at is None
+
+
 def test_a_viewer_sees_and_changes_nothing(
     sign_in: Callable[..., Client], filled: SettingsForm, admin: Client
 ):
@@ -78,9 +104,19 @@ def test_a_viewer_sees_and_changes_nothing(
         {"name": "x", "kind": "slack", "url": "https://slack.example/top-secret"},
     )
     target = AlertTarget.objects.get()
+    AlertTarget.objects.update(
+        enabled=True, failures=3, last_error="It answers 500: internal words"
+    )
     page = viewer.get("/alerts/").content.decode()
     assert "https://slack.example" in page
-    assert "top-secret" not in page
+    assert "cannot be told" in page
+    for path in ("/", "/health/", "/alerts/", f"{API}/targets"):
+        page = viewer.get(path).content.decode()
+        assert "top-secret" not in page
+        assert "internal words" not in page
+    assert (
+        "internal words" in call("get", "/targets/x", "operator").json()["last_error"]
+    )
     assert viewer.post("/alerts/settings/", filled)["Location"] == "/"
     own = f"/alerts/targets/{target.pk}/"
     for path in (own, f"{own}delete/", f"{own}test/", "/alerts/targets/new/"):
@@ -139,6 +175,8 @@ def test_open_alerts_stand_on_the_page_and_in_the_list(admin: Client):
     [
         ("viewer", "get", "/settings", 200),
         ("viewer", "get", "/targets", 200),
+        ("viewer", "get", "/targets/on%20call/deliveries", 403),
+        ("operator", "get", "/targets/on%20call/deliveries", 200),
         ("viewer", "patch", "/settings", 403),
         ("viewer", "post", "/targets/on%20call/test", 403),
         ("operator", "patch", "/settings", 200),
@@ -190,6 +228,7 @@ def test_settings_over_rest_name_the_field_that_is_wrong():
 
 def test_the_socket_brings_new_alerts_for_browsers_and_each_once():
     told = {"rule": "no_income", "mysis": "<i>", "text": "a & b", "link": "/m/"}
+    told["also"] = "Also Bea."
     events.append(Kind.ALERT_RAISED, mysis_id=1, data=told | {"cause": "c"})
     events.append(Kind.ALERT_CLEARED, mysis_id=1, data=told)
     columns = ("xid", "id", "kind", "created_at", "mysis_id", "data")
@@ -203,7 +242,7 @@ def test_the_socket_brings_new_alerts_for_browsers_and_each_once():
     [news] = fragments.draw_alert_news(taken.alerts)
     assert f'data-alert="{raised["id"]}"' in news
     assert 'data-title="&lt;i&gt;: no income"' in news
-    assert "a &amp; b" in news
+    assert "a &amp; b Also Bea." in news
     assert fragments.draw_alert_news(dirty.hand_out(60).alerts) == []
 
 

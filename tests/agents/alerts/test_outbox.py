@@ -13,7 +13,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
@@ -21,12 +23,13 @@ from pytest_django import Settings
 from agents import events
 from agents.actions import ActionError
 from agents.actions.alerts import save_alert_target
-from agents.alerts import outbox
+from agents.alerts import daily_digest, outbox
 from agents.alerts.outbox import claim_next, fill_outbox, record_answer
 from agents.alerts.send import (
     Answer,
     Message,
     build_request,
+    cut_text,
     mask_secrets,
     send_message,
     sign_body,
@@ -36,6 +39,7 @@ from agents.dashboard import health
 from agents.events import Kind
 from agents.models import AlertDelivery, AlertTarget, Event
 from tests.agents.alerts.receiver import Receiver
+from tests.factories import make_mysis
 
 SECRET = "a secret of ours".replace(" ", "-")
 NOW = timezone.now()
@@ -321,8 +325,96 @@ def test_myses_with_one_cause_are_one_alert(receiver: Receiver):
     clear(number=1, rule="errored", cause="errored:same")
     fill_outbox()
     deliver(target)
-    assert [one.item["mysis"] for one in receiver.got] == [1, 1]
-    assert list_states(target) == ["sent", "left_out", "left_out", "left_out", "sent"]
+    begun, over = [one.item for one in receiver.got]
+    assert begun["mysis"] == 1
+    assert begun["data"]["also"] == "Also Ada, Ada."
+    assert len(begun["data"]["also_events"]) == 2
+    assert (over["kind"], over["data"]["also"]) == ("alert.cleared", "Also Ada.")
+    assert list_states(target) == ["sent", "summed", "summed", "sent", "summed"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_others_with_a_cause_that_was_told_are_told_when_its_minutes_end(
+    receiver: Receiver,
+):
+    target = make_target(receiver.url)
+    same: dict[str, Any] = {"rule": "errored", "cause": "errored:same"}
+    tell(**same)
+    fill_outbox()
+    deliver(target)
+    later = [tell(number=n, mysis=f"M{n}", **same) for n in (2, 3, 4, 5, 6, 7)]
+    fill_outbox()
+    assert deliver(target, timezone.now() + timedelta(minutes=9)) == 0
+    # One is well again before anybody outside was told of it.
+    clear(number=3, mysis="M3", **same)
+    fill_outbox()
+    then = timezone.now() + timedelta(minutes=10)
+    receiver.statuses = [503]
+    assert deliver(target, then) == 1
+    # Tried again it says the same, whatever came meanwhile; an end waits for it.
+    clear(number=4, mysis="M4", **same)
+    fill_outbox()
+    assert deliver(target, then + timedelta(seconds=10)) == 2
+    first, again, end = receiver.got[1:]
+    assert first.body == again.body
+    assert first.item["data"]["also"] == "Also M4, M5, M6 and 1 more."
+    assert first.item["data"]["also_events"] == [later[0] + 2, *later[3:]]
+    assert (end.item["kind"], end.item["mysis"]) == ("alert.cleared", 4)
+    assert deliver(target, then + timedelta(hours=1)) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_target_reads_on_where_it_was_after_the_log_was_pruned(receiver: Receiver):
+    target = make_target(receiver.url)
+    tell()
+    fill_outbox()
+    target.refresh_from_db()
+    kept = target.cursor_xid, target.cursor
+    assert kept == events.read_settled_end()
+    Event.objects.all().delete()
+    number = tell(number=2)
+    with CaptureQueriesContext(connection) as found:
+        fill_outbox()
+    read = [one["sql"] for one in found if "(xid, id) >" in one["sql"]]
+    assert len(read) == 1
+    assert f"({kept[0]}, {kept[1]})" in read[0]
+    deliver(target)
+    assert receiver.got[-1].item["id"] == number
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_digest_is_made_once_a_day_at_its_hour(receiver: Receiver):
+    target = make_target(receiver.url, digest_hour=6)
+    due = target.digest_at
+    assert due is not None and due > timezone.now()
+    assert (due.hour, due.minute, due.utcoffset()) == (6, 0, timedelta(0))
+    daily_digest.add_due_digests(due - timedelta(seconds=1))
+    assert not target.deliveries.exists()
+    make_mysis(name="Ada").delete()
+    events.append(Kind.ERROR, mysis_id=1, data={"detail": "The key is wrong."})
+    # Two workers read that it is due before either of them has made it.
+    daily_digest._add_digest(AlertTarget.objects.get(), due)
+    daily_digest._add_digest(target, due)
+    daily_digest.add_due_digests(due)
+    assert ProcrastinateJob.objects.filter(task_name=outbox.TASK).count() == 1
+    receiver.statuses = [503]
+    assert deliver(target, due) == 1
+    assert deliver(target, due + timedelta(minutes=1)) == 1
+    one, again = receiver.got
+    assert one.headers["Idempotency-Key"] == again.headers["Idempotency-Key"]
+    item = again.item
+    assert (item["id"], item["kind"]) == (None, "digest")
+    assert "1 × The key is wrong." in item["data"]["text"]  # noqa: RUF001
+    assert "**Errors**" in item["data"]["markdown"]
+    target.refresh_from_db()
+    assert target.digest_at == due + timedelta(days=1)
+    assert target.digest_from == due
+    # The next one begins where this one ended.
+    daily_digest.add_due_digests(due + timedelta(days=1))
+    deliver(target, due + timedelta(days=1))
+    assert receiver.got[-1].item["data"]["text"].startswith("Nothing happened since")
+    save_alert_target(target=target, values={"digest_hour": None})
+    assert target.digest_at is None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -377,6 +469,23 @@ def test_ntfy_and_slack_are_told_in_their_own_forms(settings: Settings):
         "<https://zoea.example.org/m/|Open>"
     )
     assert headers["Idempotency-Key"] == "key"
+
+
+def test_what_is_too_long_for_them_is_cut_with_an_ellipsis():
+    text = "ü&" * 5_000
+    item = {**ITEM, "data": {**ITEM["data"], "text": text}}  # type: ignore[dict-item]
+    for kind, url in (("ntfy", "https://n.example/t"), ("slack", "https://s.example/")):
+        message = Message(kind, url, "", json.dumps(item), "key")
+        body = json.loads(build_request(message)[1])
+        if kind == "ntfy":
+            assert len(body["message"].encode()) <= 4_000
+            assert body["message"].endswith("…")
+        else:
+            assert body["text"].count("&amp;") == body["text"].count("&")
+            assert "…" in body["text"]
+    assert cut_text("abc", 3) == "abc"
+    assert cut_text("abcd", 3) == "ab…"
+    assert cut_text("äöüß", 7, in_bytes=True) == "äö…"
 
 
 def test_the_signature_is_the_hmac_that_others_reckon():

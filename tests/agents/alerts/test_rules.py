@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.alerts.facts import count_jumps, read_roads
+from agents.alerts.distances import count_jumps, read_roads
 from agents.alerts.rules import (
     GAME_RULES,
     Attack,
@@ -62,6 +62,14 @@ def test_fuel_is_held_against_what_the_nearest_base_needs(
 ):
     """Two jumps of three and five to spare; a jump's fuel more clears."""
     assert verdict("fuel", replace(SHIP, fuel=Known(fuel))).raised is raised
+
+
+def test_a_jump_takes_what_the_game_told_of_this_ship():
+    heavy = replace(SHIP, fuel=Known(20), fuel_per_jump=9.5)
+    found = verdict("fuel", heavy)
+    assert found.raised
+    assert found.text.endswith("needs 24.")
+    assert verdict("fuel", replace(heavy, fuel_per_jump=None)).raised is False
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from django.utils import timezone
 
 from agents import actions, events
 from agents.consumers.dashboard import make_page
-from agents.context_inputs import remember_tools
 from agents.dashboard.live import context_page
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.context_page import ContextPage
 from agents.events import Kind
 from agents.models import Mysis, Pin
+from agents.tool_catalogue import remember_tools
 from agents.tools.own_tools import FOR_MYSES
 from memory.models import ContextPolicy, TokenCalibration
 from tests.factories import make_memory, make_mysis, make_turn

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents import actions, events
-from agents.dashboard import charts, conversation, feed, fleet
+from agents.dashboard import charts, conversation, event_kinds, feed, fleet
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.pages import FleetPage, MysisPage
@@ -400,7 +400,7 @@ def test_every_kind_has_words(db: None):
     for kind in Kind:
         line = feed.make_feed_line(1, kind, timezone.now(), {}, None)
         assert line.text
-        assert line.icon == feed.KINDS[kind].icon
+        assert line.icon == event_kinds.KINDS[kind].icon
 
 
 def test_the_feed_says_what_happened_and_links_to_it(db: None):

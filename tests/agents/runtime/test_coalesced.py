@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from agents import actions, context_inputs
+from agents import actions, tool_catalogue
 from agents.actions import orders
 from agents.game import sessions
 from agents.models import Delivery, Mysis, Order, Pin, Provider
 from bench.providers.anthropic import KEY as ANTHROPIC_KEY
 from bench.providers.anthropic import Answer, FakeAnthropic, message
 from bench.providers.openai import KEY, FakeProvider, Json, Reply, call, completion
-from memory.assembly import prepare
+from memory.assembly import turn_reads
 from memory.assembly.sent_view import render_sent
 from memory.context.types import CRITICAL_REMINDERS, NUDGES
 from memory.models import ContextPolicy, Memory, SentContext
@@ -157,9 +157,10 @@ async def test_what_is_to_do_is_the_oldest_open_order_then_what_stands(
     provider.answer(completion("Aye."))
     await fly(coalesced)
     head = newest(provider)
-    assert head.startswith("Second.\n"), "what is reported done leaves the mission"
+    assert head.startswith("Third.\n"), "all are answered: the newest is the mission"
     assert head.count(", open\n") == 2, "what is answered only is open still"
-    assert "First." not in head
+    assert "Second.\n" in head
+    assert "First." not in head, "what is reported done is gone"
     await in_db(end_orders)()
     await fly(coalesced)
     head = newest(provider)
@@ -174,7 +175,11 @@ async def test_what_is_to_do_is_the_oldest_open_order_then_what_stands(
     await in_db(actions.send_broadcast)(text="All to Sol.", by="test")
     await fly(coalesced)
     assert newest(provider).startswith("All to Sol.\n")
-    assert await states(coalesced) == [(True, True)] * 4
+    for text in ("Fourth.", "Fifth."):
+        await say(coalesced, text)
+    await fly(coalesced)
+    assert newest(provider).startswith("Fourth.\n"), "the oldest without an answer"
+    assert await states(coalesced) == [(True, True)] * 6
 
 
 async def test_what_is_reported_in_its_first_turn_leaves_the_mission_at_once(
@@ -332,9 +337,9 @@ def diligent(
 async def begin_anew() -> None:
     """Forget all that a worker's process knows."""
     await sessions.get_pool().close()
-    prepare._works.clear()
-    context_inputs._compared = None
-    context_inputs._read_catalogue = (None, context_inputs.NOTHING)
+    turn_reads._works.clear()
+    tool_catalogue._compared = None
+    tool_catalogue._read_last = (None, tool_catalogue.NOTHING)
 
 
 async def test_a_hundred_turns_with_orders_a_restart_and_failures(

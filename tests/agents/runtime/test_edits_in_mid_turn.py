@@ -28,7 +28,7 @@ from agents.runtime.finish import Ending, finish_turn
 from agents.runtime.turn import take_turn
 from agents.usage import CallCost, CallPlace
 from bench.providers.openai import KEY, FakeProvider, Reply, call, completion
-from memory.assembly import prepare
+from memory.assembly import turn_reads
 from memory.models import ContextPolicy, Memory, Note, SentContext, fetch_rows
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
@@ -213,7 +213,7 @@ async def test_a_note_is_shown_from_the_next_call_on_and_after_a_restart(
     provider.answer(completion("Noted."))
     await fly(eve, "start")
     # As in a process that begins anew.
-    prepare._works.clear()
+    turn_reads._works.clear()
     forget = completion(None, tool_calls=[call("zoea_forget", '{"name": "base"}')])
     provider.answer(forget)
     provider.answer(completion("Forgotten."))

@@ -39,6 +39,12 @@ def state(number: int) -> str:
     return found.state
 
 
+def times(number: int) -> tuple[bool, bool]:
+    """Whether it is known when an order was shown, and when it was answered."""
+    row = OrderRecipient.objects.get(order=number)
+    return row.shown_at is not None, row.answered_at is not None
+
+
 def changes(number: int) -> list[str]:
     """The states that an order's events tell, one after the other."""
     lines = events.read_after(0, kinds=["order.changed"])
@@ -78,9 +84,11 @@ async def test_an_order_goes_from_queued_to_done(
         await asyncio.to_thread(provider.arrived.wait)
         provider.arrived.clear()
     assert await in_db(state)(number) == "shown"
+    assert await in_db(times)(number) == (True, False)
     gate.set()
     await flight
     assert await in_db(state)(number) == "answered"
+    assert await in_db(times)(number) == (True, True)
     provider.answer(completion(None, tool_calls=[report(number, note="Docked.")]))
     provider.answer(completion("Done."))
     await fly(eve)
@@ -129,7 +137,7 @@ async def test_the_nudge_names_what_is_open(
     await fly(eve)
     provider.answer(completion("Still."))
     await fly(eve)
-    named = "; ".join(f'{numbers[n]} "Order {n} of many."' for n in range(5))
+    named = "; ".join(f'{numbers[n]} "Order {n} of many."' for n in range(2, 7))
     assert said_last(provider.requests[1]).startswith(
         f"{NUDGES[1]}\n\nOpen orders: {named}; and 2 more. Report on each with {TOOL}"
     )

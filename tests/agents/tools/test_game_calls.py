@@ -10,7 +10,7 @@ import pytest
 
 from agents.llm.model_types import Completion
 from agents.tools.chain import _describe_call
-from agents.tools.game_calls import IN_PLACE, describe_tool, take_up_calls
+from agents.tools.game_calls import IN_PLACE, describe_spec, take_up_calls
 from agents.tools.guard import guard
 from agents.tools.own_tools import FOR_MYSES, answer_locally
 from agents.tools.request import Outcome, Request, ToolSession
@@ -21,7 +21,7 @@ from memory.redaction import HIDDEN
 from tests.agents.tools.test_guard import TOOLS
 
 ALL = {**IN_PLACE, **TOOLS, **FOR_MYSES}
-KNOWN = [describe_tool(t.spec) for n, t in ALL.items() if n not in IN_PLACE]
+KNOWN = [describe_spec(t.spec) for n, t in ALL.items() if n not in IN_PLACE]
 
 
 def offer(mode: str = "on_demand", allow: list[str] | None = None) -> OfferedTools:
@@ -50,7 +50,7 @@ async def test_a_wrong_call_is_answered_with_the_schema():
         "Error: invalid_arguments: Argument 'quantity' is miss"
     )
     schema = read_schema(wrong)
-    assert schema == describe_tool(TOOLS["buy"].spec)
+    assert schema == describe_spec(TOOLS["buy"].spec)
     assert "session_id" not in schema["parameters"]["properties"]
     near = await call("travle", {})
     assert near.text.startswith("Error: unknown_tool: There is no tool 'travle'.")
@@ -108,7 +108,7 @@ async def test_help_gives_schemas_as_json():
     answer = await call("game_help", {"names": ["buy", "dock", "buy", "travle"]})
     found = json.loads(answer.text)
     assert [tool["name"] for tool in found["tools"]] == ["buy", "dock"]
-    assert found["tools"][0] == describe_tool(TOOLS["buy"].spec)
+    assert found["tools"][0] == describe_spec(TOOLS["buy"].spec)
     assert found["unknown"] == [{"name": "travle", "did_you_mean": ["travel"]}]
 
 
@@ -137,13 +137,9 @@ def test_calls_are_taken_up_as_those_of_the_tools():
         ToolCall("3", "dock", "{}"),
     )
     answer = Completion("", tool_calls=calls)
-    for offered in (offer(), offer("full"), None):
-        found = take_up_calls(answer, offered).tool_calls
-        assert [each.name for each in found] == ["dock", "zoea_recall", "dock"]
-        assert [each.via for each in found] == [GAME, "", ""]
-    # A game with a tool of that name is asked for it, where it is offered itself.
-    named = [{"name": GAME, "description": "", "parameters": {}}]
-    assert take_up_calls(answer, offer_tools(named, "full", None)) == answer
+    found = take_up_calls(answer).tool_calls
+    assert [each.name for each in found] == ["dock", "zoea_recall", "dock"]
+    assert [each.via for each in found] == [GAME, "", ""]
 
 
 @pytest.mark.parametrize(

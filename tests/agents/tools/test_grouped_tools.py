@@ -9,8 +9,8 @@ import pytest_asyncio
 from channels.db import database_sync_to_async as in_db
 from pytest_django import Settings
 
-from agents.game.sessions import get_pool
 from agents.models import Account, Mysis, UnknownOutcome
+from agents.tool_catalogue import read_game_offer, remember_tools
 from agents.tools.chain import open_toolbox
 from memory.gamestate.facts import View
 from memory.gamestate.sections import read_facts
@@ -100,7 +100,9 @@ async def test_structured_content_is_kept_beside_the_text_and_read(
     await box.call("spacemolt", STATUS)
     [row] = await in_db(_rows)()
     assert row.content == TEXT
-    assert (await get_pool().session(mysis.pk)).api_version == 2
+    await in_db(remember_tools)(box.specs, box.clashing)
+    offer = await in_db(read_game_offer)()
+    assert (offer.api_version, offer.tools) == (2, 2)
 
 
 async def test_an_action_doubts_its_fields_and_an_unknown_one_everything(

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.test import Client
 
+from agents import actions, events
 from agents.actions import orders
 from agents.actions.messages import send_order
+from agents.dashboard import feed
 from agents.dashboard.orders import load_lines, load_order
-from agents.models import Broadcast, Mysis, Order
-from agents.order_status import read_order
+from agents.models import Broadcast, Mysis, Order, OrderRecipient
+from agents.order_status import read_order, select_orders
+from memory.models import fetch_rows
 from tests.factories import make_mysis
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -115,3 +119,115 @@ def test_operators_tick_and_viewers_do_not(
         answer = operator_client.post(path, wrong, headers={"HX-Request": "true"})
         assert answer.status_code == 422
         assert b"state: one of" in answer.content
+
+
+def read_feed() -> list[tuple[str, str, str]]:
+    """Who did what, and where it leads, newest first."""
+    return [
+        (line.name, line.text, line.link) for line in feed.load_newest_feed("orders")
+    ]
+
+
+def test_the_feed_tells_each_word_on_an_order_in_one_line(
+    fleet: list[Mysis], operator_client: Client
+) -> None:
+    first = give(fleet)
+    order, link = Order.objects.get(pk=first), f"/orders/{first}/"
+    orders.report_order(
+        mysis=fleet[0], number=first, status="working", note="60 of 100."
+    )
+    assert read_feed() == [
+        ("Ada", "works on: Return to base: 60 of 100.", link),
+        ("", "order to 3: Return to base.", link),
+    ]
+    orders.change_order(order=order, by="operator:ann", note="Soon.")
+    orders.change_order(order=order, by="operator:ann", state="done", mysis=fleet[0])
+    orders.change_order(order=order, by="operator:ann", state="open", mysis=fleet[0])
+    orders.change_order(order=order, by="operator:ann", state="not_done")
+    orders.change_order(order=order, by="operator:ann", state="open")
+    assert [(name, text) for name, text, _ in read_feed()[:5]] == [
+        ("", "order open again (by ann): Return to base"),
+        ("", "order not done (by ann): Return to base"),
+        ("Ada", "order open again (by ann): Return to base: Soon."),
+        ("Ada", "order done (by ann): Return to base: Soon."),
+        ("", "note on order (by ann): Return to base: Soon."),
+    ]
+    told = events.read_after(0, kinds=["order.changed"])
+    live = [line.text for line in feed.make_news_lines(told)]
+    assert live == [text for _, text, _ in read_feed()], "as over the socket"
+
+
+def test_what_is_replaced_or_cleared_at_once_is_one_line(fleet: list[Mysis]) -> None:
+    for number in range(3):
+        give(fleet, f"Order {number}.")
+    count = len(read_feed())
+    actions.send_broadcast(text="Home.", by="operator:ann", supersedes=True)
+    cast = Order.objects.latest("pk")
+    assert len(read_feed()) == count + 1
+    assert read_feed()[0] == (
+        "", "broadcast to 3 in place of what was open: Home.", f"/orders/{cast.pk}/",
+    )  # fmt: skip
+    send_order(myses=fleet, text="Mine.", by="operator:ann", supersedes=True)
+    assert read_feed()[0][1] == "order to 3 in place of what was open: Mine."
+    assert len(read_feed()) == count + 2
+    Mysis.objects.update(state="stopped")
+    for _ in range(2):
+        old = Order.objects.create(text="Old.", sender="operator:ann")
+        OrderRecipient.objects.create(order=old, mysis=fleet[0])
+    actions.start_mysis(mysis=fleet[0], by="operator:ann", clear_orders=True)
+    assert len(read_feed()) == count + 2
+    [line, *_] = feed.load_newest_feed("states")
+    assert line.text == "running (by ann), 3 orders cleared"
+
+
+def test_a_tick_carries_a_note(fleet: list[Mysis], operator_client: Client) -> None:
+    number = give(fleet)
+    page = operator_client.get(f"/orders/{number}/").content.decode()
+    assert 'name="note"' in page
+    path = f"/orders/{number}/change/"
+    sent = {"state": "not_done", "note": " The belt is gone. "}
+    operator_client.post(f"{path}?mysis={fleet[0].pk}", sent)
+    operator_client.post(path, {"state": "done", "note": " "})
+    parts = OrderRecipient.objects.filter(order=number).order_by("mysis_id")
+    assert [(one.state, one.note) for one in parts] == [
+        ("not_done", "The belt is gone."), ("done", ""), ("done", ""),
+    ]  # fmt: skip
+    long = {"state": "open", "note": "x" * 1001}
+    refused = operator_client.post(path, long, headers={"HX-Request": "true"})
+    assert (refused.status_code, b"note:" in refused.content) == (422, True)
+    page = operator_client.get(f"/orders/{number}/").content.decode()
+    assert "never shown to it" in page
+
+
+def test_a_list_by_state_looks_up_the_recipients_of_few_of_very_many_orders(
+    fleet: list[Mysis],
+) -> None:
+    """By the server's own count: most are done, few are in the state that is asked."""
+    made = Order.objects.bulk_create(
+        Order(text=f"Order {n}.", sender="x") for n in range(2_000)
+    )
+    rare = {500: "superseded", 1_000: "shown", 1_500: "queued"}
+    OrderRecipient.objects.bulk_create(
+        OrderRecipient(order=order, mysis=mysis, state=rare.get(n, "done"))
+        for n, order in enumerate(made)
+        for mysis in fleet
+    )
+    fetch_rows("ANALYZE agents_order, agents_orderrecipient")
+    with transaction.atomic():
+        for place, state in rare.items():
+            before = count_recipients_read()
+            found = list(select_orders(state).order_by("pk")[:51])
+            assert [order.pk for order in found] == [made[place].pk]
+            assert count_recipients_read() - before < 100, state
+        before = count_recipients_read()
+        assert len(select_orders("open").order_by("-pk")[:51]) == 2
+        assert count_recipients_read() - before < 100
+
+
+def count_recipients_read() -> int:
+    """Rows of recipients that this transaction has read."""
+    [(found,)] = fetch_rows(
+        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables"
+        " WHERE relname = 'agents_orderrecipient'"
+    )
+    return int(found)

@@ -1,0 +1,231 @@
+"""Two Myses on one time axis: what they did, earned and were flown with, and think."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from agents.dashboard import conversation
+from agents.dashboard.charts import find_first_turn_since
+from agents.dashboard.conversation import Line
+from agents.dashboard.lane_chart import LaneChart, draw_lanes
+from agents.dashboard.lanes import Lane, Lanes, read_lanes
+from agents.dashboard.shared_results import shared, time_bucket
+from agents.dashboard.time_axis import Axis, TimeSpan
+from agents.dashboard.yields import Sums, list_myses, name_prompt_versions, share_yield
+from agents.models import Mysis, Turn
+from memory.models import Memory, fetch_rows
+
+STEPS = 200
+# Units down a drawing of credits or of actions.
+HIGH = 60
+# Messages among which the newest reasoning is looked for: not every model tells one.
+LATE = 300
+# Of each step: its turns and what they came to, and the credits at its begin and end.
+_TURNS = """
+SELECT mysis_id,
+  floor(extract(epoch FROM started_at - %(since)s::timestamptz) / %(step)s)::int,
+  count(*), sum(input_tokens + output_tokens)::bigint, sum(cost),
+  sum(actions)::bigint, sum(failed_actions)::bigint,
+  sum(credits_after - credits_before)::bigint,
+  (array_agg(credits_before ORDER BY id) FILTER (WHERE credits_before IS NOT NULL))[1],
+  (array_agg(credits_after ORDER BY id DESC) FILTER (WHERE credits_after IS NOT NULL))[1]
+FROM agents_turn WHERE mysis_id = ANY(%(myses)s) AND id >= %(floor)s
+  AND started_at >= %(since)s AND started_at < %(until)s
+GROUP BY 1, 2 ORDER BY 1, 2
+"""
+
+
+class StepSums(NamedTuple):
+    """What the turns that began in one step came to; credits None where unknown."""
+
+    place: int
+    turns: int
+    tokens: int
+    cost: Decimal
+    actions: int
+    failed: int
+    gained: int | None
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two; ``rates`` are those of the yield board, None for a past span."""
+
+    mysis: Mysis
+    lane: Lane
+    steps: Sequence[StepSums]
+    prompt: str
+    thought: Line | None
+    rates: Sums | None
+    credits: str
+    bars: str
+    failed_bars: str
+
+    @property
+    def turns(self) -> int:
+        return sum(step.turns for step in self.steps)
+
+    @property
+    def tokens(self) -> int:
+        return sum(step.tokens for step in self.steps)
+
+    @property
+    def cost(self) -> Decimal:
+        return sum((step.cost for step in self.steps), Decimal(0))
+
+    @property
+    def actions(self) -> int:
+        return sum(step.actions for step in self.steps)
+
+    @property
+    def failed(self) -> int:
+        return sum(step.failed for step in self.steps)
+
+    @property
+    def gained(self) -> int | None:
+        known = [step.gained for step in self.steps if step.gained is not None]
+        return sum(known) if known else None
+
+    @property
+    def last_credits(self) -> int | None:
+        known = [step.after for step in self.steps if step.after is not None]
+        return known[-1] if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Both sides, with the drawing of their lanes and the scales that they share."""
+
+    sides: Sequence[Side]
+    lanes: Lanes
+    chart: LaneChart
+    low: int
+    high: int
+    most_actions: int
+
+    @property
+    def axis(self) -> Axis:
+        return self.lanes.axis
+
+
+@dataclass(frozen=True, slots=True)
+class CompareView:
+    """What an address asks for: two Myses by number, and when."""
+
+    a: int
+    b: int
+    span: TimeSpan
+
+    @property
+    def params(self) -> dict[str, str]:
+        return {"a": str(self.a), "b": str(self.b)}
+
+
+def share_comparison(view: CompareView, now: datetime) -> Comparison | None:
+    """`compare`, once for all who ask within ten seconds."""
+    key = ("compare", view, time_bucket(now))
+    return shared.get(key, lambda: compare(view, now))
+
+
+def compare(view: CompareView, now: datetime) -> Comparison | None:
+    """The two side by side; None where one of them is gone."""
+    ids = [view.a, view.b]
+    found = Mysis.objects.select_related("prompt", "policy").in_bulk(ids)
+    if len(found) < len(ids):
+        return None
+    axis = view.span.make_axis(now, STEPS)
+    lanes = read_lanes(ids, axis)
+    if len(lanes.lanes) < len(ids):
+        return None
+    steps = _read_steps(ids, axis)
+    rates = _read_rates(view.span, now)
+    prompts = _name_prompts(ids)
+    every = [step for number in ids for step in steps[number]]
+    known = [
+        one for step in every for one in (step.before, step.after) if one is not None
+    ]
+    low, high = min(known, default=0), max(known, default=0)
+    most = max((step.actions for step in every), default=0)
+    sides = [
+        Side(
+            mysis=found[number],
+            lane=lane,
+            steps=steps[number],
+            prompt=prompts[number],
+            thought=_read_thought(found[number]),
+            rates=rates.get(number),
+            credits=_draw_credits(steps[number], low, high),
+            bars=_draw_bars(((s.place, s.actions) for s in steps[number]), most),
+            failed_bars=_draw_bars(((s.place, s.failed) for s in steps[number]), most),
+        )
+        for number, lane in zip(ids, lanes.lanes, strict=True)
+    ]
+    return Comparison(sides, lanes, draw_lanes(lanes), low, high, most)
+
+
+def _read_steps(ids: Sequence[int], axis: Axis) -> dict[int, list[StepSums]]:
+    found: dict[int, list[StepSums]] = {number: [] for number in ids}
+    values: dict[str, Any] = {
+        "myses": list(ids),
+        "floor": find_first_turn_since(axis.since),
+        "since": axis.since,
+        "until": axis.until,
+        "step": axis.step,
+    }
+    for mysis, *sums in fetch_rows(_TURNS, values):
+        found[mysis].append(StepSums(*sums))
+    return found
+
+
+def _read_rates(span: TimeSpan, now: datetime) -> Mapping[int | None, Sums]:
+    if span.until is not None:
+        return {}
+    return {line.mysis: line.sums for line in list_myses(share_yield(span.length, now))}
+
+
+def _name_prompts(ids: Sequence[int]) -> dict[int, str]:
+    """The prompt version that each was flown with last, or would be first."""
+    newest = Turn.objects.filter(mysis__in=ids).order_by("mysis", "-id")
+    flown = dict(newest.distinct("mysis").values_list("mysis_id", "prompt_version_id"))
+    names = name_prompt_versions(flown.values())
+    return {
+        number: names[flown[number]].label if number in flown else "none yet"
+        for number in ids
+    }
+
+
+def _read_thought(mysis: Mysis) -> Line | None:
+    """Its newest reasoning, else what it said last; None where it did neither."""
+    own = Memory.objects.filter(mysis=mysis)
+    late = own.order_by("-id").values("id")[:LATE]
+    said = Memory.objects.filter(id__in=late, role="assistant").order_by("-id")
+    chosen = said.exclude(reasoning="").first() or said.exclude(content="").first()
+    if chosen is None:
+        return None
+    return next(iter(conversation.load_lines(mysis, [chosen.pk])), None)
+
+
+def _draw_credits(steps: Sequence[StepSums], low: int, high: int) -> str:
+    """The path of the credits: a level from what began each step to what ended it."""
+    points: list[str] = []
+    for step in steps:
+        for place, level in ((step.place, step.before), (step.place + 1, step.after)):
+            if level is not None:
+                y = 2 + (HIGH - 4) * (high - level) / max(1, high - low)
+                points.append(f"{place} {y:.1f}")
+    return "M" + "L".join(points) if len(points) > 1 else ""
+
+
+def _draw_bars(counts: Iterable[tuple[int, int]], most: int) -> str:
+    """A bar in each step, as high as its part of the most."""
+    return "".join(
+        f"M{place} {HIGH}v-{max(2.0, HIGH * count / most):.1f}h1V{HIGH}z"
+        for place, count in counts
+        if count
+    )

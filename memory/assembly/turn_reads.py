@@ -1,0 +1,85 @@
+"""What the calls of a turn have read, and what the newest call of a Mysis was made of.
+
+The next call goes on from both as far as the rows are the same; where they are not, or
+anything else that a view depends on, it is made anew, so no view depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from memory.assembly.load import LoadedTail
+from memory.assembly.sent_view import LastCall, Reference, find_stored_texts
+from memory.context.assemble import EarlierWork
+from memory.models import SentContext
+from memory.snapshots.reads import KnownSnapshots
+
+# About how many bytes the works of all Myses may have together in this process.
+_MOST_KEPT = 32_000_000
+_BYTES_PER_ROW = 2_000
+
+
+@dataclass(slots=True)
+class Work:
+    """What the newest call of a Mysis was made of in this process, and its view.
+
+    The next one, of whichever turn, goes on from there as far as its rows are the same.
+    ``stored`` are the digests of the texts that the sent context ``sent_id`` names.
+    """
+
+    earlier: EarlierWork = field(default_factory=EarlierWork)
+    tail: LoadedTail | None = None
+    messages: list[dict[str, Any]] | None = None
+    digest: str = ""
+    references: dict[int, Reference] = field(default_factory=dict)
+    sent_id: int | None = None
+    stored: frozenset[str] = frozenset()
+    size: int = 0
+
+
+@dataclass(slots=True)
+class TurnReads:
+    """What the calls of one turn have read; each reads only what is new since."""
+
+    last: LastCall | None = None
+    tail: LoadedTail | None = None
+    snapshots: KnownSnapshots = field(default_factory=dict)
+    work: Work = field(default_factory=Work)
+
+    def list_stored(self) -> frozenset[str]:
+        """The digests of the texts that the call before names."""
+        if self.last is None:
+            return frozenset()
+        sent = self.last.sent
+        if sent.pk == self.work.sent_id:
+            return self.work.stored
+        return find_stored_texts(sent.view) if sent.view else frozenset()
+
+    def note_sent(self, sent: SentContext, texts: Mapping[str, str]) -> None:
+        """Note the texts that a sent context names."""
+        self.work.sent_id, self.work.stored = sent.pk, frozenset(texts)
+
+
+# By Mysis, those that were used last at the end. Whoever uses one takes it out.
+_works: dict[int, Work] = {}
+_works_lock = Lock()
+
+
+def take_work(mysis_id: int) -> Work:
+    """What the newest call of a Mysis was made of; an empty one if that is not kept."""
+    with _works_lock:
+        return _works.pop(mysis_id, None) or Work()
+
+
+def keep_work(mysis_id: int, work: Work, loaded: LoadedTail) -> None:
+    """Keep it for the next call, with the rows that were ``loaded`` for it."""
+    # A text is held as it was read, as a message of the view, and as JSON.
+    rows = loaded.rows.values()
+    work.size = sum([3 * (row.size or 0) + _BYTES_PER_ROW for row in rows])
+    with _works_lock:
+        _works[mysis_id] = work
+        while sum(each.size for each in _works.values()) > _MOST_KEPT:
+            del _works[next(iter(_works))]

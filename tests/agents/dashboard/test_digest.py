@@ -1,0 +1,209 @@
+"""What happened in a span: summed, in words, as JSON, and since the last visit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from agents import actions, events
+from agents.dashboard.digest import bound_since, make_digest, parse_since
+from agents.dashboard.digest_text import (
+    describe_span,
+    write_brief,
+    write_markdown,
+    write_sections,
+)
+from agents.events import Kind
+from agents.models import Event, Mysis, Visit
+from memory.models import ContextPolicy
+from tests.agents.dashboard.test_yields import add_turns
+from tests.factories import make_mysis
+
+pytestmark = pytest.mark.django_db
+GRACE = "operator:grace"
+NOW = datetime(2026, 3, 4, 5, 0, tzinfo=UTC)
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+
+
+def list_lines(title: str) -> list[str]:
+    digest = make_digest(timezone.now() - HOUR)
+    found = {section.title: section.lines for section in write_sections(digest)}
+    return [line.text for line in found.get(title, ())]
+
+
+def test_equal_things_are_one_line_with_names_and_by_whom():
+    names = ("Ada", "Brahe", "Cassini", "Draper")
+    fleet = [actions.create_mysis(name=name, by="operator:ann") for name in names]
+    for one in fleet:
+        actions.start_mysis(mysis=one, by=GRACE)
+    actions.stop_mysis(mysis=fleet[0], by=GRACE)
+    # Neither a note nor another setting is a start, nor is the same state once more.
+    told = {"state": "running", "by": GRACE}
+    events.append(Kind.MYSIS_STATE, mysis_id=fleet[1].pk, data=told)
+    actions.update_mysis(mysis=fleet[1], by=GRACE, group="red")
+    actions.add_pin(mysis=fleet[1], text="Hold.", by=GRACE)
+    for one in fleet[:3]:
+        events.append_error(one.pk, f"The key of {one.name} is wrong.", code="key")
+    events.append_error(fleet[0].pk, "*Odd*.")
+    told = {"rule": "hull", "text": "Hull 20 of 100."}
+    events.append(Kind.ALERT_RAISED, mysis_id=fleet[0].pk, data=told)
+    events.append(Kind.ALERT_CLEARED, mysis_id=fleet[0].pk, data=told)
+    events.append(Kind.CONTEXT_COMPACTED, mysis_id=fleet[0].pk, data={})
+    assert list_lines("Myses") == [
+        "Made: 4 by ann (Ada, Brahe, Cassini and 1 more)",
+        "Started: 4 by grace (Ada, Brahe, Cassini and 1 more)",
+        "Stopped: 1 by grace (Ada)",
+        "Changed group of 1 by grace (Brahe)",
+        "Changed pins of 1 by grace (Brahe)",
+    ]
+    assert list_lines("Errors") == [
+        "3 × The key of Cassini is wrong. (Ada, Brahe, Cassini)",  # noqa: RUF001
+        "1 × *Odd*. (Ada)",  # noqa: RUF001
+    ]
+    assert list_lines("Alerts") == ["Hull badly damaged: 1 raised, 1 cleared (Ada)"]
+    assert list_lines("Contexts") == ["1 compacted"]
+    text = write_markdown(make_digest(timezone.now() - HOUR))
+    assert r"- 1 × \*Odd\*. (Ada)" in text  # noqa: RUF001
+    assert "4 errors, 1 alert" in write_brief(make_digest(timezone.now() - HOUR))
+
+
+def test_credits_best_and_worst_orders_and_changes():
+    now = timezone.now()
+    for name, gain in (("Ada", 50), ("Bea", 20), ("Cid", 0), ("Dan", -5), ("Eve", 9)):
+        add_turns(make_mysis(name=name), now - 30 * MINUTE, 10, gain)
+    assert list_lines("Earned") == [
+        "+740 credits in 50 turns, 5.0k tokens, $0",
+        "Best: Ada +500, Bea +200, Eve +90",
+        "Worst: Dan -50, Cid +0",
+    ]
+    order = actions.send_order(
+        text="All hands: return to base",
+        by=GRACE,
+        myses=list(Mysis.objects.filter(name__in=["Ada", "Bea"])),
+    )
+    assert order
+    [summed, line] = list_lines("Orders")
+    assert summed == "1 given: 1 open"
+    assert line.startswith("“All hands: return to base” to Ada, Bea by grace: 2 sent")
+    prompt = actions.get_default_prompt()
+    actions.save_prompt(prompt=prompt, text="Fly!", by=GRACE, note="shorter")
+    ContextPolicy.objects.create(name="lean")
+    assert "captain v2 by grace (shorter)" in list_lines("Prompts and policies")
+    assert "policy lean" in list_lines("Prompts and policies")
+
+
+def test_a_policy_changed_in_the_admin_is_told_with_who_did_it(admin: Client):
+    values = {
+        "name": "short", "strategy": "window", "window": "20",
+        "budget_tokens": "16000", "budget_reserve": "2000", "tools": "full",
+    }  # fmt: skip
+    page = admin.post("/admin/memory/contextpolicy/add/", values)
+    assert page.status_code == 302, page.context["adminform"].form.errors
+    assert list_lines("Prompts and policies") == ["policy short by admin (made)"]
+
+
+def test_a_span_or_a_moment_is_read_or_refused():
+    assert parse_since("8h", NOW) == NOW - 8 * HOUR
+    assert parse_since("2026-03-04T01:00Z", NOW) == NOW - 4 * HOUR
+    assert parse_since("2026-03-04 01:00", NOW) == NOW - 4 * HOUR
+    for text in ("", "8", "1m", "32d", "2026-03-04T05:01Z", "2026-01-01", "x" * 40):
+        with pytest.raises(ValueError, match="give minutes, hours or days such as"):
+            parse_since(text, NOW)
+    assert bound_since(NOW - timedelta(days=99), NOW) == NOW - timedelta(days=31)
+    assert bound_since(None, NOW) == NOW - timedelta(days=1)
+    assert describe_span(NOW - 8 * HOUR, NOW) == "3 Mar 21:00 to 4 Mar 05:00 UTC (8 h)"
+
+
+def test_as_many_statements_for_any_number_of_myses():
+    counts = []
+    for number in (2, 12):
+        for place in range(number):
+            mysis = make_mysis(name=f"M{number}-{place}")
+            add_turns(mysis, timezone.now() - 9 * MINUTE, 3, 5)
+            events.append_error(mysis.pk, f"Fault {place}.")
+            actions.send_order(text=f"Go {place}", by=GRACE, myses=[mysis])
+        with CaptureQueriesContext(connection) as found:
+            make_digest(timezone.now() - HOUR)
+        counts.append(len(found))
+    assert counts[0] == counts[1]
+    assert counts[1] <= 16
+
+
+def test_the_log_is_read_by_its_index():
+    events.append_error(1, "x")
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        with CaptureQueriesContext(connection) as found:
+            make_digest(timezone.now() - HOUR)
+        [read] = [one["sql"] for one in found if "agents_event" in one["sql"]]
+        cursor.execute(f"EXPLAIN {read}")
+        assert "event_in_digest" in str(cursor.fetchall())
+
+
+def test_page_and_rest_tell_the_same_and_refuse_alike(sign_in: Callable[..., Client]):
+    viewer = sign_in("viewer")
+    empty = viewer.get("/digest/?since=8h").content.decode()
+    assert "Nothing happened since" in empty
+    add_turns(make_mysis(name="Ada"), timezone.now() - 9 * MINUTE, 3, 5)
+    page = viewer.get("/digest/?since=1h").content.decode()
+    assert "+15 credits in 3 turns" in page
+    assert '<a href="/myses/Ada/"><bdi>Ada +15</bdi></a>' in page
+    told = viewer.get("/api/v1/digest?since=1h").json()
+    assert (told["credits"], told["turns"], told["empty"]) == (15, 3, False)
+    assert told["best"][0]["name"] == "Ada"
+    for path, headers in (
+        ("/api/v1/digest?since=1h&format=md", {}),
+        ("/api/v1/digest?since=1h", {"Accept": "text/markdown"}),
+    ):
+        answer = viewer.get(path, headers=headers)
+        assert answer["Content-Type"].startswith("text/markdown")
+        assert answer.content.decode().startswith("## Fleet, ")
+    answer = viewer.get("/api/v1/digest?since=99d")
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith("since: give minutes, hours or days")
+    refused = viewer.get("/digest/?since=99d")
+    assert refused.status_code == 422
+    assert "since: give minutes, hours or days" in refused.content.decode()
+
+
+def test_a_visit_is_kept_without_a_write_for_each_look(db: Any):
+    user = User.objects.create_user("grace")
+    look = lambda minutes: Visit.note_look(user.pk, NOW + minutes * MINUTE)  # noqa: E731
+    assert look(0) is None
+    with CaptureQueriesContext(connection) as found:
+        assert look(4) is None
+    assert len(found) == 1
+    assert look(20) is None
+    # Half an hour after the last look another visit begins, and it lasts.
+    assert look(51) == NOW + 20 * MINUTE
+    assert look(52) == look(75) == NOW + 20 * MINUTE
+    assert look(120) == NOW + 75 * MINUTE
+
+
+def test_the_fleet_page_says_what_happened_since_the_last_visit(
+    sign_in: Callable[..., Client],
+):
+    viewer = sign_in("viewer")
+    assert 'hx-get="/digest/last-visit/"' in viewer.get("/").content.decode()
+    assert viewer.get("/digest/last-visit/").content == b""
+    ago = timezone.now() - 8 * HOUR
+    Visit.objects.update(seen_at=ago)
+    assert viewer.get("/digest/last-visit/").content == b""
+    assert Visit.objects.get().since == ago
+    Visit.objects.update(seen_at=ago - MINUTE)
+    events.append_error(make_mysis(name="Ada").pk, "The key is wrong.")
+    line = viewer.get("/digest/last-visit/").content.decode()
+    assert '<a href="/digest/">Since your last visit</a>' in line
+    assert "(8 h): 1 error" in " ".join(line.split())
+    page = viewer.get("/digest/").content.decode()
+    assert "The key is wrong." in page
+    assert 'aria-current="page">Last visit' in page
+    Event.objects.all().delete()
