@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils.html import escape
 
 from agents import actions
-from agents.context_inputs import remember_tools
 from agents.models import Budget, Event, Mysis, Pin, Prompt, Provider
+from agents.tool_catalogue import remember_tools
 from agents.tools.request import ToolSpec
 from bench.providers.openai import KEY, FakeProvider
 from memory.models import ContextPolicy
