@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
 from django.http import HttpRequest
 
@@ -17,6 +19,8 @@ from memory.models import Memory
 from memory.problems import Problem
 
 MAX_TEXT = 100_000
+# The code of the error where somebody else wrote in between.
+CHANGED = "changed"
 
 # The columns that a start resets.
 RESET_COLUMNS = (
@@ -89,6 +93,21 @@ def validate_row(row: Model) -> None:
         raise ActionError(
             f"{field}: {messages[0]}", code="invalid", status=422
         ) from error
+
+
+def write_version(row: Model, columns: Iterable[str]) -> str:
+    """What these columns hold, as one text: a change of any of them changes it."""
+    values = {name: row.serializable_value(name) for name in sorted(columns)}
+    return json.dumps(values, cls=DjangoJSONEncoder)
+
+
+def check_version(row: Model, columns: Iterable[str], version: str | None) -> None:
+    """Raise ActionError 409 where a locked row is not as ``version`` says; None: any."""
+    if version is not None and version != write_version(row, columns):
+        raise ActionError(
+            f"{row} was changed meanwhile by somebody else: look at it, then save again.",
+            code=CHANGED,
+        )
 
 
 def lock_mysis(mysis: Mysis) -> Mysis:

@@ -12,6 +12,7 @@ from agents import events, scheduling
 from agents.actions.base import (
     ActionError,
     append_state_event,
+    check_version,
     lock_mysis,
     retry_now,
     set_running,
@@ -73,11 +74,18 @@ def create_mysis(  # noqa: PLR0913 (one keyword for each column)
 
 
 @transaction.atomic
-def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
-    """Change name, model, prompt, policy, group, max_iterations, settings, pins."""
+def update_mysis(
+    *, mysis: Mysis, by: str, version: str | None = None, **changes: Any
+) -> Mysis:
+    """Change name, model, prompt, policy, group, max_iterations, settings, pins.
+
+    ``version`` is `write_version` of what is changed, as the caller saw it last: raises
+    ActionError 409 where it is another now. 422 for what cannot be stored.
+    """
     locked = lock_mysis(mysis)
     before = locked.model
     pins = changes.pop("pins", None)
+    check_version(locked, changes, version)
     for field, value in changes.items():
         setattr(locked, field, value)
     check_provider(locked.model)

@@ -16,6 +16,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.actions.base import (
+    CHANGED,
     ActionError,
     append_state_event,
     check_text,
@@ -29,8 +30,6 @@ from memory.redaction import hide_secrets
 
 LONGEST_NOTE = 4_000
 MOST_NOTES = 50
-# The code of the error where somebody else wrote in between.
-CHANGED = "changed"
 # Old versions that are kept: of one note, and of all notes of a Mysis.
 VERSIONS_OF_NOTE = 20
 VERSIONS_OF_MYSIS = 500

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents.actions.base import (
+    CHANGED,
     ActionError,
     append_state_event,
     check_text,
@@ -56,16 +57,19 @@ def delete_pin(*, pin: Pin, by: str) -> None:
 
 
 @transaction.atomic
-def set_pin_state(*, pin: Pin, state: str, by: str) -> Pin:
+def set_pin_state(*, pin: Pin, state: str, by: str, before: str | None = None) -> Pin:
     """Say what became of a standing order; raises ActionError 422 and 409.
 
-    One that is done or superseded leaves the views, and comes back as active.
+    One that is done or superseded leaves the views, and comes back as active. ``before``
+    is the state that the caller saw it in: 409 where it is in another by now.
     """
     if state not in State.values:
         raise ActionError(
             f"state: one of {', '.join(State.values)}.", code="invalid", status=422
         )
     locked = lock_mysis(pin.mysis)
+    if before is not None:
+        _refuse_other(pin, before)
     if state in Pin.STANDING and pin.state not in Pin.STANDING:
         _refuse_double(locked, pin)
     _mark(pin, State(state), by)
@@ -123,6 +127,15 @@ def _refuse_gone(pin: Pin) -> None:
         raise ActionError(
             f"supersedes: pin {pin.pk} is {pin.state} and stands no longer: leave it out.",
             code="not_standing",
+        )
+
+
+def _refuse_other(pin: Pin, before: str) -> None:
+    now = Pin.objects.filter(pk=pin.pk).values_list("state", flat=True).first()
+    if now != before:
+        raise ActionError(
+            f"Meanwhile this order is {now or 'deleted'}: look at it, then choose again.",
+            code=CHANGED,
         )
 
 

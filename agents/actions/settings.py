@@ -6,7 +6,14 @@ from django.db import transaction
 from django.db.models import Max, QuerySet
 
 from agents import events, scheduling
-from agents.actions.base import ActionError, check_text, lock_mysis, validate_row
+from agents.actions.base import (
+    CHANGED,
+    ActionError,
+    check_text,
+    check_version,
+    lock_mysis,
+    validate_row,
+)
 from agents.budgets import restart_count
 from agents.events import Kind
 from agents.llm.prompts import DEFAULT_PROMPT
@@ -21,23 +28,29 @@ SUMMARY_PROMPT_NAME = "summarization"
 
 # What a budget counts depends on these.
 _COUNTED = ("scope", "mysis_id", "policy_id", "label", "period")
+# What the version of a budget is of.
+BUDGET_COLUMNS = ("name", "period", "tokens", "cost")
 
 DEFAULT_PROMPT_NAME = "captain"
 
 
 @transaction.atomic
-def save_budget(*, budget: Budget) -> Budget:
+def save_budget(*, budget: Budget, version: str | None = None) -> Budget:
     """Store a new or changed budget; it counts from the next call on.
 
     One of a day counts the whole day, also what was spent before it was made; another
     counts from its making on. Another limit leaves the count as it is. With another
     scope, target or period it is taken from what was used: today, or on all days since
     the one of its making.
-    Raises ActionError 422 without a limit or target.
+    ``version`` is `write_version` of the `BUDGET_COLUMNS` of a stored one, as the caller
+    saw it last. Raises ActionError: 422 without a limit or target, 409 where it is
+    another now.
     """
     validate_row(budget)
     # Locked in the same order as by a call: Myses before counters.
     held = _lock_held()
+    if version is not None:
+        _check_budget(budget, version)
     before = Budget.objects.filter(pk=budget.pk).values_list(*_COUNTED).first()
     budget.save()
     counted = tuple(getattr(budget, name) for name in _COUNTED)
@@ -48,12 +61,22 @@ def save_budget(*, budget: Budget) -> Budget:
 
 
 @transaction.atomic
-def delete_budget(*, budget: Budget) -> None:
-    """Delete a budget with its counters."""
+def delete_budget(*, budget: Budget, version: str | None = None) -> None:
+    """Delete a budget with its counters; ``version`` as of `save_budget`."""
     # Locked in the same order as by a call: Myses before counters.
     held = _lock_held()
+    if version is not None:
+        _check_budget(budget, version)
     budget.delete()
     scheduling.schedule_all(held, trigger="budget")
+
+
+def _check_budget(budget: Budget, version: str) -> None:
+    """Raise ActionError 409 where a stored budget was changed or deleted meanwhile."""
+    stored = Budget.objects.select_for_update(of=("self",)).filter(pk=budget.pk).first()
+    if stored is None:
+        raise ActionError(f"{budget.name} was deleted meanwhile.", code=CHANGED)
+    check_version(stored, BUDGET_COLUMNS, version)
 
 
 def _lock_held() -> list[Mysis]:

@@ -21,6 +21,7 @@ from django.db.models import (
     When,
 )
 from django.db.models.functions import Cast
+from django.http import QueryDict
 from django.utils import timezone
 from django.utils.http import urlencode
 
@@ -45,7 +46,8 @@ STATES = ("running", "idle", "stopped", "errored")
 FLAGS = ("held", "stuck", "stale")
 # What a row shows of its Mysis as it is stored, and the column of its account's name.
 STORED = (
-    "id", "name", "model", "state", "activity", "wake_at", "last_error", "hold", "stuck",
+    "id", "name", "group", "model", "state", "activity", "wake_at", "last_error", "hold",
+    "stuck",
 )  # fmt: skip
 ACCOUNT = "account__username"
 SORTS = {
@@ -77,6 +79,7 @@ class FleetRow:
 
     id: int
     name: str
+    group: str
     key: str
     model: str
     state: str
@@ -106,7 +109,10 @@ class Column(NamedTuple):
     end: bool = False
 
 
-WHO = ("id", "key", "name", "state", "activity", "hold", "stuck", "last_error", "idle")
+WHO = (
+    "id", "key", "name", "group", "state", "activity", "hold", "stuck", "last_error",
+    "idle",
+)  # fmt: skip
 # Each has a track of its own, in this order, in the grids of static/css/fleet.css.
 COLUMNS = (
     Column("who", "Mysis", WHO),
@@ -117,13 +123,16 @@ COLUMNS = (
     Column("hour", "Yield, last hour", ("hour",)),
     Column("acts", "", ("id", "key", "name", "state")),
 )
+# Those that can be left out: the name and the buttons always stand there.
+OPTIONAL = tuple(one for one in COLUMNS if one.name not in ("who", "acts"))
 
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
     """What a viewer asked to see: one state, names with a word, an order, how many.
 
-    With ``group`` and ``tag`` only those in the group, and with the tag.
+    With ``group`` and ``tag`` only those in the group, and with the tag. ``hidden`` are
+    the names of columns that are left out.
     """
 
     state: str = ""
@@ -132,6 +141,7 @@ class FleetView:
     show: int = FIRST
     group: str = ""
     tag: str = ""
+    hidden: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, params: Any) -> FleetView:
@@ -144,6 +154,7 @@ class FleetView:
             _read_count(params.get("show", "")),
             params.get("group", "").replace("\x00", "")[:100],
             params.get("tag", "").replace("\x00", "")[:50],
+            _read_hidden(params),
         )
 
     @property
@@ -155,7 +166,29 @@ class FleetView:
         values = {"state": self.state, "q": self.query, "sort": self.sort}
         members = {"group": self.group, "tag": self.tag}
         values |= {name: word for name, word in members.items() if word}
+        if self.hidden:
+            values["columns"] = ",".join(("who", *self.columns))
         return urlencode({**values, "show": str(show or self.show)})
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns that are shown beside the first."""
+        return [one.name for one in OPTIONAL if one.name not in self.hidden]
+
+    @property
+    def saved_query(self) -> str:
+        """What a saved view keeps: its parameters, from the first row on."""
+        return self.write_query(FIRST)
+
+
+def _read_hidden(params: Any) -> tuple[str, ...]:
+    """The columns that ``columns`` does not name; without it all are shown."""
+    if "columns" not in params:
+        return ()
+    # A form sends a parameter for each, an address one with commas between.
+    given = params.getlist("columns") if isinstance(params, QueryDict) else ()
+    named = set(",".join(given or (params["columns"],)).split(","))
+    return tuple(one.name for one in OPTIONAL if one.name not in named)
 
 
 def _read_count(text: str) -> int:

@@ -15,8 +15,9 @@ from django.db.models.functions import Left
 
 from agents.dashboard import fleet, game_state
 from agents.dashboard.budget_bars import Limit, load_limits
-from agents.models import Mysis
+from agents.models import Budget, Mysis, Pin
 from memory.models import Memory, Role, SentContext
+from memory.notes import select_notes
 
 # Bounded, by index: a long history opens as fast as a short one.
 CALLS = 300
@@ -56,6 +57,13 @@ class Head:
     mysis: Mysis
     row: fleet.FleetRow
     limits: Sequence[Limit]
+    pins: Sequence[Pin]
+    notes: int
+
+    @property
+    def own_budget(self) -> bool:
+        """Whether one of the budgets is for this Mysis alone."""
+        return any(one.budget.scope == Budget.Scope.MYSIS for one in self.limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +78,9 @@ class GamePanel:
 def load_head(mysis: Mysis, now: datetime) -> Head:
     """Everything above the conversation."""
     [row] = fleet.load_rows([mysis.pk], now)
-    return Head(mysis, row, load_limits(mysis))
+    pins = mysis.pins.filter(state__in=Pin.STANDING).order_by("pk")
+    notes = select_notes(mysis.pk).count()
+    return Head(mysis, row, load_limits(mysis), list(pins), notes)
 
 
 def load_panel(mysis: Mysis, now: datetime) -> GamePanel:

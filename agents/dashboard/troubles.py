@@ -262,7 +262,8 @@ def _policy_form(mysis: Mysis) -> Fix:
 
 
 def _model_form(mysis: Mysis) -> Fix:
-    return _own_form(mysis, "Change its model")
+    link = reverse("mysis-edit", args=[mysis.page_key, "model"])
+    return Fix("Change its model", link)
 
 
 def _new_provider() -> Fix:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
@@ -79,6 +80,31 @@ def resolve_in(provider: str, model: str = "") -> Endpoint:
 def resolve_row(row: Provider) -> Endpoint:
     """Find the endpoint of the default model of a row, saved or not; raises ModelError."""
     return _endpoint(row.name, _from_row(row), "")
+
+
+def list_providers() -> list[Endpoint]:
+    """Every provider that can be asked for its models, as an endpoint without one.
+
+    Rows first, then what the environment gives an address or a key; not the pilot, nor
+    one whose key is missing or lost.
+    """
+    found = {}
+    for row in Provider.objects.order_by("name"):
+        with suppress(ModelError):
+            found[row.name] = _from_row(row)
+    set_up = {
+        "openai": settings.OPENAI_API_KEY or settings.OPENAI_BASE_URL,
+        "anthropic": settings.ANTHROPIC_API_KEY,
+        "ollama": settings.OLLAMA_BASE_URL,
+    }
+    for kind in _KINDS:
+        if set_up.get(kind) and kind not in found:
+            found[kind] = _from_environment(kind)
+    return [
+        Endpoint(name, account.kind, "", 0, account.base_url, account.key)
+        for name, account in found.items()
+        if account.kind != "pilot" and (account.key or account.base_url)
+    ]
 
 
 async def resolve_with_window(

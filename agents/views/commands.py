@@ -8,6 +8,7 @@ from typing import Any
 
 from django.http import HttpResponse, QueryDict
 from django.views.decorators.http import require_POST
+from django_htmx.http import trigger_client_event
 
 from agents import actions
 from agents.actions import ActionError
@@ -19,6 +20,7 @@ from agents.models import Mysis
 from agents.views.access import (
     PageRequest,
     find_mysis,
+    is_admin,
     notify_error,
     notify_success,
     operator_required,
@@ -39,6 +41,8 @@ ACTS: Mapping[str, tuple[Callable[..., object], str, str]] = {
     "start": (actions.start_mysis, "{} starts.", "Started"),
     "stop": (actions.stop_mysis, "{} is stopped.", "Stopped"),
 }
+# What an admin can do to the groups of several.
+GROUPING = ("group", "ungroup")
 # What can be done to those that idle, and how to say so.
 IDLE_ACTS: Mapping[str, str] = {
     "start": "Started",
@@ -104,18 +108,47 @@ def _broadcast(members: Mapping[str, Any], given: Mapping[str, Any]) -> str:
 
 @require_POST
 @operator_required
-def start_or_stop_many(request: PageRequest) -> HttpResponse:
-    """Start or stop the Myses that are ticked, or all that match the view."""
-    if request.POST.get("act") not in ACTS:
+def act_on_many(request: PageRequest) -> HttpResponse:
+    """Start, stop or group the Myses that are ticked, or all that match the view."""
+    wanted = request.POST.get("act", "")
+    if wanted not in (*ACTS, *GROUPING):
         return notify_error(request, "Choose start or stop.", 422)
-    act, _, words = ACTS[request.POST["act"]]
     myses = load_chosen_myses(_select_all(request.POST).getlist("mysis"))
     if not myses:
         return notify_error(request, "Nobody is selected: tick some rows first.", 422)
+    if wanted in GROUPING:
+        return _group_many(request, myses, adds=wanted == "group")
+    act, _, words = ACTS[wanted]
     ran = [str(one.pk) for one in myses if one.state == Mysis.State.RUNNING]
-    again = ran if request.POST["act"] == "stop" else []
-    act = partial(act, by=name_operator(request))
-    return _command_many(request, myses, act, words, again)
+    again = ran if wanted == "stop" else []
+    command = partial(act, by=name_operator(request))
+    return _command_many(request, myses, command, words, again)
+
+
+def _group_many(
+    request: PageRequest, myses: Sequence[Mysis], *, adds: bool
+) -> HttpResponse:
+    """Put Myses into the group that ``to_group`` names, or take them out of it.
+
+    Without a name each leaves the group that it is in.
+    """
+    if not is_admin(request):
+        words = "Groups need an admin: ask for the role, or sign in as somebody else."
+        return notify_error(request, words, status=403)
+    name = request.POST.get("to_group", "").replace("\x00", "").strip()
+    if adds and not name:
+        return notify_error(request, "Name the group that they are put into.", 422)
+    if not adds:
+        myses = [one for one in myses if one.group and name in ("", one.group)]
+        if not myses:
+            where = f"in group {name[:100]}" if name else "in a group"
+            return notify_error(request, f"None of them is {where}.", 422)
+    change = partial(
+        actions.update_mysis, by=name_operator(request), group=name if adds else ""
+    )
+    words = f"Put into group {name[:100]}:" if adds else "Taken out of their group:"
+    answer = _command_many(request, myses, change, words)
+    return trigger_client_event(answer, "groups-changed")
 
 
 @require_POST

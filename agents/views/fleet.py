@@ -6,11 +6,13 @@ from collections import Counter
 from functools import lru_cache
 
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import push_url
 
 from agents import manual_command
 from agents.actions.base import MAX_TEXT, name_operator
@@ -26,11 +28,17 @@ from agents.views.access import (
     notify_success,
     operator_required,
 )
+from agents.views.saved_views import find_default_view
+
+# Groups that stand as chips; more of them are a list to choose from.
+CHIPS = 12
 
 
 @require_safe
 def fleet_page(request: PageRequest) -> HttpResponse:
     """The fleet as filtered and sorted by the address."""
+    if not request.GET and (default := find_default_view(request)):
+        return redirect(f"{reverse('fleet')}?{default.query}")
     now = timezone.now()
     view = fleet.FleetView.read(request.GET)
     parts = [
@@ -42,7 +50,9 @@ def fleet_page(request: PageRequest) -> HttpResponse:
     context = {
         "view": view,
         "members": _offer_members(rows, view),
+        "most_chips": CHIPS,
         "columns": fleet.COLUMNS,
+        "optional": fleet.OPTIONAL,
         "sorts": fleet.SORTS,
         "states": fleet.STATES,
         "flags": fleet.FLAGS,
@@ -55,7 +65,11 @@ def fleet_page(request: PageRequest) -> HttpResponse:
         "categories": charts.CATEGORIES,
         "now": now,
     }
-    return render(request, "agents/fleet.html", context)
+    answer = render(request, "agents/fleet.html", context)
+    if request.htmx.target == "fleet-view":
+        # An address to share, without what a form sends for nothing.
+        return push_url(answer, f"{reverse('fleet')}?{view.write_query()}")
+    return answer
 
 
 # Names of several that are addressed at once.

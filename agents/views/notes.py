@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.actions import ActionError, notes
-from agents.actions.base import name_operator
+from agents.actions.base import CHANGED, name_operator
 from agents.forms import NoteForm, add_action_error
 from agents.models import Mysis
 from agents.views.access import (
@@ -56,7 +56,7 @@ def save_note(request: PageRequest, key: str) -> HttpResponse:
         try:
             note = notes.save_note(mysis=mysis, **given, by=name_operator(request))
         except ActionError as error:
-            if error.code == notes.CHANGED:
+            if error.code == CHANGED:
                 stands = current
                 form = _ask_again(request, stands)
             else:
@@ -107,7 +107,13 @@ def _render(
     values = {"mysis": mysis, "form": form, "said": said, "tab": "notes"}
     values["stands"] = stands
     if request.htmx:
-        return render(request, "agents/notes/form.html", values, status=status)
+        # In the panel of the notes, or in the dialog of the page's head.
+        values |= {"target": request.htmx.target or "note-form"}
+        in_dialog = values["target"] == "editor"
+        if in_dialog:
+            values["notes"] = select_notes(mysis.pk)
+        template = "agents/notes/dialog.html" if in_dialog else "agents/notes/form.html"
+        return render(request, template, values, status=status)
     old = Note.objects.filter(mysis=mysis, ended_at__isnull=False).defer("vector")
     if wanted:
         old = old.filter(name=wanted)

@@ -102,7 +102,7 @@
     if (document.getElementById("id_to").value !== "selected") return;
     if (wantsAll()) {
       var bulk = document.getElementById("bulk");
-      ["all", "state", "q"].forEach(function (name) {
+      ["all", "state", "q", "group", "tag"].forEach(function (name) {
         event.detail.formData.set(name, bulk.elements[name].value);
       });
     }
@@ -122,7 +122,69 @@
   document.addEventListener("htmx:afterSettle", restore);
   document.addEventListener("htmx:wsAfterMessage", restore);
 
+  // -- groups --------------------------------------------------------------
+  // The group of a row filters by it, and leaves the other filters as they are.
+  document.addEventListener("click", function (event) {
+    var link = event.target.closest("[data-group]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    var found = Array.from(document.querySelectorAll('.members [name="group"]')).find(function (one) {
+      return one.tagName === "SELECT" || one.value === link.dataset.group;
+    });
+    if (!found) return;
+    event.preventDefault();
+    if (found.tagName === "SELECT") found.value = link.dataset.group;
+    else found.checked = true;
+    found.dispatchEvent(new Event("change", { bubbles: true }));
+  });
+  // Enter in the name of a group would be the first button of the bar.
+  document.addEventListener("keydown", function (event) {
+    if (event.key !== "Enter" || event.target.id !== "bulk-group") return;
+    event.preventDefault();
+    event.target.form.querySelector('[name="act"][value="group"]').click();
+  });
+
+  // -- menus: Escape and a click elsewhere close them -------------------------
+  function closeMenus(except) {
+    document.querySelectorAll("details.menu[open]").forEach(function (menu) {
+      if (menu !== except) menu.open = false;
+    });
+  }
+  document.addEventListener("click", function (event) {
+    // What a menu's answer took out of the page was not a click elsewhere.
+    if (!document.body.contains(event.target)) return;
+    closeMenus(event.target.closest("details.menu"));
+  });
+  document.addEventListener("keydown", function (event) {
+    var menu = event.key === "Escape" && document.querySelector("details.menu[open]");
+    if (!menu) return;
+    closeMenus(null);
+    menu.querySelector("summary").focus();
+  });
+
+  // -- density: remembered as the theme is ---------------------------------------
+  function startDensity() {
+    var button = document.getElementById("density");
+    var root = document.documentElement;
+    if (!button) return;
+    function show() {
+      button.setAttribute("aria-pressed", String(root.dataset.density === "compact"));
+    }
+    button.hidden = false;
+    show();
+    button.addEventListener("click", function () {
+      if (root.dataset.density) delete root.dataset.density;
+      else root.dataset.density = "compact";
+      try {
+        localStorage.setItem("density", root.dataset.density || "comfortable");
+      } catch (error) {
+        /* Not remembered then. */
+      }
+      show();
+    });
+  }
+
   document.addEventListener("DOMContentLoaded", function () {
     if (document.getElementById("bulk")) restore();
+    startDensity();
   });
 })();

@@ -70,7 +70,7 @@ def everything(fleet: dict[str, Mysis]) -> list[str]:
         "/prompts/", f"/prompts/{prompt.pk}/", "/policies/", "/accounts/", "/health/",
         "/digest/?since=1h", "/alerts/", "/alerts/targets/new/", "/welcome/",
         "/myses/new/", f"{here}notes/", "/orders/",
-        order.get_absolute_url(),
+        order.get_absolute_url(), f"{here}edit/model/", f"{here}edit/pins/", "/views/",
     ]  # fmt: skip
 
 
@@ -131,6 +131,8 @@ def test_a_phone_and_an_empty_fleet(page: Page, axe: str):
         expect(page.locator(shown).first).to_be_visible()
         found += page.evaluate(RUN, [])
         page.keyboard.press("Escape")
+        # While one dialog is open no key opens another.
+        expect(page.locator("dialog[open]")).to_have_count(0)
     page.set_viewport_size(PHONE)
     ada = make_mysis(name="Ada", state="errored", last_error="No such model.")
     scenes.add_conversation(ada)

@@ -9,6 +9,7 @@ from agents.dashboard.fleet import FIRST
 from agents.events import Kind
 from agents.models import Event, Mysis
 from memory.models import Memory
+from tests.browser.conftest import Complaints
 from tests.browser.test_fleet import live, row
 from tests.factories import make_mysis
 
@@ -147,8 +148,9 @@ def test_a_message_to_the_selected_names_them(page: Page):
 
 def test_all_that_match_are_named_and_answers_stand_wherever_the_page_is(page: Page):
     for number in range(FIRST + 2):
-        make_mysis(name=f"M{number:03}")
-    live(page)
+        make_mysis(name=f"M{number:03}", group="miners")
+    make_mysis(name="Zoe")
+    live(page, "/?group=miners")
     page.get_by_role("checkbox", name="Select M000").check()
     page.get_by_label("All that match").check()
     expect(page.locator("#bulk-count")).to_have_text(f"All {FIRST + 2} that match")
@@ -156,6 +158,9 @@ def test_all_that_match_are_named_and_answers_stand_wherever_the_page_is(page: P
     expect(page.locator("#composer button")).to_have_text(
         f"Send to all {FIRST + 2} that match"
     )
+    page.keyboard.type("Home.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#composer")).to_contain_text(f"Sent to {FIRST + 2} Myses.")
     # Answers stand on the screen at the bottom of the list as well.
     last = page.get_by_role("button", name="Stop M059")
     last.click()
@@ -163,6 +168,106 @@ def test_all_that_match_are_named_and_answers_stand_wherever_the_page_is(page: P
     expect(page.locator("#notices .notice")).to_be_in_viewport()
     page.locator("#notices [data-close-notice]").click()
     expect(page.locator("#notices .notice")).to_have_count(0)
+
+
+def heights(page: Page) -> set[float]:
+    """How high the rows are."""
+    return {
+        box["height"]
+        for row in page.locator(".rows .row").all()
+        if (box := row.bounding_box())
+    }
+
+
+def cut_names(page: Page) -> list[str]:
+    """Names that do not fit into their place."""
+    found: list[str] = page.locator(".rows .name").evaluate_all(
+        "names => names.filter(n => n.scrollWidth > n.clientWidth + 1)"
+        ".map(n => n.textContent)"
+    )
+    return found
+
+
+def test_a_model_is_changed_in_three_clicks_from_fleet(
+    page: Page, complaints: Complaints
+):
+    complaints.allowed = ("409 (Conflict)", "422 (")
+    ada = make_mysis(name="Ada", state="running")
+    live(page)
+    page.get_by_role("link", name="Ada", exact=True).click()
+    pencil = page.get_by_role("link", name="Edit the model")
+    pencil.click()
+    editor = page.get_by_role("dialog", name="Model of Ada")
+    box = editor.get_by_label("Model")
+    expect(box).to_be_focused()
+    # Escape closes it, and the keys go on from where it was opened.
+    page.keyboard.press("Escape")
+    expect(editor).to_be_hidden()
+    expect(pencil).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(box).to_be_focused()
+    box.fill("nobody:gpt")
+    page.keyboard.press("Enter")
+    expect(editor).to_contain_text('No provider is named "nobody"')
+    expect(box).to_have_value("nobody:gpt")
+    expect(box).to_be_focused()
+    box.fill("pilot:mine")
+    actions.update_mysis(mysis=ada, by="operator:bob", model="pilot:theirs")
+    expect(page.locator("#mysis-head")).to_contain_text("pilot:theirs")
+    editor.get_by_role("button", name="Save").click()
+    expect(editor).to_contain_text("Now it is: pilot:theirs.")
+    expect(box).to_have_value("pilot:mine")
+    editor.get_by_role("button", name="Save").click()
+    expect(editor).to_be_hidden()
+    expect(page.locator("#notices")).to_contain_text("counts from its next turn")
+    expect(page.locator("#mysis-head")).to_contain_text("pilot:mine")
+    expect(page.get_by_role("link", name="Edit the model")).to_be_focused()
+    page.get_by_role("link", name="Edit the standing orders").click()
+    page.get_by_label("New order").fill("Never attack.")
+    page.get_by_role("button", name="Add").click()
+    page.get_by_role("button", name="Acknowledge").click()
+    expect(page.locator("#editor")).to_contain_text("The order is acknowledged.")
+    page.keyboard.press("Escape")
+    expect(page.locator("#mysis-head")).to_contain_text("Never attack.")
+
+
+def test_groups_saved_views_columns_and_dense_rows(page: Page):
+    names = ["Ada", "Brahe", "Cassini", "Eratosthenes of Cyrene", "Ibn al-Haytham 2"]
+    myses = [make_mysis(name=name, state="running") for name in names]
+    live(page)
+    tick(page, *myses[:2])
+    page.locator("#bulk-group").fill("miners-of-heavy-ore")
+    page.keyboard.press("Enter")
+    expect(page.locator("#notices")).to_contain_text("heavy-ore: 2 Myses.")
+    page.locator("#bulk").get_by_role("button", name="Clear").click()
+    # The chip of a row filters as the chip above does.
+    row(page, myses[0]).get_by_text("miners-of").click()
+    expect(page.locator(".rows .row")).to_have_count(2)
+    expect(page.get_by_role("radio", name="miners-of")).to_be_checked()
+    page.locator("#columns-menu summary").click()
+    page.get_by_role("checkbox", name="Last line").uncheck()
+    expect(row(page, myses[0]).locator(".cell-said")).to_be_hidden()
+    expect(row(page, myses[0]).locator(".cell-purse")).to_be_visible()
+    page.keyboard.press("Escape")
+    views = page.locator("#views-menu > summary")
+    views.click()
+    page.get_by_label("Save what is shown as").fill("Miners")
+    page.keyboard.press("Enter")
+    expect(page.locator("#views")).to_contain_text("View Miners is saved.")
+    page.get_by_label("Change Miners").click()
+    page.get_by_role("button", name="Make it the default").click()
+    expect(page.locator("#views")).to_contain_text("Fleet opens with Miners")
+    assert min(heights(page)) > 28
+    page.get_by_role("button", name="Compact").click()
+    page.get_by_role("link", name="Fleet", exact=True).first.click()
+    expect(page.locator(".rows .row")).to_have_count(2)
+    expect(row(page, myses[0]).locator(".cell-said")).to_be_hidden()
+    page.get_by_role("radio", name="All groups").check(force=True)
+    expect(page.locator(".rows .row")).to_have_count(5)
+    assert heights(page) == {28}
+    assert cut_names(page) == []
+    page.get_by_role("button", name="Compact", pressed=True).click()
+    assert cut_names(page) == []
 
 
 def act(mysis: Mysis, tool: str) -> None:

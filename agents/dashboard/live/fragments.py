@@ -160,6 +160,11 @@ def draw_newest_feed(group: str = "") -> Fragment:
     return Fragment("feed", draw_feed_lines(feed.load_newest_feed(group), group))
 
 
+def draw_mysis_head(found: dashboard_mysis.Head) -> Fragment:
+    """What the head of a Mysis's page says, with the ways to change it."""
+    return draw_fragment("mysis/head", head=found, row=found.row)
+
+
 def draw_mysis(found: dashboard_mysis.Head, now: datetime) -> list[Fragment]:
     """The live parts of a Mysis's page, but for the conversation."""
     panel = dashboard_mysis.load_panel(found.mysis, now)
@@ -168,7 +173,7 @@ def draw_mysis(found: dashboard_mysis.Head, now: datetime) -> list[Fragment]:
     notes = list(select_notes(found.mysis.pk)[: NOTES + 1])
     turns = found.mysis.turns.order_by("-id")[:TURNS]
     return [
-        draw_fragment("mysis/head", head=found, row=found.row),
+        draw_mysis_head(found),
         draw_fragment("mysis/acts", row=found.row),
         draw_fragment("mysis/error", row=found.row, fixes=fixes),
         draw_fragment("mysis/reach", row=found.row),

@@ -170,7 +170,7 @@ def test_errors_of_a_name_lead_to_the_model_and_of_a_key_to_a_provider(settings)
     with pytest.raises(ModelError) as unknown:
         resolve("nobody:gpt")
     mysis = errored("nobody:gpt", unknown.value)
-    assert fix(mysis).link == f"/admin/agents/mysis/{mysis.pk}/change/"
+    assert fix(mysis).link == f"/myses/{mysis.name}/edit/model/"
     with pytest.raises(ModelError) as keyless:
         resolve("openai:gpt")
     assert fix(errored("openai:gpt", keyless.value)).link == (

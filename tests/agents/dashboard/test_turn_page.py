@@ -123,7 +123,7 @@ def test_an_error_leads_to_its_fix_while_the_mysis_suffers_from_it(
     words = "pilot: no provider is named and there is no default"
     Turn.objects.update(outcome="errored", error=words)
     address = f"/turns/{turn.pk}/"
-    link = f'href="/admin/agents/mysis/{turn.mysis_id}/change/">Change its model'
+    link = 'href="/myses/Ada/edit/model/">Change its model'
     assert link not in admin.get(address).content.decode()
     Mysis.objects.update(last_error=words, last_error_code="model")
     assert link in admin.get(address).content.decode()
