@@ -118,6 +118,12 @@ def _select_stored(specs: Iterable[ToolSpec]) -> list[ToolSpec]:
 # --- What the operator is shown
 
 
+def read_known_tools() -> tuple[Described, ...]:
+    """The tools that the game offered last, with ours; none before a first turn."""
+    row = db.fetch_row(statements.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
+    return list_tools(row[0] if row else NOTHING, more=())
+
+
 @dataclass(frozen=True, slots=True)
 class GameOffer:
     """What the game server offered last: so many ``tools`` of this version of its API.

@@ -13,10 +13,10 @@ from django.views.decorators.http import require_http_methods
 
 from agents.actions import ActionError
 from agents.actions.base import name_operator
-from agents.context_inputs import read_known_tools
 from agents.dashboard import conversation
 from agents.manual_command import run_command
 from agents.models import Mysis
+from agents.tool_catalogue import read_known_tools
 from agents.tools.own_tools import FOR_MYSES
 from agents.views.access import PageRequest, find_mysis, operator_required
 from memory.context.types import Described
