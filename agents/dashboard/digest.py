@@ -196,19 +196,16 @@ def make_digest(since: datetime, now: datetime | None = None) -> Digest:
         Happened(*row)
         for row in fetch_rows(_HAPPENED, {"since": since, "until": until})
     ]
-    rows = list(
-        select_orders()
-        .filter(created_at__gte=since, created_at__lt=until)
-        .order_by("-pk")[:COUNTED]
-    )
+    given = select_orders().filter(created_at__gte=since, created_at__lt=until)
+    orders = read_orders(list(given.order_by("-pk")[:COUNTED]), NAMED, stuck_only=True)
     return Digest(
         since=since,
         until=until,
         sums=add_up_lines(found),
         myses=[one for one in list_myses(found) if one.mysis not in found.grounded],
         happened=happened,
-        orders=read_orders(rows[:LISTED], NAMED, stuck_only=True),
-        order_states=Counter(str(vars(row)["state"]) for row in rows),
+        orders=orders[:LISTED],
+        order_states=Counter(order.state for order in orders),
         prompts=_list_prompts(since, until),
         policies=_list_policies(since, until),
         idle=read_idlers(),
