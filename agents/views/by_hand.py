@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 
 from agents.actions import ActionError
 from agents.actions.base import name_operator
-from agents.context_inputs import read_known_tools
+from  import read_known_tools
 from agents.dashboard import conversation
 from agents.manual_command import run_command
 from agents.models import Mysis
