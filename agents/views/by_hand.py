@@ -13,10 +13,11 @@ from django.views.decorators.http import require_http_methods
 
 from agents.actions import ActionError
 from agents.actions.base import name_operator
-from  import read_known_tools
+from agents.context_inputs import read_inputs
 from agents.dashboard import conversation
 from agents.manual_command import run_command
 from agents.models import Mysis
+from agents.tool_catalogue import list_tools
 from agents.tools.own_tools import FOR_MYSES
 from agents.views.access import PageRequest, find_mysis, operator_required
 from memory.context.types import Described
@@ -89,9 +90,10 @@ def command_page(request: PageRequest, key: str) -> HttpResponse:
     With htmx the form alone, with the result below it.
     """
     mysis = find_mysis(key)
+    listed = list_tools(read_inputs(mysis).catalogue, more=())
     tools = {
         tool["name"]: tool
-        for tool in sorted(read_known_tools(), key=lambda tool: tool["name"])
+        for tool in sorted(listed, key=lambda tool: tool["name"])
         if tool["name"] not in FOR_MYSES
     }
     posted = request.POST if request.method == "POST" else None
