@@ -18,7 +18,7 @@ from memory.assembly.hashes import hash_text, hash_view
 from memory.assembly.log_rows import LogRow
 from memory.assembly.packing import Packed, unpack_ledger, unpack_sources
 from memory.context.result_types import Assembly
-from memory.context.tool_calls import GAME, get_sent_form, is_own_tool
+from memory.context.tool_calls import GAME, GAME_HELP, get_sent_form
 from memory.context.types import OfferedTools, ToolCall
 from memory.models import Memory, Role, SentContext, fetch_rows
 
@@ -139,19 +139,28 @@ def _refer(message: Mapping[str, Any], row: LogRow | None) -> Reference:
 def _wrap_calls(wire: dict[str, Any], row: LogRow | None) -> dict[str, Any]:
     """The message with the calls of the game's tools made by way of `game`."""
     calls = wire.get("tool_calls", ())
-    if row is None or all(is_own_tool(call["function"]["name"]) for call in calls):
+    if row is None or all(_is_called_as_it_is(call) for call in calls):
         return wire
     return wire | {"tool_calls": [_wrap_call(call) for call in row.tool_calls]}
 
 
 def _wrap_call(stored: dict[str, Any]) -> dict[str, Any]:
     call = _drop_way(stored)
-    name, arguments = call["function"]["name"], call["function"]["arguments"]
-    if is_own_tool(name):
+    if _is_called_as_it_is(call):
         return call
+    name, arguments = call["function"]["name"], call["function"]["arguments"]
     made = ToolCall(call["id"], name, arguments, GAME, stored.get("original", ""))
     name, arguments = get_sent_form(made)
     return call | {"function": {"name": name, "arguments": arguments}}
+
+
+def _is_called_as_it_is(call: Mapping[str, Any]) -> bool:
+    """Whether ``by_game`` leaves a call as it is, in stored views too: never change it.
+
+    A call for which this is wrong today is stored as text.
+    """
+    name: str = call["function"]["name"]
+    return name.startswith("zoea_") or name in (GAME, GAME_HELP)
 
 
 def refer_tools(offered: OfferedTools | None, texts: dict[str, str]) -> Packed:
