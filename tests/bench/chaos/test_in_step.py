@@ -42,7 +42,7 @@ def worker(**given: str) -> Iterator[subprocess.Popen[bytes]]:
     ours = clean_environment(Path(os.environ["ZOEA_DATA"])) | given
     process = subprocess.Popen(
         [
-            *(sys.executable, "-I", "-S", str(LIFELINE), str(os.getpid())),
+            *(sys.executable, "-I", "-S", str(LIFELINE), str(os.getpid()), "0"),
             *(sys.executable, "manage.py", "procrastinate", "worker"),
             *("--concurrency=4", "--fetch-job-polling-interval=1"),
         ],
