@@ -264,6 +264,7 @@ def test_a_window_without_room_for_the_tools_is_warned_of(
 def test_standing_orders_are_added_acknowledged_and_done(admin: Client, ada: Mysis):
     text = send(admin, "pins", text="Never\r\nattack.").content.decode()
     assert "The order stands." in text
+    assert re.search(r'name="state" value="superseded"', text)
     pin = Pin.objects.get()
     assert (pin.text, pin.state) == ("Never\nattack.", "active")
     double = send(admin, "pins", text="Never\nattack.")
@@ -275,6 +276,11 @@ def test_standing_orders_are_added_acknowledged_and_done(admin: Client, ada: Mys
         assert f"The order is {state}." in answer.content.decode()
         pin.refresh_from_db()
         assert pin.state == state
+    # Another order took the place of one.
+    old = actions.add_pin(mysis=ada, text="Mine gold.", by="system")
+    sent = {"pin": old.pk, "state": "superseded", "before": "active"}
+    answer = admin.post(address("pins"), sent, headers=HTMX)
+    assert "The order is superseded." in answer.content.decode()
     # Somebody's older page: what became of it since is not taken back.
     sent = {"pin": pin.pk, "state": "acknowledged", "before": "active"}
     answer = admin.post(address("pins"), sent, headers=HTMX)
