@@ -7,10 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.http import QueryDict
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils.http import urlencode
 
 from agents.actions import ActionError
@@ -18,6 +16,7 @@ from agents.actions.saved_views import MOST_VIEWS, rename_view
 from agents.dashboard.fleet import OPTIONAL, FleetView
 from agents.models import Mysis, SavedView
 from tests.factories import make_mysis
+from tests.statements import record_statements
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -57,9 +56,9 @@ def test_a_view_is_saved_chosen_renamed_and_deleted(sign_in: Callable[..., Clien
 def test_a_view_is_renamed_under_the_lock_of_its_user(admin: Client):
     save(admin, "mine")
     view = SavedView.objects.get()
-    with CaptureQueriesContext(connection) as asked:
+    with record_statements() as asked:
         rename_view(view=view, name="ours")
-    locked = next(sql["sql"] for sql in asked if "FOR UPDATE" in sql["sql"])
+    locked = next(sql for sql in asked if "FOR UPDATE" in sql)
     assert 'FROM "auth_user"' in locked
     # Deleted in another window since it was read.
     SavedView.objects.all().delete()
