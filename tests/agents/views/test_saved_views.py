@@ -166,6 +166,8 @@ def test_columns_are_chosen_by_the_address(admin: Client):
     assert FleetView.read(QueryDict(view.write_query())) == view
     page = admin.get("/?columns=who,place").content.decode()
     assert 'data-hide="purse said context hour"' in page
+    # Compact rows show its icon alone.
+    assert 'class="state state-idle" title="idle"' in page
     # A form's parameters come out as an address to share.
     headers = {**HTMX, "HX-Target": "fleet-view"}
     answer = admin.get("/?state=&q=&columns=who&columns=place", headers=headers)
