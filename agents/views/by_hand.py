@@ -188,5 +188,5 @@ def _run(request: PageRequest, mysis: Mysis, form: CommandForm) -> Memory:
 
 def _write_address(mysis: Mysis, tool: str, row: Memory) -> str:
     """The form again, with a result below it."""
-    query = urlencode({"tool": tool, "line": row.pk})
+    query = urlencode({"tool": tool, "line": str(row.pk)})
     return f"{reverse('mysis-command', args=[mysis.page_key])}?{query}"

@@ -173,7 +173,7 @@ def test_a_deleted_mysis_is_told(mysis: Mysis):
     actions.delete_mysis(mysis=mysis, by="system")
     # Aloud, unlike a context that is outdated.
     sent = " ".join(page.draw_changes(Dirty(everything=True)))
-    gone = sent.partition('id="context-gone"')[2].partition("</")[0]
+    gone = sent.partition('id="context-gone"')[2].partition('id="')[0]
     assert "This Mysis was deleted." in gone
 
 
