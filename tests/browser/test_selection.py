@@ -251,6 +251,8 @@ def test_groups_saved_views_columns_and_dense_rows(page: Page):
     page.keyboard.press("Escape")
     views = page.locator("#views-menu > summary")
     views.click()
+    # The form is htmx's own once it has settled.
+    expect(page.locator("#views .view-new:not(.htmx-settling)")).to_be_visible()
     page.get_by_label("Save what is shown as").fill("Miners")
     page.keyboard.press("Enter")
     expect(page.locator("#views")).to_contain_text("View Miners is saved.")
