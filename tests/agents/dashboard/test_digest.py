@@ -17,7 +17,9 @@ from django.utils import timezone
 
 from agents import actions, events
 from agents.actions.orders import change_order
+from agents.dashboard import digest
 from agents.dashboard.digest import (
+    Digest,
     bound_since,
     describe_digest,
     make_digest,
@@ -45,8 +47,8 @@ HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 def list_lines(title: str) -> list[str]:
-    digest = make_digest(timezone.now() - HOUR)
-    found = {section.title: section.lines for section in write_sections(digest)}
+    found = make_digest(timezone.now() - HOUR)
+    found = {section.title: section.lines for section in write_sections(found)}
     return [line.text for line in found.get(title, ())]
 
 
@@ -158,13 +160,13 @@ def test_all_orders_are_counted_by_their_states():
     first = Order.objects.earliest("pk")
     change_order(order=first, by=GRACE, state="not_done", mysis=fleet[0])
     Order.objects.create(text="To nobody", sender=GRACE, to={"fleet": True})
-    digest = make_digest(begun)
-    assert digest.order_states == {
+    found = make_digest(begun)
+    assert found.order_states == {
         "done": 1, "not_done": 3, "superseded": 1, "queued": 3,
     }  # fmt: skip
     told = Counter(one.state for one in read_orders(list(select_orders())))
-    assert digest.order_states == told
-    assert [one.text for one in digest.orders] == [
+    assert found.order_states == told
+    assert [one.text for one in found.orders] == [
         "To nobody", *(f"Go {number}" for number in (6, 5, 4, 3)),
     ]  # fmt: skip
     assert list_lines("Orders")[0] == "8 given: 1 cleared, 1 done, 3 not done, 3 open"
@@ -178,10 +180,10 @@ def test_secrets_in_orders_and_notes_stay_in_the_house():
     said = {"text": "Fly!", "by": GRACE, "note": f"token: {secret}"}
     actions.save_prompt(prompt=prompt, **said)
     events.append_error(mysis.pk, f"password: {secret}")
-    digest = make_digest(timezone.now() - HOUR)
-    assert secret not in write_markdown(digest)
-    assert "password: [hidden]" in write_markdown(digest).replace("\\", "")
-    assert secret not in str(describe_digest(digest))
+    found = make_digest(timezone.now() - HOUR)
+    assert secret not in write_markdown(found)
+    assert "password: [hidden]" in write_markdown(found).replace("\\", "")
+    assert secret not in str(describe_digest(found))
     assert OrderRecipient.objects.get().note == "password: [hidden]"
 
 
@@ -233,12 +235,8 @@ def test_page_and_rest_tell_the_same_and_refuse_alike(sign_in: Callable[..., Cli
     page = viewer.get("/digest/?since=1h").content.decode()
     assert "+15 credits in 3 turns" in page
     assert '<a href="/myses/Ada/"><bdi>Ada +15</bdi></a>' in page
-    # Also with an order in the span; what was added up a moment ago is told again.
+    # Also with an order in the span.
     actions.send_order(text="Home!", by=GRACE, myses=[Mysis.objects.get()])
-    with CaptureQueriesContext(connection) as found:
-        viewer.get("/digest/?since=1h")
-        viewer.get("/api/v1/digest?since=1h")
-    assert not [one for one in found if "agents_event" in one["sql"]]
     shared._results.clear()
     page = viewer.get("/digest/?since=1h").content.decode()
     assert "1 given: 1 open" in page
@@ -260,6 +258,27 @@ def test_page_and_rest_tell_the_same_and_refuse_alike(sign_in: Callable[..., Cli
     refused = viewer.get("/digest/?since=99d")
     assert refused.status_code == 422
     assert "since: give minutes, hours or days" in refused.content.decode()
+
+
+def test_a_digest_is_added_up_once_in_ten_seconds_for_all_who_ask(
+    sign_in: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+):
+    viewer = sign_in("viewer")
+    asked: list[datetime] = []
+
+    def make(since: datetime, until: datetime) -> Digest:
+        asked.append(since)
+        return make_digest(since, until)
+
+    monkeypatch.setattr(digest, "make_digest", make)
+    for seconds in (0, 4, 9):
+        now = NOW + timedelta(seconds=seconds)
+        monkeypatch.setattr(timezone, "now", lambda now=now: now)
+        for path in ("/digest/", "/api/v1/digest", "/api/v1/digest"):
+            assert viewer.get(path, {"since": "8h"}).status_code == 200
+    assert asked == [NOW - 8 * HOUR]
+    digest.share_digest(NOW - 8 * HOUR, NOW + timedelta(seconds=10))
+    assert len(asked) == 2
 
 
 def test_a_visit_is_kept_without_a_write_for_each_look(db: Any):
