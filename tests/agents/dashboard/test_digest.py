@@ -47,8 +47,8 @@ HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 def list_lines(title: str) -> list[str]:
-    found = make_digest(timezone.now() - HOUR)
-    found = {section.title: section.lines for section in write_sections(found)}
+    digested = make_digest(timezone.now() - HOUR)
+    found = {section.title: section.lines for section in write_sections(digested)}
     return [line.text for line in found.get(title, ())]
 
 
