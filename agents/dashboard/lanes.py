@@ -144,12 +144,17 @@ class LanesView:
 
 def share_lanes(view: LanesView, now: datetime) -> Lanes:
     """`load_lanes`, once for all who ask within ten seconds; longer for long spans."""
+    key = ("lanes", view, find_version(view.span, now))
+    return shared.get(key, lambda: load_lanes(view, now))
+
+
+def find_version(span: TimeSpan, now: datetime) -> int:
+    """The version of what is drawn of a span: what is over and what is long are shared
+    for longer."""
     seen = time_bucket(now)
-    if view.span.until is not None and view.span.until <= now:
-        seen //= PAST_SHARE
-    elif view.span.length > LONG_SPAN:
-        seen //= LONG_SHARE
-    return shared.get(("lanes", view, seen), lambda: load_lanes(view, now))
+    if span.until is not None and span.until <= now:
+        return seen // PAST_SHARE
+    return seen // LONG_SHARE if span.length > LONG_SPAN else seen
 
 
 def load_lanes(view: LanesView, now: datetime) -> Lanes:

@@ -43,6 +43,7 @@ from agents.models import (
     Turn,
 )
 from memory.game_calls import WRITES
+from memory.models import Memory
 from tests.factories import make_memory, make_mysis, make_turn
 
 SECOND = timedelta(seconds=1)
@@ -515,6 +516,32 @@ def test_two_are_compared(db: None, client: Client, viewer: User):
     assert "There is no Mysis “Cyrus”" in gone.content.decode()
     assert "Both are the same" in client.get("/compare/?a=Ada&b=Ada").content.decode()
     assert client.get("/compare/?a=%00&b=1&since=x&until=y").status_code == 404
+
+
+def test_a_past_span_tells_of_its_time(db: None, client: Client, viewer: User):
+    """What each was flown with and thought then, and nothing of what came later."""
+    client.force_login(viewer)
+    begin = timezone.now() - timedelta(hours=5)
+    stories = [Story(make_mysis(name=name), begin) for name in ("Ada", "Brahe")]
+    for model in ("early", "late"):
+        for story in stories:
+            turn = story.turn(("", 60), wait=("waiting", 7200))
+            turn.model, turn.policy_name = model, f"{model} policy"
+            row = make_memory(story.mysis, role="assistant", reasoning=f"I am {model}.")
+            Memory.objects.filter(pk=row.pk).update(created_at=turn.started_at)
+    write(*stories)
+    for until, told, untold in (
+        (begin + timedelta(hours=1), "early", "late"),
+        (timezone.now() - timedelta(seconds=1), "late", "early"),
+    ):
+        query = {"a": "Ada", "b": "Brahe", "since": begin.isoformat()}
+        page = client.get("/compare/", query | {"until": until.isoformat()})
+        text = page.content.decode()
+        assert (text.count(f">{told}<"), text.count(f">{told} policy<")) == (2, 2)
+        assert (text.count(f"I am {told}."), text.count(f"I am {untold}.")) == (2, 0)
+    before = {"since": "1h", "until": (begin - SECOND).isoformat()}
+    page = client.get("/compare/", {"a": "Ada", "b": "Brahe", **before})
+    assert page.content.decode().count(">none yet<") == 6
 
 
 def test_fewer_than_a_page_has_finer_steps(db: None):
