@@ -63,12 +63,14 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
     calls: bool = False,
     ignore_case: bool = False,
     stem: bool = False,
+    origin: str = "",
+    seconds: float | None = None,
 ) -> list[Hit]:
     """The newest matches, newest first (W10, W12); no match is an empty list.
 
     Of what was said, ``reasoning`` or ``calls`` alone. Secrets are taken out of what is
     found (A11). Raises SlowSearchError. ``ignore_case`` is for exact search, ``stem``
-    (English) for words; see `TextQuery`.
+    (English) for words; see `TextQuery`. It may take ``seconds``, None for the usual.
     """
     wanted = TextQuery(
         query=query.replace("\x00", ""),
@@ -79,8 +81,9 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
         ignore_case=ignore_case,
         stem=stem,
         secret=read_secret_tools(),
+        origin=origin,
     )
-    ids = find_matching_ids(wanted, limit)
+    ids = find_matching_ids(wanted, limit, seconds)
     if not ids:
         return []
     pattern = build_pattern(wanted)
