@@ -25,7 +25,7 @@ from agents.dashboard.yields import LONG_SHARE, LONG_SPAN
 from agents.models import Mysis
 from agents.models.fleet import find_page_key
 from memory.problems import SlowSearchError
-from memory.search.query import limit_time
+from memory.search.results import limit_time
 
 # Lanes of a page, and the steps of all of them, so that a drawing of any fleet stays
 # under 60 kB.

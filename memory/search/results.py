@@ -26,6 +26,7 @@ from memory.models.vectors import build_plain_vector, describe_calls, replace_si
 from memory.redaction import HIDDEN, hide_secrets
 from memory.search.query import Count as Count
 from memory.search.query import Mode, TextQuery, cut_stem, find_matching_ids
+from memory.search.query import limit_time as limit_time
 
 M = TypeVar("M", bound=Model)
 SNIPPET_CHARACTERS = 240
