@@ -17,7 +17,6 @@ from agents.dashboard.search import find_first_id_since
 from agents.dashboard.shared_results import shared
 from agents.dashboard.time_axis import Axis, TimeSpan
 from agents.dashboard.yields import (
-    BUILT_IN,
     NOT_KEPT,
     Sums,
     list_myses,
@@ -26,6 +25,7 @@ from agents.dashboard.yields import (
 )
 from agents.models import Mysis, Turn
 from memory.models import Memory, fetch_rows
+from memory.models.contexts import BUILT_IN
 
 STEPS = 200
 # Units down a drawing of credits or of actions.

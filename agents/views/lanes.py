@@ -113,7 +113,7 @@ def _find_turn(mysis: Mysis, moment: datetime) -> Turn | None:
 def compare_page(request: PageRequest) -> HttpResponse:
     """Two Myses on one time axis: ``a`` and ``b`` are their names or numbers."""
     now = timezone.now()
-    given = [request.GET.get(name, "").strip()[:100] for name in ("a", "b")]
+    given = [_read_reference(request, name) for name in ("a", "b")]
     found = [find_owner(reference) if reference else None for reference in given]
     trouble = _explain(given, [one is not None for one in found])
     numbers = [one.pk if one is not None else 0 for one in found]
@@ -145,6 +145,12 @@ def compare_page(request: PageRequest) -> HttpResponse:
     return render(
         request, "agents/compare.html", context, status=404 if missing else 200
     )
+
+
+def _read_reference(request: HttpRequest, name: str) -> str:
+    """A name or number of the address; what no page can show is replaced."""
+    given = request.GET.get(name, "").replace("\x00", "\N{REPLACEMENT CHARACTER}")
+    return given.strip()[:100]
 
 
 def _explain(given: list[str], there: list[bool]) -> str:
