@@ -56,6 +56,11 @@ class EditForm(forms.ModelForm[Any]):
 class SettingForm(EditForm):
     """One thing that is set of a Mysis."""
 
+    @property
+    def warned(self) -> str:
+        """What the problems are about: who insists, insists on this alone."""
+        return write_version(self.instance, self.columns)
+
     def find_problems(self, mysis: Mysis) -> list[str]:
         """Why what was typed may not work; it can be saved all the same."""
         return []

@@ -15,8 +15,7 @@ MOST_VIEWS = 20
 def save_view(*, user: User, name: str, query: str) -> SavedView:
     """Keep the parameters of an address under a name.
 
-    Raises ActionError: 422 for a name that is empty, too long or taken, 409 where the
-    user has as many views as can be kept.
+    Raises ActionError: 422 for a name that is empty, too long or taken, 409 where the user has as many views as can be kept.
     """
     # Locked, so that two at once are not one too many.
     User.objects.select_for_update().get(pk=user.pk)
@@ -33,11 +32,18 @@ def save_view(*, user: User, name: str, query: str) -> SavedView:
 
 @transaction.atomic
 def rename_view(*, view: SavedView, name: str) -> SavedView:
-    """Give a view another name; raises ActionError 422 as `save_view`."""
-    view.name = _clean_name(name)
-    validate_row(view)
-    view.save(update_fields=["name"])
-    return view
+    """Give a view another name; raises ActionError 422 as `save_view`, 404 if deleted."""
+    # Locked, so that two at once do not take one name.
+    User.objects.select_for_update().get(pk=view.user_id)
+    present = SavedView.objects.filter(pk=view.pk).first()
+    if present is None:
+        raise ActionError(
+            f"View {view.name} was deleted meanwhile.", code="not_found", status=404
+        )
+    present.name = _clean_name(name)
+    validate_row(present)
+    present.save(update_fields=["name"])
+    return present
 
 
 @transaction.atomic

@@ -12,7 +12,7 @@ from copy import copy
 from typing import Any, TypeVar
 
 from django.contrib import messages
-from django.db.models import Model
+from django.db.models import Count, Model
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -83,8 +83,8 @@ def edit_setting(request: PageRequest, key: str, part: str) -> HttpResponse:
 
 
 def _may_save(request: PageRequest, mysis: Mysis, form: SettingForm) -> bool:
-    """Whether nothing speaks against what was typed, or somebody insists."""
-    if "insist" not in request.POST:
+    """Whether nothing speaks against what was typed, or somebody insists on just that."""
+    if request.POST.get("insist") != form.warned:
         form.problems = form.find_problems(mysis)
     return not form.problems
 
@@ -93,7 +93,7 @@ def _save_setting(request: PageRequest, mysis: Mysis, form: SettingForm) -> None
     actions.update_mysis(
         mysis=mysis,
         by=name_operator(request),
-        version=form.cleaned_data["version"] or None,
+        version=form.cleaned_data["version"],
         **form.values,
     )
 
@@ -144,9 +144,10 @@ def model_names(request: PageRequest, key: str) -> HttpResponse:
 
 
 def _list_used_models() -> list[str]:
-    """The pilot, and the models that the fleet has, the most used last."""
-    used = Mysis.objects.order_by("model").values_list("model", flat=True).distinct()
-    return list(dict.fromkeys(["pilot", *used[:MOST_OFFERED]]))
+    """The pilot, and the models that most Myses have, by name."""
+    used = Mysis.objects.values("model").annotate(myses=Count("pk"))
+    names = [row["model"] for row in used.order_by("-myses", "model")[:MOST_OFFERED]]
+    return list(dict.fromkeys(["pilot", *sorted(names)]))
 
 
 # --- Standing orders

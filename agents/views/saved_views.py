@@ -35,7 +35,7 @@ def views_page(request: PageRequest) -> HttpResponse:
 @operator_required
 def save_view(request: PageRequest) -> HttpResponse:
     """Keep the view that ``query`` names; the address parameters are read as Fleet does."""
-    shown = FleetView.read(QueryDict(request.POST.get("query", "")[:2_000]))
+    shown = FleetView.read(QueryDict(request.POST.get("query", "")))
     try:
         saved = saved_views.save_view(
             user=_user(request),
@@ -55,7 +55,7 @@ def change_view(request: PageRequest, view_id: int) -> HttpResponse:
     view = SavedView.objects.filter(user=user, pk=min(view_id, 2**63 - 1)).first()
     if view is None:
         raise Http404("There is no such view of yours.")
-    shown = FleetView.read(QueryDict(request.POST.get("query", "")[:2_000]))
+    shown = FleetView.read(QueryDict(request.POST.get("query", "")))
     try:
         said = _change(user, view, act, request.POST.get("name", ""))
     except ActionError as error:
@@ -66,8 +66,8 @@ def change_view(request: PageRequest, view_id: int) -> HttpResponse:
 def _change(user: User, view: SavedView, act: str, name: str) -> str:
     """Do it, and say what was done; raises ActionError."""
     if act == "rename":
-        saved_views.rename_view(view=view, name=name)
-        return f"The view is named {view.name}."
+        renamed = saved_views.rename_view(view=view, name=name)
+        return f"The view is named {renamed.name}."
     if act == "delete":
         saved_views.delete_view(view=view)
         return f"View {view.name} is deleted."

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.http import QueryDict
 from django.test import Client
 from django.utils import timezone
 from psycopg_pool import PoolTimeout
@@ -21,7 +23,9 @@ from agents.runtime.finish import Ending, finish_turn
 from agents.statements import LONGEST_COMMAND
 from agents.tools.chain import Toolbox
 from agents.tools.request import INTERRUPTED, Outcome
+from agents.views.by_hand import MOST, CommandForm
 from memory.assembly import log_rows
+from memory.context.types import Described
 from memory.models import GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
 from tests.factories import make_memory, make_mysis, make_turn
@@ -395,6 +399,7 @@ def test_an_operator_runs_a_tool_on_the_page(
                 "target_poi": {"type": "string"},
                 "hurry": {"type": "boolean"},
                 "times": {"type": "integer"},
+                "speed": {"enum": [1, 2.5]},
             },
             "required": ["target_poi"],
         },
@@ -409,21 +414,48 @@ def test_an_operator_runs_a_tool_on_the_page(
     assert "Fly to a place." in text
     # What does not fit is refused at its field, and nothing is run.
     before = Memory.objects.count()
-    bad = page.post(address, {"tool": "travel", "arg_times": "x"})
+    chosen = {"tool": "travel", "shown": "travel"}
+    bad = page.post(address, chosen | {"arg_times": "x", "arg_speed": "3"})
     assert bad.status_code == 422
-    assert set(bad.context["form"].errors) == {"arg_target_poi", "arg_times"}
+    assert set(bad.context["form"].errors) == {
+        "arg_target_poi",
+        "arg_times",
+        "arg_speed",
+    }
+    # What explains a field, and what is wrong with it, is tied to it.
+    text = bad.content.decode()
+    for tied in ("by-hand-tool_helptext", "by-hand-arg_times_error"):
+        assert re.search(rf'aria-describedby="[^"]*{tied}', text), tied
+        assert f'id="{tied}"' in text
     assert page.post(address, {"tool": "explode"}).status_code == 422
     # The game's own schema is asked too.
-    odd = page.post(
-        address, {"tool": "travel", "arg_target_poi": "x", "arg_hurry": "true"}
-    )
+    odd = page.post(address, chosen | {"arg_target_poi": "x", "arg_hurry": "true"})
     assert "hurry" in str(odd.context["form"].non_field_errors())
+    # Whose fields were not on the screen is drawn, not run.
+    for shown in ({}, {"shown": "travel"}):
+        drawn = page.post(address, {"tool": "get_status", **shown})
+        assert drawn.status_code == 200
+        assert 'name="shown" value="get_status"' in drawn.content.decode()
     assert Memory.objects.count() == before
-    done = page.post(address, {"tool": "get_status"}).content.decode()
+    # The result has an address, so that a reload runs nothing again.
+    asked = {"tool": "get_status", "shown": "get_status"}
+    answer = page.post(address, asked)
     row = Memory.objects.latest("pk")
     assert (row.tool_name, row.is_error) == ("get_status", False)
+    assert answer["Location"] == f"{address}?tool=get_status&line={row.pk}"
+    done = page.get(answer["Location"]).content.decode()
     assert f"?at={row.pk}" in done
     assert f'id="line-{row.pk}"' not in done
+    direct = page.post(address, asked, headers={"HX-Request": "true"})
+    assert f"?at={row.pk + 2}" in direct.content.decode()
+    row = Memory.objects.latest("pk")
+    # What is refused has its status, which htmx would draw nothing of.
+    make_memory(ada, role="tool", pending=True, content="")
+    refused = page.post(address, asked)
+    assert refused.status_code == 409
+    assert "still runs" in refused.content.decode()
+    assert page.post(address, asked, headers={"HX-Request": "true"}).status_code == 200
+    row = Memory.objects.latest("pk")
     # A viewer neither sees the form nor runs anything.
     viewer = sign_in("viewer")
     viewer.get(address)
@@ -433,3 +465,24 @@ def test_an_operator_runs_a_tool_on_the_page(
     )
     assert refused.status_code == 403
     assert Memory.objects.latest("pk") == row
+
+
+def test_numbers_to_choose_from_and_parameters_past_the_fields() -> None:
+    many = {f"p{number}": {"type": "string"} for number in range(MOST + 2)}
+    tool: Described = {
+        "name": "build",
+        "description": "Build it.",
+        "parameters": {"properties": {"size": {"enum": [1, 2.5]}, **many}},
+    }
+
+    def fill(**values: str) -> CommandForm:
+        data = QueryDict(mutable=True)
+        data.update({"tool": "build", "shown": "build", **values})
+        return CommandForm(data, {"build": tool}, "build")
+
+    form = fill(arg_size="2.5", arg_p0="x", others='{"p41": "y"}')
+    assert form.is_valid(), form.errors
+    assert form.read_arguments() == {"size": 2.5, "p0": "x", "p41": "y"}
+    assert "p39, p40, p41" in form.fields["others"].help_text
+    assert fill(arg_size="1").fields["arg_size"].clean("1") == 1
+    assert "Write an object" in str(fill(others="[1]").errors["others"])

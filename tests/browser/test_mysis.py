@@ -345,6 +345,18 @@ def test_an_outdated_context_is_drawn_anew_when_nobody_has_it_in_hand(page: Page
     page.evaluate("document.activeElement.blur()")
     expect(page.locator(".ledger")).to_contain_text(f"#{row.pk}")
     expect(told).to_be_empty()
+    # What stood open and was closed stays closed, and a long part where it was read.
+    scrolled = "(part, on) => { part.style.maxHeight = '50px'; part.scrollTop = on; }"
+    closed = "(part, on) => { part.open = on === 0; }"
+    for part, reads in ((".ledger", scrolled), ("details[data-opened]", closed)):
+        page.locator(part).first.evaluate(reads, 20)
+        page.evaluate(at_once)
+        say(mysis, "While it is read.")
+        expect(page.locator("#context-news")).to_contain_text("1 message new")
+        row = say(mysis, "And still.")
+        expect(page.locator("#context-news")).to_contain_text("2 messages new")
+        page.locator(part).first.evaluate(reads, 0)
+        expect(page.locator(".ledger")).to_contain_text(f"#{row.pk}")
     # Without waiting: its link.
     page.get_by_label("Window, messages").fill("4")
     row = say(mysis, "And a third.")

@@ -174,5 +174,6 @@ class ContextPage:
         words = {"since": since, "changed": self.changed, "most": MOST}
         return [
             draw_fragment("context/outdated", state=state),
+            draw_fragment("context/gone", gone=self.gone),
             draw_fragment("context/news", state=state, news=self.news, **words),
         ]

@@ -171,7 +171,10 @@ def test_a_deleted_mysis_is_told(mysis: Mysis):
     page = opened(mysis)
     page.draw_all(0)
     actions.delete_mysis(mysis=mysis, by="system")
-    assert "This Mysis was deleted." in told(page)
+    # Aloud, unlike a context that is outdated.
+    sent = " ".join(page.draw_changes(Dirty(everything=True)))
+    gone = sent.partition('id="context-gone"')[2].partition('id="')[0]
+    assert "This Mysis was deleted." in gone
 
 
 def test_the_page_says_as_of_when_and_its_socket_knows(admin: Client, mysis: Mysis):
@@ -183,6 +186,7 @@ def test_the_page_says_as_of_when_and_its_socket_knows(admin: Client, mysis: Mys
     text = answer.content.decode()
     assert f"#{row.pk}</a>" in text
     assert "4,711" in text
+    assert re.search(r'id="context-gone"[^>]*role="status"', text)
     assert 'id="context-refresh" href="/myses/Ada/context/?window=4"' in text
     [socket] = re.findall(r'ws-connect="([^"]+)"', text)
     query = urlsplit(socket.replace("&amp;", "&")).query

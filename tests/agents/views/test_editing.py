@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from html import unescape
 from typing import Any
+from unittest import mock
 
 import pytest
 from django.test import Client
@@ -14,6 +16,7 @@ from agents import actions
 from agents.models import Budget, Event, Mysis, Pin, Prompt, Provider
 from agents.tool_catalogue import remember_tools
 from agents.tools.request import ToolSpec
+from agents.views import editing
 from bench.providers.openai import KEY, FakeProvider
 from memory.models import ContextPolicy
 from tests.factories import make_mysis
@@ -167,6 +170,8 @@ def test_a_stale_form_says_so_and_loses_nothing(
         assert f'value="{typed}"' in text
     ada.refresh_from_db()
     assert all(getattr(ada, name) == value for name, value in theirs.items())
+    # As is one that does not say what it was opened with.
+    assert send(admin, part, version="", **mine).status_code == 409
     # Sent again, with what the form says now, it takes the place of theirs.
     again = re.search(r'name="version" value="([^"]*)"', text)
     assert again
@@ -194,6 +199,12 @@ def test_the_models_are_those_that_the_provider_lists(
     text = admin.get("/myses/Ada/models/", headers=HTMX).content.decode()
     assert '<option value="lab:gpt-5-nano">' in text
     assert '<option value="pilot">' in text
+    # Where the fleet has more than are offered, those that most Myses have.
+    for model in ("a:rare", "z:often", "z:often"):
+        make_mysis(model=model)
+    with mock.patch.object(editing, "MOST_OFFERED", 1):
+        ada.delete()
+        assert editing._list_used_models() == ["pilot", "z:often"]
     assert re.search(r"lab</bdi>\s+has 2 models", text)
     assert re.search(r"dead</bdi>\s+does not answer", text)
     assert KEY not in text
@@ -221,7 +232,14 @@ def test_a_model_that_cannot_work_is_warned_of_and_saved_all_the_same(
     assert "lab does not answer" in text
     text = send(admin, "model", model="lab").content.decode()
     assert "names a provider but no model" in text
-    answer = send(admin, "model", model="lab:gpt-7", insist="yes")
+    text = send(admin, "model", model="lab:gpt-7").content.decode()
+    warned = re.search(r'name="insist" value="([^"]*)"', text)
+    assert warned
+    insist = unescape(warned[1])
+    # Who insists, insists on what was warned of, not on what was typed since.
+    answer = send(admin, "model", model="lab:gpt-8", insist=insist)
+    assert answer.status_code == 422
+    answer = send(admin, "model", model="lab:gpt-7", insist=insist)
     assert answer.status_code == 200
     ada.refresh_from_db()
     assert ada.model == "lab:gpt-7"
@@ -246,6 +264,7 @@ def test_a_window_without_room_for_the_tools_is_warned_of(
 def test_standing_orders_are_added_acknowledged_and_done(admin: Client, ada: Mysis):
     text = send(admin, "pins", text="Never\r\nattack.").content.decode()
     assert "The order stands." in text
+    assert re.search(r'name="state" value="superseded"', text)
     pin = Pin.objects.get()
     assert (pin.text, pin.state) == ("Never\nattack.", "active")
     double = send(admin, "pins", text="Never\nattack.")
@@ -257,6 +276,11 @@ def test_standing_orders_are_added_acknowledged_and_done(admin: Client, ada: Mys
         assert f"The order is {state}." in answer.content.decode()
         pin.refresh_from_db()
         assert pin.state == state
+    # Another order took the place of one.
+    old = actions.add_pin(mysis=ada, text="Mine gold.", by="system")
+    sent = {"pin": old.pk, "state": "superseded", "before": "active"}
+    answer = admin.post(address("pins"), sent, headers=HTMX)
+    assert "The order is superseded." in answer.content.decode()
     # Somebody's older page: what became of it since is not taken back.
     sent = {"pin": pin.pk, "state": "acknowledged", "before": "active"}
     answer = admin.post(address("pins"), sent, headers=HTMX)
@@ -284,6 +308,9 @@ def test_the_budget_of_a_mysis_is_made_changed_and_removed(admin: Client, ada: M
     assert 'value="9"' in text
     # A form that was opened when there was none makes no second one.
     assert send(admin, "budget", version="", **values).status_code == 409
+    # It lifts a limit: asked first.
+    text = admin.get(address("budget"), headers=HTMX).content.decode()
+    assert re.search(r'name="remove"[^>]*hx-confirm="Remove this budget\?', text)
     assert send(admin, "budget", remove="yes").status_code == 200
     assert not Budget.objects.exists()
     answer = send(admin, "budget", version=version, **values)

@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 from django.http import QueryDict
 from django.test import Client
+from django.utils.http import urlencode
 
-from agents.actions.saved_views import MOST_VIEWS
+from agents.actions import ActionError
+from agents.actions.saved_views import MOST_VIEWS, rename_view
 from agents.dashboard.fleet import OPTIONAL, FleetView
 from agents.models import Mysis, SavedView
 from tests.factories import make_mysis
+from tests.statements import record_statements
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -45,8 +48,22 @@ def test_a_view_is_saved_chosen_renamed_and_deleted(sign_in: Callable[..., Clien
     assert re.search(r'value="cost" selected', page)
     text = change(client, view, "rename", name="Idlers").content.decode()
     assert "The view is named Idlers." in text
+    assert 'hx-confirm="Delete the view Idlers?"' in text
     assert "is deleted" in change(client, view, "delete").content.decode()
     assert not SavedView.objects.exists()
+
+
+def test_a_view_is_renamed_under_the_lock_of_its_user(admin: Client):
+    save(admin, "mine")
+    view = SavedView.objects.get()
+    with record_statements() as asked:
+        rename_view(view=view, name="ours")
+    locked = next(sql for sql in asked if "FOR UPDATE" in sql)
+    assert 'FROM "auth_user"' in locked
+    # Deleted in another window since it was read.
+    SavedView.objects.all().delete()
+    with pytest.raises(ActionError, match="was deleted meanwhile"):
+        rename_view(view=view, name="theirs")
 
 
 def test_fleet_opens_with_the_default_and_shows_all_when_asked(
@@ -121,7 +138,13 @@ def test_a_bad_name_is_refused_and_stays_typed(admin: Client, name: str, words: 
 def test_there_are_only_so_many_and_what_is_kept_is_bounded(admin: Client):
     save(admin, "long", f"q={'x' * 5000}&columns=place&group={'g' * 900}\x00")
     assert len(SavedView.objects.get().query) < 1_000
-    for number in range(MOST_VIEWS - 1):
+    # The longest that Fleet can show is kept whole.
+    words = "\U0001f680" * 100
+    query = urlencode({"q": words, "group": words, "columns": "who,place"})
+    assert save(admin, "rockets", query).status_code == 200
+    kept = FleetView.read(QueryDict(SavedView.objects.get(name="rockets").query))
+    assert (kept.query, kept.group, kept.columns) == (words, words, ["place"])
+    for number in range(MOST_VIEWS - 2):
         assert save(admin, f"view {number}").status_code == 200
     answer = save(admin, "one more")
     assert answer.status_code == 409
@@ -143,6 +166,8 @@ def test_columns_are_chosen_by_the_address(admin: Client):
     assert FleetView.read(QueryDict(view.write_query())) == view
     page = admin.get("/?columns=who,place").content.decode()
     assert 'data-hide="purse said context hour"' in page
+    # Compact rows show its icon alone.
+    assert 'class="state state-idle" title="idle"' in page
     # A form's parameters come out as an address to share.
     headers = {**HTMX, "HX-Target": "fleet-view"}
     answer = admin.get("/?state=&q=&columns=who&columns=place", headers=headers)
