@@ -263,12 +263,26 @@ def _tool(entry: object, where: str) -> Described:
     if not _TOOL_NAME.fullmatch(name):
         raise fields.wrong("name", "1 to 64 letters, digits, _ and -")
     schema = fields.mapping("parameters") or {"type": "object", "properties": {}}
-    if not isinstance(schema.get("properties", {}), dict):
-        raise DocumentError(f"{where}.parameters.properties: must be an object")
-    if not isinstance(schema.get("required", []), list):
-        raise DocumentError(f"{where}.parameters.required: must be a list of names")
+    _check_schema(schema, f"{where}.parameters")
     about = fields.optional_text("description") or ""
     return {"name": name, "description": about, "parameters": schema}
+
+
+def _check_schema(schema: Mapping[str, Any], where: str) -> None:
+    """Raise DocumentError for what a catalogue or a list of actions cannot be made of."""
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    if not isinstance(properties, dict):
+        raise DocumentError(f"{where}.properties: must be an object")
+    if not isinstance(required, list):
+        raise DocumentError(f"{where}.required: must be a list of names")
+    for index, name in enumerate(required):
+        if not isinstance(name, str):
+            raise DocumentError(f"{where}.required[{index}]: must be the name of one")
+    for name, each in properties.items():
+        if not isinstance(each, (dict, bool)):
+            raise DocumentError(f"{where}.properties.{name}: must be an object")
+        if isinstance(each, dict) and not isinstance(each.get("enum", []), list):
+            raise DocumentError(f"{where}.properties.{name}.enum: must be a list")
 
 
 def _unwrap_calls(
