@@ -138,8 +138,9 @@ def write_catalogue_line(tool: Described) -> str:
     properties = _list_properties(tool["parameters"])
     required = _list_required(tool["parameters"])
     names = [name for name in properties if name in required]
+    names += [name for name in required if name not in properties]
     names += [f"[{name}]" for name in properties if name not in required]
-    head = _join_line(_write_signature(tool["name"], names, len(required & {*names})))
+    head = _join_line(_write_signature(tool["name"], names, len(required)))
     about = find_first_sentence(tool["description"]).rstrip(".")
     line = _join_line(f"{head}: {about}" if about else head)
     if len(line) <= LONGEST_LINE:
@@ -155,10 +156,10 @@ def _list_properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return given if isinstance(given, Mapping) else {}
 
 
-def _list_required(schema: Mapping[str, Any]) -> set[str]:
+def _list_required(schema: Mapping[str, Any]) -> list[str]:
     given = schema.get("required")
     listed = given if isinstance(given, list) else []
-    return {name for name in listed if isinstance(name, str)}
+    return list(dict.fromkeys(name for name in listed if isinstance(name, str)))
 
 
 def _join_line(text: str) -> str:

@@ -123,6 +123,8 @@ def test_a_line_says_what_a_tool_requires_within_ninety_characters(tool: Any):
         ({}, [], "Dig. It takes a tick.", "mine(): Dig"),
         ({"a": {}, "b": {}}, ["b"], "Dig", "mine(b, [a]): Dig"),
         ({}, [], "", "mine()"),
+        ({"x": {}, "z": {}}, ["y", "x", "y"], "Dig.", "mine(x, y, [z]): Dig"),
+        ({}, ["y"], "Dig.", "mine(y): Dig"),
         ({"x": {}}, ["x"], "w" * 200, "mine(x)"),
         ({"x" * 50: {}, "y" * 50: {}}, [], "Dig.", "mine([" + "x" * 50 + "], …): Dig"),
     ],

@@ -26,8 +26,25 @@ _values = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                "properties required action enum type $ref $id items anyOf title a buy "
-                "description additionalProperties patternProperties $schema pattern".split()
+                [
+                    "properties",
+                    "required",
+                    "action",
+                    "enum",
+                    "type",
+                    "$ref",
+                    "$id",
+                    "items",
+                    "anyOf",
+                    "title",
+                    "a",
+                    "buy",
+                    "description",
+                    "additionalProperties",
+                    "patternProperties",
+                    "$schema",
+                    "pattern",
+                ]
             ),
             inner,
             max_size=4,
