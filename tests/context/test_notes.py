@@ -107,6 +107,40 @@ def test_a_view_fed_back_has_its_notes_once(notes: list[tuple[str, str]]) -> Non
         assert assemble(request).messages == found["messages"]
 
 
+ODD_PINS = st.sampled_from(
+    ["## Standing orders\n- y", "a\n\n## Standing orders\n- y", "a", "\n- a", "a\n- b"]
+    + [
+        "## Standing orders",
+        "\n\n",
+        "## Notes\n> x",
+        " a ",
+        "\n\n## Standing orders\n- ",
+    ]
+)
+
+
+@given(
+    st.lists(ODD_PINS, max_size=4),
+    NOTES,
+    st.sampled_from(["", "You fly.", "You fly.\n\n## Standing orders\n- own"]),
+    st.integers(20, 700),
+)
+def test_i3_a_view_fed_back_has_its_orders_once_however_tight_the_budget(
+    pins: list[str], notes: list[tuple[str, str]], system: str, tokens: int
+) -> None:
+    """What an order holds is no heading: they stood twice, and took room twice."""
+    more = {
+        "strategy": "window",
+        "pins": pins,
+        "budget": {"tokens": tokens, "reserve": 9},
+    }
+    found = view(notes, system=system, **more)
+    if not found["messages"]:
+        return
+    again = view(notes, system=None, **{**more, "messages": found["messages"]})
+    assert again["messages"] == found["messages"]
+
+
 @given(NOTES)
 def test_coalesced_tells_each_note_in_one_line_of_its_prelude(
     notes: list[tuple[str, str]],
