@@ -23,9 +23,10 @@ from memory.context.types import (
 
 HEADER = "## Standing orders"
 NOTES_HEADER = "## Notes"
-# The name of a note, in characters; and what notes may have of a view, in bytes,
-# with heading, names and handles.
+# The name and the text of a note, in characters; and what notes may have of a view, in
+# bytes, with heading, names and handles.
 LONGEST_NAME = 60
+LONGEST_NOTE = 4_000
 SHOWN_BYTES = 2_048
 
 _CATALOGUE_START = """\
