@@ -45,6 +45,7 @@ from memory.context.units import (
 
 _ORDER = Fate("kept", None, "The newest order; kept beyond what the strategy keeps.")
 _NEWEST = Fate("kept", None, "The newest unit; kept beyond what the strategy keeps.")
+_MOST_NAMED = 5
 _ASKED = Fate("kept", None, "A schema asked for in this turn; kept until it ends.")
 
 
@@ -142,7 +143,7 @@ def _build_view(
     room = _reserve_state(prepared) if options.state_block else 0
     fitted = fit_units(kept.units, kept.anchors, prepared.frame, history, room)
     units = _add_filler_and_nudge(fitted.units, prepared)
-    warnings = [*plan.warnings]
+    warnings = [*plan.warnings, *_warn_of_allow(prepared.request)]
     if options.state_block:
         units = _add_state(units, plan, fitted, prepared, warnings)
     if prepared.request.notes:
@@ -150,6 +151,17 @@ def _build_view(
     fates = (prepared.repaired.capped, plan.fates, kept.fates, fitted.fates)
     draft = ViewDraft(plan, units, fates, fitted.over_budget, warnings, failure)
     return report_sent(prepared, draft, last)
+
+
+def _warn_of_allow(request: AssemblyRequest) -> list[str]:
+    """What is wrong in the list of allowed tools: a typo takes tools away unseen."""
+    unfit = request.offered.unfit if request.offered else ()
+    if not unfit:
+        return []
+    named = ", ".join(f'"{each}"' for each in unfit[:_MOST_NAMED])
+    more = len(unfit) - _MOST_NAMED
+    also = f" and {more} more" if more > 0 else ""
+    return [f"options.allow: no tool fits {named}{also}."]
 
 
 @dataclass(slots=True)

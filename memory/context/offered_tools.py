@@ -67,7 +67,7 @@ def offer_tools(
 ) -> OfferedTools:
     """Offer these tools under a policy's options; `allow` concerns the game's only."""
     patterns = None if allow is None else tuple(allow)
-    allowed = allow_tools(known, patterns)
+    allowed, unfit = allow_tools(known, patterns), find_unfit(known, patterns)
     if mode == "full":
         sent = allowed
     elif mode == "compact":
@@ -79,8 +79,8 @@ def offer_tools(
         others = [tool for tool in left if not is_own_tool(tool["name"])]
         sent = [*own, GAME_TOOL, GAME_HELP_TOOL] if others else own
         lines = "\n".join(map(write_catalogue_line, others))
-        return OfferedTools(mode, patterns, tuple(known), tuple(sent), lines)
-    return OfferedTools(mode, patterns, tuple(known), tuple(sent))
+        return OfferedTools(mode, patterns, tuple(known), tuple(sent), lines, unfit)
+    return OfferedTools(mode, patterns, tuple(known), tuple(sent), unfit=unfit)
 
 
 def describe_tool(tool: Mapping[str, Any]) -> Described:
@@ -118,6 +118,24 @@ def narrow_tool(tool: Described, allow: Iterable[str] | None) -> Described | Non
     properties = parameters["properties"]
     left = {**properties, ACTION: {**properties[ACTION], "enum": kept}}
     return {**tool, "parameters": {**parameters, "properties": left}}
+
+
+def find_unfit(
+    known: Sequence[Described], patterns: Sequence[str] | None
+) -> tuple[str, ...]:
+    """The patterns that fit no tool and no command; none where no game's are known."""
+    if not patterns or all(is_own_tool(tool["name"]) for tool in known):
+        return ()
+    names = {tool["name"] for tool in known}
+    for tool in known:
+        if is_group(name := tool["name"]):
+            actions = list_actions(tool["parameters"])
+            names |= {find_command(name, action) for action in actions}
+    return tuple(
+        each
+        for each in dict.fromkeys(patterns)
+        if not any(fnmatchcase(name, each) for name in names)
+    )
 
 
 def allows_call(name: str, command: str, allow: Iterable[str] | None) -> bool:

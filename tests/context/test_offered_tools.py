@@ -202,6 +202,38 @@ def test_of_a_tool_with_several_commands_the_allowed_actions_are_left():
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(
+    ("allow", "warnings"),
+    [
+        (None, []),
+        ([], []),
+        (["mine", "get_*", "zoea_*", "view_market"], []),
+        (["nothing"], ['options.allow: no tool fits "nothing".']),
+        (
+            ["buy", "mine", "MINE", "buy"],
+            ['options.allow: no tool fits "buy", "MINE".'],
+        ),
+        (
+            [f"x{n}" for n in range(8)],
+            ['options.allow: no tool fits "x0", "x1", "x2", "x3", "x4" and 3 more.'],
+        ),
+    ],
+)
+def test_what_fits_no_tool_is_warned_of(
+    strategy: str, allow: list[str] | None, warnings: list[str]
+):
+    action = {"enum": ["view_market", "get_status"]}
+    group = {"properties": {"action": action}}
+    market = {"name": "spacemolt_market", "description": "", "parameters": group}
+    log = Log()
+    log.user("Fly on.")
+    for mode in TOOL_MODES:
+        offered = offer_tools([tool(), market, OWN], mode, allow)
+        assert build(log, strategy, offered=offered)[1].warnings == warnings
+    assert offer_tools([OWN], "full", allow).unfit == ()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
     ("options", "error"),
     [
         ({"tools": "some"}, "options.tools: must be one of full, compact, on_demand"),
