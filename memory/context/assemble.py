@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 
 from memory.context import registry
 from memory.context.budget import (
@@ -277,7 +278,19 @@ def _reserve_state(prepared: RepairedRequest) -> int:
     if render is None:
         return 0
     size = min(prepared.request.state_bytes, SHORT_STATE_BYTES)
-    return prepared.count(prepared.sanitize(render(size)).strip())
+    return prepared.count(_render_state(prepared, size).strip())
+
+
+def _render_state(prepared: RepairedRequest, size: int) -> str:
+    """The state block within so many bytes, also where hidden secrets make it longer."""
+    render, limit = prepared.request.render_state, size
+    while render is not None and limit > 0:
+        text = prepared.sanitize(render(limit))
+        over = len(text.encode()) - size
+        if over <= 0:
+            return text
+        limit -= over
+    return ""
 
 
 def _add_state(
@@ -301,11 +314,9 @@ def _add_state(
         return sum(unit.tokens for unit in attach(block)) - fitted.used
 
     size = prepared.request.state_bytes
-    text, cut = fit_state(
-        lambda limit: prepared.sanitize(render(limit)), size, room, cost
-    )
+    text, cut = fit_state(partial(_render_state, prepared), size, room, cost)
     if cut and prepared.request.notes:
-        short = prepared.sanitize(render(min(size, SHORT_STATE_BYTES))).strip()
+        short = _render_state(prepared, min(size, SHORT_STATE_BYTES)).strip()
         if short and cost(short) > room:
             raise BudgetImpossible("notes", prepared.frame.notes, 0)
     if cut:
