@@ -15,7 +15,7 @@ from agents.actions.base import (
     lock_mysis,
 )
 from agents.models import Mysis, Pin
-from memory.assembly.sent_view import hash_text
+from memory.assembly.hashes import hash_text
 
 State = Pin.State
 

@@ -12,7 +12,6 @@ from agents.models.alerts import Rule as Rule
 from agents.models.budgets import Budget as Budget
 from agents.models.budgets import BudgetSpend as BudgetSpend
 from agents.models.fleet import Account as Account
-from agents.models.fleet import Broadcast as Broadcast
 from agents.models.fleet import ErrorCode as ErrorCode
 from agents.models.fleet import Mysis as Mysis
 from agents.models.fleet import Pin as Pin
@@ -20,6 +19,7 @@ from agents.models.llm import AskedWindow as AskedWindow
 from agents.models.llm import Prompt as Prompt
 from agents.models.llm import PromptVersion as PromptVersion
 from agents.models.llm import Provider as Provider
+from agents.models.orders import Broadcast as Broadcast
 from agents.models.orders import Order as Order
 from agents.models.orders import OrderRecipient as OrderRecipient
 from agents.models.orders import OrderState as OrderState

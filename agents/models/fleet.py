@@ -1,4 +1,4 @@
-"""Myses, their game accounts, their pins, and broadcasts to all of them."""
+"""Myses, their game accounts and their pins."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from itertools import chain
 from typing import Any, ClassVar
 
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.indexes import GinIndex
-from django.contrib.postgres.search import SearchVectorField
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
@@ -22,9 +20,8 @@ from django.utils.functional import cached_property
 from agents.encryption import SecretUnreadableError, sealed_property, unseal_again
 from agents.models.llm import Prompt
 from agents.validators import NAME, check_model_settings, check_tag, check_visible
-from memory.assembly.sent_view import hash_text
+from memory.assembly.hashes import hash_text
 from memory.models.contexts import ContextPolicy
-from memory.models.vectors import build_plain_vector
 
 NAME_TAKEN = "This name is taken: choose another."
 MOST_TAGS = 20
@@ -357,51 +354,3 @@ class Pin(models.Model):
     def known_hash(self) -> str:
         """The SHA-256 that its text must have."""
         return self.digest or hash_text(self.text)
-
-
-class Broadcast(models.Model):
-    """One message to the fleet; each delivery is a Memory that points here.
-
-    With a ``group`` or a ``tag`` it is for those Myses alone; without, for everybody,
-    also for who is made later.
-    """
-
-    text = models.TextField()
-    group = models.CharField(max_length=100, blank=True, default="", db_default="")
-    tag = models.CharField(max_length=50, blank=True, default="", db_default="")
-    sender = models.CharField(max_length=200)
-    mysis = models.ForeignKey(
-        Mysis, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
-    )
-    # Stays when the sender is deleted: an agent's message never becomes the commander's.
-    from_mysis = models.BooleanField(default=False)
-    # Deliver to the Myses up to this id; null when that is done.
-    deliver_to = models.BigIntegerField(null=True, blank=True, editable=False)
-    # The Myses up to this id have it.
-    delivered_to = models.BigIntegerField(default=0, db_default=0, editable=False)
-    created_at = models.DateTimeField(auto_now_add=True)
-    vector = models.GeneratedField(
-        expression=build_plain_vector("text"),
-        output_field=SearchVectorField(),
-        db_persist=True,
-    )
-
-    class Meta:
-        indexes = [
-            GinIndex(fields=["vector"], name="broadcast_fts", fastupdate=False),
-            models.Index(
-                fields=["id"],
-                name="broadcast_under_way",
-                condition=Q(deliver_to__isnull=False),
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.text[:60]
-
-    @property
-    def to(self) -> dict[str, object]:
-        """Whom it is for, as REST and events name it."""
-        if self.group:
-            return {"group": self.group}
-        return {"tag": self.tag} if self.tag else {"fleet": True}

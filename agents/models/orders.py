@@ -1,17 +1,18 @@
-"""Orders, and how far each has come with everybody who got it."""
+"""Broadcasts, orders, and how far each order has come with everybody who got it."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils import timezone
 
-from agents.models.fleet import Broadcast, Mysis
+from agents.models.fleet import Mysis
 from memory.models import Memory
 from memory.models.vectors import build_plain_vector
 
@@ -37,6 +38,54 @@ OPEN_STATES = (OrderState.QUEUED, OrderState.SHOWN, OrderState.ANSWERED)
 # What an order of several is summed up as: the first of these that one of them is in.
 # So it is open until the last of them ended, and done only where none was not done.
 SUMMED_UP = (*OPEN_STATES, OrderState.NOT_DONE, OrderState.DONE, OrderState.SUPERSEDED)
+
+
+class Broadcast(models.Model):
+    """One message to the fleet; each delivery is a Memory that points here.
+
+    With a ``group`` or a ``tag`` it is for those Myses alone; without, for everybody,
+    also for who is made later.
+    """
+
+    text = models.TextField()
+    group = models.CharField(max_length=100, blank=True, default="", db_default="")
+    tag = models.CharField(max_length=50, blank=True, default="", db_default="")
+    sender = models.CharField(max_length=200)
+    mysis = models.ForeignKey(
+        Mysis, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    # Stays when the sender is deleted: an agent's message never becomes the commander's.
+    from_mysis = models.BooleanField(default=False)
+    # Deliver to the Myses up to this id; null when that is done.
+    deliver_to = models.BigIntegerField(null=True, blank=True, editable=False)
+    # The Myses up to this id have it.
+    delivered_to = models.BigIntegerField(default=0, db_default=0, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    vector = models.GeneratedField(
+        expression=build_plain_vector("text"),
+        output_field=SearchVectorField(),
+        db_persist=True,
+    )
+
+    class Meta:
+        indexes = [
+            GinIndex(fields=["vector"], name="broadcast_fts", fastupdate=False),
+            models.Index(
+                fields=["id"],
+                name="broadcast_under_way",
+                condition=Q(deliver_to__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.text[:60]
+
+    @property
+    def to(self) -> dict[str, object]:
+        """Whom it is for, as REST and events name it."""
+        if self.group:
+            return {"group": self.group}
+        return {"tag": self.tag} if self.tag else {"fleet": True}
 
 
 class Order(models.Model):

@@ -34,6 +34,7 @@ from agents.runtime.answers import ask_model
 from agents.runtime.model_calls import CallEstimate
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded, lock_for_turn
 from memory.assembly import history_summaries
+from memory.assembly.hashes import hash_span
 from memory.assembly.history_summaries import (
     BREAKER_FAILURES,
     BREAKER_TURNS,
@@ -42,7 +43,6 @@ from memory.assembly.history_summaries import (
     Span,
 )
 from memory.assembly.prepare import PreparedRequest
-from memory.assembly.sent_view import hash_span
 from memory.context.summary_prompt import (
     SummaryRefused,
     check_summary,

@@ -28,9 +28,10 @@ from agents.forms import WhatIfForm
 from agents.models import ModelCall, Mysis
 from agents.views.access import PageRequest, find_mysis
 from memory.assembly import replay
+from memory.assembly.hashes import to_canonical_json
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.assembly.replay import PastCall, list_guesses, rebuild_as_sent
-from memory.assembly.sent_view import render_messages, to_canonical_json
+from memory.assembly.sent_view import render_messages
 from memory.handles import parse_id
 from memory.models import SentContext
 

@@ -95,7 +95,8 @@ class Installation:
     def _spawn(self, name: str, program: Program) -> subprocess.Popen[bytes]:
         log = self.data / "logs" / f"{name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        tied = [str(LIFELINE), str(os.getpid()), str(program.niceness)]
+        # Nobody looks at pages: turns leave the processor to nothing.
+        tied = [str(LIFELINE), str(os.getpid()), "0"]
         ours = {**self.environment, **program.environment, "ZOEA_DB_POOL": POOL}
         with log.open("ab") as out:
             return subprocess.Popen(

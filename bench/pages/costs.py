@@ -21,6 +21,7 @@ from websockets.exceptions import ConnectionClosed
 
 from agents.models import Turn
 from bench.figures import Aim, Figure, Step, Task, measure_medians, percentile
+from bench.flying import start_myses
 from bench.pages import browser, scenes
 from bench.processes import (
     migrated_database,
@@ -29,7 +30,7 @@ from bench.processes import (
     run_server,
     run_worker,
 )
-from bench.turns import TICK, TOGETHER, start_myses
+from bench.turns import TICK, TOGETHER
 from bench.visitor import PATIENCE, Site, Viewer, weigh_page
 
 RESTING, FLYING = 180, 20

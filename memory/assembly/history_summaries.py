@@ -15,8 +15,8 @@ from typing import Any
 from django.db import models, transaction
 
 from memory.assembly import log_rows
+from memory.assembly.hashes import hash_span
 from memory.assembly.log_rows import LogRow
-from memory.assembly.sent_view import hash_span
 from memory.context.types import Compaction
 from memory.models import HistorySummary, Role, fetch_rows
 

@@ -7,7 +7,6 @@ their hash.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +14,12 @@ from functools import lru_cache
 from typing import Any
 
 from memory.assembly import log_rows
+from memory.assembly.hashes import hash_text, hash_view
 from memory.assembly.log_rows import LogRow
 from memory.assembly.packing import Packed, unpack_ledger, unpack_sources
 from memory.context.result_types import Assembly
-from memory.context.tool_calls import GAME, get_sent_form, is_own_tool
-from memory.context.types import Described, Message, OfferedTools, ToolCall
+from memory.context.tool_calls import GAME, GAME_HELP, get_sent_form
+from memory.context.types import OfferedTools, ToolCall
 from memory.models import Memory, Role, SentContext, fetch_rows
 
 _LONG_TEXT = 400
@@ -41,68 +41,6 @@ _TEXTS = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
 _TOOL_TEXTS = ("known", "sent", "catalogue")
 # Of a stored call, how it was made.
 _WAY = frozenset({"via", "original"})
-
-
-# --- What makes two payloads the same
-
-
-def to_canonical_json(
-    messages: Sequence[Mapping[str, Any]],
-    system: str | None = None,
-    tools: Sequence[Described] | None = None,
-) -> str:
-    """A payload as canonical JSON: keys in order, no blanks, no escapes.
-
-    There is no key ``tools`` where none are known.
-    """
-    body: dict[str, Any] = {"system": system, "messages": messages}
-    return _encode(body | ({} if tools is None else {"tools": tools}))
-
-
-def hash_view(
-    messages: list[dict[str, Any]],
-    system: str | None = None,
-    tools: Sequence[Described] | None = None,
-) -> str:
-    """SHA-256 of a payload as canonical JSON; equal digests are equal payloads."""
-    return hash_text(to_canonical_json(messages, system, tools))
-
-
-def hash_encoded(
-    messages: Iterable[bytes], system: str | None, offered: OfferedTools | None = None
-) -> str:
-    """The same of a view whose messages are canonical JSON already."""
-    end = to_canonical_json([], system).removeprefix('{"messages":[')
-    if offered is not None:
-        end = f'{end[:-1]},"tools":{_encode_tools(offered.sent_text)}}}'
-    whole = hashlib.sha256(b'{"messages":[' + b",".join(messages))
-    whole.update(end.encode("utf-8", "surrogatepass"))
-    return whole.hexdigest()
-
-
-_encode = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False
-).encode
-
-
-@lru_cache(maxsize=8)
-def _encode_tools(text: str) -> str:
-    """Tools as canonical JSON; they are tens of kilobytes, and seldom others."""
-    return _encode(json.loads(text))
-
-
-def hash_span(messages: Iterable[Message]) -> str:
-    """SHA-256 of stored messages: it shows whether a span is still what it was."""
-    rows = [
-        (m.id, m.role, m.content, m.is_error, m.pending, [*map(str, m.tool_calls)])
-        for m in messages
-    ]
-    return hash_text(json.dumps(rows, separators=(",", ":"), ensure_ascii=False))
-
-
-def hash_text(text: str) -> str:
-    """SHA-256 of a text, also of one with lone surrogates."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 # --- Standing orders, checked against the view (I16)
@@ -201,19 +139,28 @@ def _refer(message: Mapping[str, Any], row: LogRow | None) -> Reference:
 def _wrap_calls(wire: dict[str, Any], row: LogRow | None) -> dict[str, Any]:
     """The message with the calls of the game's tools made by way of `game`."""
     calls = wire.get("tool_calls", ())
-    if row is None or all(is_own_tool(call["function"]["name"]) for call in calls):
+    if row is None or all(_is_called_as_it_is(call) for call in calls):
         return wire
     return wire | {"tool_calls": [_wrap_call(call) for call in row.tool_calls]}
 
 
 def _wrap_call(stored: dict[str, Any]) -> dict[str, Any]:
     call = _drop_way(stored)
-    name, arguments = call["function"]["name"], call["function"]["arguments"]
-    if is_own_tool(name):
+    if _is_called_as_it_is(call):
         return call
+    name, arguments = call["function"]["name"], call["function"]["arguments"]
     made = ToolCall(call["id"], name, arguments, GAME, stored.get("original", ""))
     name, arguments = get_sent_form(made)
     return call | {"function": {"name": name, "arguments": arguments}}
+
+
+def _is_called_as_it_is(call: Mapping[str, Any]) -> bool:
+    """Whether ``by_game`` leaves a call as it is, in stored views too: never change it.
+
+    A call for which this is wrong today is stored as text.
+    """
+    name: str = call["function"]["name"]
+    return name.startswith("zoea_") or name in (GAME, GAME_HELP)
 
 
 def refer_tools(offered: OfferedTools | None, texts: dict[str, str]) -> Packed:

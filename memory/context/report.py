@@ -6,19 +6,22 @@ The ledger says what became of each stored message and why (I20, I21).
 from __future__ import annotations
 
 import json
-from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from memory.context.budget import BudgetImpossible
 from memory.context.repair import RepairedRequest
-from memory.context.result_types import Assembly, LedgerLine
+from memory.context.result_types import (
+    Assembly,
+    LedgerLine,
+    count_dispositions,
+    explain_losses,
+)
 from memory.context.tokens import choose_error_bound
 from memory.context.types import (
     DISPOSITIONS,
     Disposition,
-    Message,
     Status,
     build_handle,
 )
@@ -58,17 +61,6 @@ _PRESENT: frozenset[Disposition] = frozenset(
 _ABSENT = frozenset(DISPOSITIONS) - {"kept", "truncated", "displaced"}
 # Whose text is sent as it was stored.
 _SENT_WHOLE: frozenset[Disposition] = frozenset({"kept", "pinned", "displaced"})
-_WORDS: Mapping[Disposition, str] = {
-    "out_of_window": "outside the window",
-    "superseded": "superseded",
-    "masked": "masked",
-    "truncated": "shortened",
-    "summarized": "in the summary",
-    "coalesced": "coalesced",
-    "dropped_for_budget": "dropped for the budget",
-    "orphan": "without a call",
-    "empty": "empty",
-}
 _KEPT = Fate("kept", None, "Sent as stored.")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -173,7 +165,7 @@ def _choose_status(sent: ViewDraft, lines: Sequence[LedgerLine]) -> tuple[Status
     if sent.failure:
         return "fallback_used", f"{sent.failure}; the window stands in."
     whole = all(line.disposition in _SENT_WHOLE for line in lines)
-    reason = _explain_losses(lines)
+    reason = explain_losses(lines)
     if sent.plan.reason:
         reason = sent.plan.reason if whole else f"{sent.plan.reason} {reason}"
     if sent.plan.status is not None:
@@ -201,7 +193,7 @@ def _common_statistics(
         "reserve": request.budget.reserve,
         "over_budget": False,
         "window_exceeded": False,
-        **_count_dispositions(lines, prepared.messages),
+        **count_dispositions(lines, prepared.messages),
         "fillers": 0,
         "prefix_shared_bytes": 0,
         "summary_calls": request.compaction.summary_calls,
@@ -341,38 +333,6 @@ def _count_sent_tokens(units: Iterable[Unit]) -> dict[int, int]:
         for item in unit.items
         if item.source is not None
     }
-
-
-def _count_dispositions(
-    ledger: Sequence[LedgerLine], messages: Sequence[Message]
-) -> dict[str, int]:
-    """The statistics that count dispositions; of superseded rows only results count."""
-    tally = Tally(line.disposition for line in ledger)
-    superseded = sum(
-        line.disposition == "superseded" and message.role == "tool"
-        for line, message in zip(ledger, messages, strict=True)
-    )
-    return {
-        "superseded": superseded,
-        "masked": tally["masked"],
-        "truncated": tally["truncated"],
-        "summarized": tally["summarized"],
-        "orphans": tally["orphan"],
-        "displaced": tally["displaced"],
-    }
-
-
-def _explain_losses(ledger: Sequence[LedgerLine]) -> str:
-    """One sentence that says how many messages were not sent in full, and why."""
-    tally = Tally(line.disposition for line in ledger)
-    parts = [
-        f"{tally[disposition]} {words}"
-        for disposition, words in _WORDS.items()
-        if tally[disposition]
-    ]
-    if not parts:
-        return "Every stored message is sent in full."
-    return f"Of {len(ledger)} stored messages: {', '.join(parts)}."
 
 
 def count_shared_bytes(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter as Tally
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,24 @@ from memory.context.types import (
     Dialect,
     Disposition,
     Kind,
+    Message,
     OfferedTools,
     Status,
     SummaryWanted,
 )
+
+# What became of those that are not sent in full.
+_WORDS: Mapping[Disposition, str] = {
+    "out_of_window": "outside the window",
+    "superseded": "superseded",
+    "masked": "masked",
+    "truncated": "shortened",
+    "summarized": "in the summary",
+    "coalesced": "coalesced",
+    "dropped_for_budget": "dropped for the budget",
+    "orphan": "without a call",
+    "empty": "empty",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +50,38 @@ class LedgerLine:
     tokens_in: int
     tokens_out: int
     handle: str | None
+
+
+def count_dispositions(
+    ledger: Sequence[LedgerLine], messages: Sequence[Message]
+) -> dict[str, int]:
+    """The statistics that count dispositions; of superseded rows only results count."""
+    tally = Tally(line.disposition for line in ledger)
+    superseded = sum(
+        line.disposition == "superseded" and message.role == "tool"
+        for line, message in zip(ledger, messages, strict=True)
+    )
+    return {
+        "superseded": superseded,
+        "masked": tally["masked"],
+        "truncated": tally["truncated"],
+        "summarized": tally["summarized"],
+        "orphans": tally["orphan"],
+        "displaced": tally["displaced"],
+    }
+
+
+def explain_losses(ledger: Sequence[LedgerLine]) -> str:
+    """One sentence that says how many messages were not sent in full, and why."""
+    tally = Tally(line.disposition for line in ledger)
+    parts = [
+        f"{tally[disposition]} {words}"
+        for disposition, words in _WORDS.items()
+        if tally[disposition]
+    ]
+    if not parts:
+        return "Every stored message is sent in full."
+    return f"Of {len(ledger)} stored messages: {', '.join(parts)}."
 
 
 @dataclass(frozen=True, slots=True)

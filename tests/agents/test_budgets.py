@@ -9,8 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import connection, connections, transaction
-from django.test.utils import CaptureQueriesContext
+from django.db import connections, transaction
 from django.utils import timezone
 
 from agents import actions, budgets
@@ -21,6 +20,7 @@ from agents.usage import today
 from memory.models import ContextPolicy
 from tests.factories import make_mysis
 from tests.programs import Program
+from tests.statements import record_statements
 
 pytestmark = pytest.mark.django_db
 
@@ -326,9 +326,8 @@ def test_rows_of_myses_are_locked_before_counters(act: Callable[..., object]):
     budget, mysis = limit(), make_mysis()
     take(mysis, 10)
     held(mysis)
-    with CaptureQueriesContext(connection) as queries:
+    with record_statements() as said:
         act(budget=budget)
-    said = [query["sql"] for query in queries]
     locked = next(n for n, sql in enumerate(said) if "FOR UPDATE" in sql)
     counters = [n for n, sql in enumerate(said) if "agents_budgetspend" in sql]
     assert "agents_mysis" in said[locked]

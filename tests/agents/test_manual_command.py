@@ -8,9 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from psycopg_pool import PoolTimeout
 from pytest_django import Settings
@@ -28,6 +26,7 @@ from memory.models import GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
 from tests.factories import make_memory, make_mysis, make_turn
 from tests.programs import Program
+from tests.statements import record_statements
 from zoea.models import IdempotencyRecord
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -307,12 +306,10 @@ def test_a_result_locks_the_mysis_before_its_row_as_a_turn_does(ada: Mysis) -> N
         lambda: manual_command._end(row.pk, Outcome(("docked",), is_error=False)),
         lambda: manual_command._interrupt(row.pk),
     ):
-        with CaptureQueriesContext(connection) as asked:
+        with record_statements() as asked:
             end()
         writing = [
-            query["sql"]
-            for query in asked
-            if "FOR UPDATE" in query["sql"] or query["sql"].startswith("UPDATE")
+            sql for sql in asked if "FOR UPDATE" in sql or sql.startswith("UPDATE")
         ]
         assert 'FROM "agents_mysis"' in writing[0]
 

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 from cryptography.fernet import MultiFernet
 from django.core.management import call_command
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.http import urlencode
 
@@ -33,6 +31,7 @@ from memory.notes import search_notes, select_notes
 from tests.agents.test_replay import call, then
 from tests.factories import make_memory, make_mysis
 from tests.programs import Program
+from tests.statements import record_statements
 
 pytestmark = pytest.mark.django_db
 
@@ -191,12 +190,12 @@ def test_a_secret_is_opened_once(ada: Mysis, monkeypatch: pytest.MonkeyPatch) ->
     assert len(opened) == 10
     account.game_session = "a new session"
     account.save()
-    with CaptureQueriesContext(connection) as asked:
+    with record_statements() as asked:
         assert keep(ada, "b", "opensesame3, a new session").text == (
             "[hidden], [hidden]"
         )
     assert len(opened) == 11
-    assert sum("sealed_" in query["sql"] for query in asked) == 1
+    assert sum("sealed_" in sql for sql in asked) == 1
 
 
 def test_what_cannot_be_a_name_is_no_note(ada: Mysis) -> None:

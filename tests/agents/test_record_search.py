@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents import actions, events, record_search
@@ -21,6 +19,7 @@ from memory.models import HistorySummary
 from memory.redaction import HIDDEN
 from memory.search import query
 from tests.factories import make_memory, make_mysis
+from tests.statements import record_statements
 
 pytestmark = pytest.mark.django_db
 WHO = "operator:ann"
@@ -55,7 +54,7 @@ def ada() -> Mysis:
 
 
 def test_every_kind_is_found_and_counted(ada: Mysis) -> None:
-    with CaptureQueriesContext(connection) as queries:
+    with record_statements() as queries:
         counts = count_hits(query="iron")
     assert {kind: count.number for kind, count in counts.items()} == {
         "messages": 3,
@@ -70,7 +69,7 @@ def test_every_kind_is_found_and_counted(ada: Mysis) -> None:
         "broadcasts": 1,
         "notes": 0,
     }
-    told = [one["sql"] for one in queries if "count(*)" in one["sql"]]
+    told = [sql for sql in queries if "count(*)" in sql]
     assert len([text for text in told if "hit)" in text]) == 2
     for kind in record_search.RECORDS:
         found = search_records(kind, query="iron")

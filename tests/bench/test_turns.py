@@ -11,6 +11,7 @@ from django.conf import LazySettings
 from agents.game.sessions import get_pool
 from agents.models import Mysis
 from bench import turns
+from bench.flying import delete_myses, lengthen, start_myses
 from memory.models import HistorySummary, Memory
 from sandbox.game.testing import SandboxServer
 
@@ -69,13 +70,13 @@ async def test_a_turn_is_taken_at_once_and_timed(settings: LazySettings):
     with SandboxServer(tick=0.2) as sandbox:
         settings.SPACEMOLT_MCP_URL = sandbox.url
         settings.ZOEA_SECONDS_PER_TICK = 0.2
-        [mysis] = await sync_to_async(turns.start_myses)(1, "Alone")
+        [mysis] = await sync_to_async(start_myses)(1, "Alone")
         first = await turns.time_turn(mysis)
-        await sync_to_async(turns.lengthen)(mysis, 100)
+        await sync_to_async(lengthen)(mysis, 100)
         second = await turns.time_turn(mysis)
         await get_pool().close()
     assert first["whole"] > 0 and second["whole"] > 0
     assert await Memory.objects.filter(content__contains="of a long history").aexists()
     assert await HistorySummary.objects.acount() == 1
-    await sync_to_async(turns.delete_myses)()
+    await sync_to_async(delete_myses)()
     assert not await Mysis.objects.filter(state="running").aexists()

@@ -11,9 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import ModelCall, Mysis
 from memory.assembly import history_summaries, prepare
 from memory.assembly import load as assembly_load
+from memory.assembly.hashes import hash_span
 from memory.assembly.log_rows import read_span, to_messages
 from memory.assembly.prepare import Subject, prepare_request
-from memory.assembly.sent_view import hash_span
 from memory.context.registry import list_names
 from memory.context.types import Budget
 from memory.models import HistorySummary, Memory

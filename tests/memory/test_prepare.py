@@ -12,9 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from agents import context_inputs
 from agents.models import ModelCall, Mysis
 from memory.assembly import turn_reads
+from memory.assembly.hashes import hash_view
 from memory.assembly.load import TAIL_ROWS
 from memory.assembly.prepare import Subject, prepare_request, record_call
-from memory.assembly.sent_view import hash_view, render_sent
+from memory.assembly.sent_view import render_sent
 from memory.assembly.turn_reads import TurnReads
 from memory.context.offered_tools import offer_tools
 from memory.context.types import Budget

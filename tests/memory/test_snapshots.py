@@ -7,8 +7,7 @@ import threading
 from datetime import timedelta
 
 import pytest
-from django.db import connection, connections
-from django.test.utils import CaptureQueriesContext
+from django.db import connections
 from django.utils import timezone
 
 from memory.gamestate.confidence import Confidence
@@ -28,6 +27,7 @@ from tests.memory.capturing import (
     levels,
     read_state_rows,
 )
+from tests.statements import record_statements
 
 pytestmark = pytest.mark.django_db
 
@@ -40,10 +40,9 @@ def test_a_capture_is_one_upsert_and_resets_the_marks():
     capture("get_status")
     act("buy", {"action": "buy"})
     assert levels() == {"get_status": Confidence.INVALIDATED}
-    with CaptureQueriesContext(connection) as queries:
+    with record_statements() as texts:
         at_tick(101)
         capture("get_status")
-    texts = [q["sql"] or "" for q in queries]
     writes = [sql for sql in texts if 'memory_gamesnapshot" (' in sql]
     assert len(writes) == 1
     assert "ON CONFLICT" in writes[0]
@@ -376,8 +375,7 @@ def test_an_action_over_many_rows_is_few_statements():
     at_tick(100)
     for number in range(40):
         capture("view_market", args={"item_id": number})
-    with CaptureQueriesContext(connection) as queries:
+    with record_statements() as texts:
         assert len(act("something_new", json.dumps({"queued": True}))) == 40
-    assert len(queries) < 20
-    texts = [q["sql"] or "" for q in queries]
+    assert len(texts) < 20
     assert not any('"content"' in sql for sql in texts)

@@ -10,15 +10,14 @@ from urllib.request import Request, urlopen
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from websockets.asyncio.client import connect
 
 from agents import actions, events, scheduling, usage
 from agents.models import Mysis
 from bench.processes import run_server
 from tests.factories import make_account, make_memory, make_mysis, make_turn
+from tests.statements import record_statements
 from zoea.auth import create_token
 
 LINE = re.compile(r'zoea_[a-z_]+(\{[a-z]+="[a-z_]+"\})? -?[0-9.]+(e-?\d+)?')
@@ -123,11 +122,8 @@ def test_no_name_no_text_and_no_secret(bearer) -> None:
 
 @pytest.mark.django_db
 def test_asking_walks_no_log(bearer) -> None:
-    with CaptureQueriesContext(
-        connection,
-    ) as asked:
+    with record_statements() as texts:
         read(bearer)
-    texts = [query["sql"] for query in asked.captured_queries]
     assert len(texts) < 20
     for log in ("memory_memory", "agents_turn", "agents_modelcall", "agents_event"):
         assert not any(f'FROM "{log}"' in text for text in texts), log

@@ -47,7 +47,7 @@ class Counts:
 
 def count_newest() -> Counts:
     """Counted once in ten seconds per process."""
-    return shared.get(("chips", time_bucket(timezone.now())), _count)
+    return shared.get(("chips", time_bucket(timezone.now(), shift=3)), _count)
 
 
 def _count() -> Counts:

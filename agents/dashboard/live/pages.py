@@ -173,9 +173,9 @@ def share_head(now: datetime, wide: int, orders: int) -> list[Fragment]:
     Who grew late since, and what is mended without an event, shows with the next
     ten seconds.
     """
-    bucket = time_bucket(now)
-    head = shared.get(("health", wide, bucket), lambda: _draw_head(now))
-    given = shared.get(("orders", orders, bucket), fragments.draw_newest_orders)
+    head_bucket, orders_bucket = time_bucket(now, shift=5), time_bucket(now, shift=7)
+    head = shared.get(("health", wide, head_bucket), lambda: _draw_head(now))
+    given = shared.get(("orders", orders, orders_bucket), fragments.draw_newest_orders)
     return [*head, given]
 
 
@@ -190,7 +190,9 @@ def share_front(now: datetime) -> list[Fragment]:
     told = tuple(newest.get(kind, 0) for kind in NEWS)
     return [
         *share_head(now, wide, newest.get(events.Kind.ORDER_CHANGED, 0)),
-        shared.get(("feed", told, time_bucket(now)), fragments.draw_newest_feed),
+        shared.get(
+            ("feed", told, time_bucket(now, shift=7)), fragments.draw_newest_feed
+        ),
     ]
 
 

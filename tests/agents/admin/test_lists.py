@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.db import connection
 from django.db.models import DateField
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from agents import events
@@ -20,6 +18,7 @@ from memory.admin.read_only import QuickPaginator
 from memory.models import HistorySummary, Memory
 from tests.browser import scenes
 from tests.factories import make_memory, make_mysis, make_turn
+from tests.statements import record_statements
 
 pytestmark = pytest.mark.django_db
 
@@ -87,12 +86,10 @@ def test_a_filter_without_choices_reads_the_newest_rows_only(
     admin_client: Client, pair: tuple[Mysis, Mysis]
 ):
     url = reverse("admin:agents_event_changelist")
-    with CaptureQueriesContext(
-        connection,
-    ) as asked:
+    with record_statements() as asked:
         text = admin_client.get(url).content.decode()
     assert "kind=error" in text
-    assert not [q for q in asked.captured_queries if "DISTINCT" in q["sql"]]
+    assert not [sql for sql in asked if "DISTINCT" in sql]
     assert len(listed(admin_client, "agents_event", kind="error")) == 2
     assert listed(admin_client, "agents_event", kind="nonsense") == []
 

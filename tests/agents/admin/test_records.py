@@ -34,7 +34,8 @@ def page(client: Client, url: str, **data: Any) -> str:
     ids=lambda model: model.__name__,
 )
 def test_every_model_has_a_list(admin: Client, model: Any):
-    # To look an address up loads all of them, and the admin with them.
+    # First: reverse() imports the URLs and with them the admin modules that register
+    # models. Run alone, this test would else ask a site with nothing registered.
     name = model._meta.label_lower.replace(".", "_")
     address = reverse(f"admin:{name}_changelist")
     assert site.is_registered(model)

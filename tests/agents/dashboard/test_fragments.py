@@ -8,9 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents import actions, events
@@ -23,6 +21,7 @@ from agents.dashboard.live.pages import FleetPage
 from agents.events import Item, Kind
 from bench.pages.scenes import add_account, add_conversation, add_turns
 from tests.factories import make_memory, make_mysis
+from tests.statements import record_statements
 
 
 def loaded(client: Client) -> dict[str, str]:
@@ -177,10 +176,10 @@ def test_the_fleet_is_not_added_up_at_every_event(monkeypatch: pytest.MonkeyPatc
         ada.state = "idle" if ada.state == "running" else "running"
         ada.save()
         dirty = Dirty(wide=number, newest=number)
-        with CaptureQueriesContext(connection) as asked:
+        with record_statements() as asked:
             frame = "".join(page.draw_changes(dirty))
         assert 'id="count-idle"' in frame
-        assert any("agents_usage" in query["sql"] for query in asked) is adds_up
+        assert any("agents_usage" in sql for sql in asked) is adds_up
 
 
 def test_a_further_viewer_of_the_same_news_asks_nothing(

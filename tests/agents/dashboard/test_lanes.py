@@ -44,6 +44,7 @@ from agents.models import (
 )
 from memory.game_calls import WRITES
 from tests.factories import make_memory, make_mysis, make_turn
+from tests.statements import record_statements
 
 SECOND = timedelta(seconds=1)
 # A round moment, from which an axis begins at the second that was asked for.
@@ -557,9 +558,9 @@ def test_what_is_over_is_read_once(db: None):
 
     def read(moment: datetime) -> tuple[Any, int]:
         axis = span.make_axis(moment, 100)
-        with CaptureQueriesContext(connection) as told:
+        with record_statements() as told:
             found = read_lanes(ids, axis)
-        asked = sum("generate_series" in one["sql"] for one in told.captured_queries)
+        asked = sum("generate_series" in sql for sql in told)
         return found.lanes, asked
 
     moments = [NOON + minutes * 60 * SECOND for minutes in (31, 33, 45, 52, 40)]
@@ -572,7 +573,7 @@ def test_what_is_over_is_read_once(db: None):
             assert anew.seconds == pytest.approx(one.seconds, abs=0.001)
     # A span that ends where a block ends is kept as a whole.
     axis = Axis(NOON, NOON + 8 * 20 * SECOND, 20, 8)
-    with CaptureQueriesContext(connection) as told:
+    with record_statements() as told:
         first, again = read_lanes(ids, axis), read_lanes(ids, axis)
     assert first == again
-    assert sum("generate_series" in one["sql"] for one in told.captured_queries) == 1
+    assert sum("generate_series" in sql for sql in told) == 1

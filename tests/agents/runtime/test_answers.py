@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
-
 from agents.models import Mysis
 from agents.runtime import turn_rows
 from agents.runtime.answers import PendingCall, record_result
 from agents.tools.request import INTERRUPTED, Outcome
 from memory.models import Memory
+from tests.statements import record_statements
 
 MINED = Outcome(("You mined 3 iron.",), is_error=False, tick=70)
 
@@ -57,13 +54,11 @@ def test_a_result_that_is_there_stays(ada: Mysis):
 
 
 def test_results_are_ordered_with_the_ends_of_turns_by_the_row_of_the_mysis(
-    ada: Mysis, monkeypatch: pytest.MonkeyPatch
+    ada: Mysis,
 ):
     """Who ends a turn holds that row, then writes to the calls it left open."""
     begun, call = under_way(ada)
-    # Of a statement that the server keeps a plan of, psycopg does not tell the text.
-    monkeypatch.setattr(connection.connection, "prepare_threshold", None)
-    with CaptureQueriesContext(connection) as queries:
+    with record_statements() as queries:
         record_result(begun, call, MINED)
-    [written] = [q["sql"] for q in queries if "UPDATE memory_memory" in q["sql"]]
+    [written] = [sql for sql in queries if "UPDATE memory_memory" in sql]
     assert "UPDATE agents_mysis" in written.partition("UPDATE memory_memory")[0]

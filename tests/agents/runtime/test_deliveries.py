@@ -8,8 +8,6 @@ from itertools import count
 from typing import Any
 
 from channels.db import database_sync_to_async
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from agents import actions
 from agents.models import Event, Mysis, Turn
@@ -18,6 +16,7 @@ from memory.models import ContextPolicy, Memory
 from sandbox.game.testing import SandboxServer
 from tests.factories import make_memory
 from tests.programs import Program
+from tests.statements import record_statements
 
 from .conftest import fly
 
@@ -131,12 +130,9 @@ async def test_a_broadcast_to_busy_myses_queues_no_job_for_each(
     await in_db(Mysis.objects.filter(pk=eve.pk).update)(next_job=None)
 
     def queries() -> list[str]:
-        with CaptureQueriesContext(
-            connection,
-        ) as caught:
+        with record_statements() as caught:
             actions.send_broadcast(text="All to Sol.", by="test")
-        # What has binary values cannot be told as text.
-        return [query["sql"] or "" for query in caught]
+        return caught
 
     assert not [sql for sql in await in_db(queries)() if "procrastinate" in sql]
     assert await in_db(Memory.objects.filter(mysis=eve).count)() == 1
