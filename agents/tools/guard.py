@@ -128,9 +128,10 @@ def check_arguments(given: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
 
 def _find_error(arguments: Mapping[str, Any], tool: Tool) -> ValidationError | None:
     errors = tool.validator.iter_errors(arguments) if tool.validator else ()
+    error: ValidationError | None = None
     with suppress(*UNUSABLE):
-        return best_match(errors)
-    return None
+        error = best_match(errors)
+    return error
 
 
 def _unfit(error: ValidationError, tool: Tool) -> str:

@@ -213,7 +213,7 @@ def test_a26_the_state_block_is_last_and_made_up(strategy: str) -> None:
 @any_strategy
 @pytest.mark.parametrize("show_results", [False, True])
 @given(size=st.integers(0, 3_000), secrets=st.integers(0, 40))
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_the_state_block_never_has_more_than_its_bytes(
     strategy: str, show_results: bool, size: int, secrets: int
 ) -> None:
