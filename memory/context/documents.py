@@ -289,7 +289,9 @@ def _check_schema(schema: Mapping[str, Any], where: str) -> None:
         raise DocumentError(f"{where}.required: must be a list of names")
     for index, name in enumerate(required):
         if not isinstance(name, str):
-            raise DocumentError(f"{where}.required[{index}]: must be the name of one")
+            raise DocumentError(
+                f"{where}.required[{index}]: must be the name of a parameter"
+            )
     for name, each in properties.items():
         if not isinstance(each, (dict, bool)):
             raise DocumentError(f"{where}.properties.{name}: must be an object")
