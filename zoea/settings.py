@@ -148,17 +148,21 @@ def _read_ages() -> Mapping[str, Thresholds]:
         raise ImproperlyConfigured(f"ZOEA_STATE_AGES: {error}") from error
 
 
+def is_local_game(url: str) -> bool:
+    """Whether a game runs on this machine or in its network, as the sandbox does."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return "." not in host
+
+
 def openings_at(url: str) -> int:
     """How many sessions a minute may be opened at a game, 0 for any number.
 
     A local game takes any number, SpaceMolt some 30 from one address.
     """
-    host = urlsplit(url).hostname or ""
-    try:
-        local = ip_address(host).is_private
-    except ValueError:
-        local = "." not in host
-    return 0 if local else 25
+    return 0 if is_local_game(url) else 25
 
 
 def _read_database() -> dict[str, Any]:
@@ -266,6 +270,8 @@ ZOEA_STATE_BLOCK_BYTES = env.int("ZOEA_STATE_BLOCK_BYTES", 2048)
 ZOEA_STATE_AGES = _read_ages()
 # Whether the worker fetches the game's events at the start of each turn.
 ZOEA_FETCH_EVENTS = env.bool("ZOEA_FETCH_EVENTS", True)
+# Whether the worker asks for the map of the galaxy itself, where it has none of today.
+ZOEA_FETCH_MAP = env.bool("ZOEA_FETCH_MAP", is_local_game(SPACEMOLT_MCP_URL))
 # Queues that turns are spread over; see docs/operations.md before it is changed.
 ZOEA_TURN_SHARDS = env.int("ZOEA_TURN_SHARDS", 1, validate=validate.Range(1, 1024))
 # When a Mysis gets the badge "stuck": equal results of one call; turns without effect.

@@ -289,6 +289,7 @@ PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
     "lanes": _lanes,
     "compare": _compare,
     "map": lambda _: TimedPage("map", pages.draw_map_parts),
+    "map-arrived": lambda _: TimedPage("map-arrived", pages.draw_map_arrived),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import lru_cache
 
+from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -138,12 +139,15 @@ def newest_feed(request: PageRequest) -> HttpResponse:
 @require_safe
 def map_page(request: PageRequest) -> HttpResponse:
     """The newest map; the socket brings the ships as they move."""
+    now = timezone.now()
     chart = map.load_chart()
+    parts = pages.draw_ships(chart) if chart else pages.draw_map_arrived(now)
     context = {
         "chart": chart,
-        "parts": {"map-ships": pages.draw_ships(chart)} if chart else {},
+        "parts": {part.id: part for part in parts},
+        "by_itself": settings.ZOEA_FETCH_MAP,
         "askers": _askers(),
-        "now": timezone.now(),
+        "now": now,
     }
     return render(request, "agents/map.html", context)
 

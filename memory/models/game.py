@@ -94,7 +94,8 @@ class GameSnapshot(models.Model):
             shown=parse_text(self.merged) if self.merged else None,
             marks=parse_marks(self.marks),
             asked_at=self.asked_at,
-            counted=tuple(self.counted),
+            # A doubt takes the tick of a path away, and with it what was counted.
+            counted=tuple(path for path in self.counted if path in self.field_ticks),
         )
 
     def get_joined_mark(self) -> Stale | None:

@@ -14,6 +14,11 @@
     });
     // Dots and names keep their size on the screen.
     var scale = 1 / map.getScreenCTM().a;
+    map.style.setProperty("--unit", scale);
+    // Names that have room at this scale.
+    map.querySelectorAll(".names").forEach(function (layer) {
+      layer.classList.toggle("near", layer.dataset.scale * scale <= 1);
+    });
     document.querySelectorAll(".ships").forEach(function (ship) {
       var dot = ship.querySelector("circle");
       var x = dot.getAttribute("cx");
@@ -48,7 +53,18 @@
     return point.matrixTransform(map.getScreenCTM().inverse());
   }
 
-  map.addEventListener(
+  // A trail lies over the map, and tells of itself: there the map is held as well.
+  function listen(name, act, options) {
+    map.parentElement.addEventListener(
+      name,
+      function (event) {
+        if (event.target.closest("svg.map")) act(event);
+      },
+      options,
+    );
+  }
+
+  listen(
     "wheel",
     function (event) {
       // At its ends the wheel is the page's again: nobody is caught in the map.
@@ -91,13 +107,13 @@
     return event.pointerType === "touch";
   }
 
-  map.addEventListener("pointerdown", function (event) {
+  listen("pointerdown", function (event) {
     if (down.size === 2) return;
     down.set(event.pointerId, event);
     if (!isTouch(event)) map.setPointerCapture(event.pointerId);
     grip();
   });
-  map.addEventListener("pointermove", function (event) {
+  listen("pointermove", function (event) {
     if (!down.has(event.pointerId)) return;
     down.set(event.pointerId, event);
     if (isTouch(event) && down.size < 2) return;
@@ -118,7 +134,7 @@
   });
   // Else the browser would take two fingers for a zoom of the whole page.
   ["touchstart", "touchmove"].forEach(function (name) {
-    map.addEventListener(
+    listen(
       name,
       function (event) {
         if (event.touches.length > 1) event.preventDefault();

@@ -84,7 +84,8 @@ def watched(page: Page) -> list[WebSocketRoute]:
 
 
 def test_the_map_shows_ships_and_comes_closer(page: Page):
-    ship()
+    call = {"tool_name": "jump", "args": {"target_system": "s1"}}
+    make_memory(ship(), role="tool", **call)
     chart(60)
     sockets = watched(page)
     page.goto("/")
@@ -95,7 +96,20 @@ def test_the_map_shows_ships_and_comes_closer(page: Page):
     whole = map_.get_attribute("viewBox")
     page.get_by_role("button", name="Closer").click()
     assert map_.get_attribute("viewBox") != whole
+    expect(page.locator(".trail .ago-1")).to_have_count(1)
+    page.get_by_text("The map in words").click()
+    expect(page.get_by_role("row", name="Ada")).to_contain_text("Star 1, Sol")
+    # Fewer names have room on a narrow screen, until it comes closer.
     map_.focus()
+    page.keyboard.press("0")
+    near = page.locator("#map .names.near text")
+    expect(near).to_have_count(60)
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(near).not_to_have_count(60)
+    for _ in range(8):
+        page.keyboard.press("+")
+    expect(near).to_have_count(60)
+    page.set_viewport_size({"width": 1280, "height": 720})
     page.keyboard.press("0")
     expect(map_).to_have_attribute("viewBox", whole or "")
     page.get_by_role("button", name="Sol").click()

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from memory.gamestate import merge as rules
@@ -182,6 +182,7 @@ def test_the_oldest_events_give_way(monkeypatch):
 
 
 FIRST = [("read", tool) for tool in ("get_status", "get_cargo", "get_nearby")]
+COUNTED = ("mining_yield", {**YIELD, "quantity": 0, "remaining": 0})
 HAPPENINGS = st.one_of(
     st.tuples(st.just("read"), st.sampled_from(sorted(CONTENTS))),
     st.tuples(st.just("act"), st.sampled_from(["mine", "travel", "sell_ore"])),
@@ -218,6 +219,7 @@ def describe(snapshot):
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.lists(HAPPENINGS, min_size=4, max_size=20))
+@example([COUNTED, ("act", "mine"), ("pirate_spawn", {})])
 def test_what_is_written_is_what_a_replay_of_everything_gives(happenings):
     """Rows that an event does not concern stay, and what concerns none is not read."""
     writes.begin_account(ME)

@@ -352,15 +352,24 @@ class MysisPage:
         return fragments.draw_mysis(dashboard_mysis.load_head(mysis, now), now)
 
 
-def draw_ships(chart: Chart) -> Fragment:
-    """The ships over the drawing, and the list of where they are."""
-    return draw_fragment("map/ships", chart=chart, fleet=map.place_ships(chart))
+def draw_ships(chart: Chart) -> list[Fragment]:
+    """The ships over the drawing, the list of where they are, and whence they came."""
+    fleet_now = map.place_ships(chart)
+    return [
+        draw_fragment(f"map/{name}", chart=chart, fleet=fleet_now)
+        for name in ("ships", "trails")
+    ]
 
 
 def draw_map_parts(now: datetime) -> list[Fragment]:
-    """Where the ships are now; nothing while there is no map."""
+    """Where the ships are now and how they came there; nothing while there is no map."""
     chart = map.load_chart()
-    return [draw_ships(chart)] if chart else []
+    return draw_ships(chart) if chart else []
+
+
+def draw_map_arrived(now: datetime) -> list[Fragment]:
+    """What tells a page that was loaded without a map that there is one now."""
+    return [draw_fragment("map/arrived", chart=map.load_chart())]
 
 
 def draw_yield_parts(view: YieldView, now: datetime) -> list[Fragment]:

@@ -13,6 +13,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django import Settings
 
 from agents import actions
 from agents.budgets import Amount
@@ -88,13 +89,85 @@ def test_an_odd_map_is_no_map(content: str):
     assert map.draw_chart(systems, "Pilot", timezone.now()) is None
 
 
+def jump(mysis: Mysis, *targets: str, **values: Any) -> None:
+    """Jumps of a Mysis as they stand in its log."""
+    for target in targets:
+        call = {"tool_name": "jump", "args": {"target_system": target}}
+        make_memory(mysis, role="tool", **{**call, **values})
+
+
 def test_the_map_of_the_whole_galaxy_is_small(admin: Client):
-    chart([system(n, empire="solarian" if n % 9 == 0 else "") for n in range(505)])
+    spread = [(n * 197 % 505 * 20, n * 331 % 505 * 20) for n in range(505)]
+    chart(
+        [
+            system(
+                n,
+                empire="solarian" if n % 9 == 0 else "",
+                position={"x": x, "y": y},
+            )
+            for n, (x, y) in enumerate(spread)
+        ]
+    )
     for number in range(40):
-        ship_in(make_mysis(name=f"M{number}", state="running"), f"s{number * 3}")
+        mysis = make_mysis(name=f"M{number}", state="running")
+        ship_in(mysis, f"s{number * 3}")
+        jump(mysis, *(f"s{number * 3 + 8 - n}" for n in range(9)))
     packed = admin.get("/map/", headers={"accept-encoding": "gzip"}).content
-    assert len(packed) < 30_000
-    assert admin.get("/map/").content.count(b"<title>Star") == 505
+    assert len(packed) < 40_000
+    with CaptureQueriesContext(connection) as asked:
+        page = admin.get("/map/").content
+    assert page.count(b"<title>Star") == 505
+    assert page.count(b'class="ago-7"') == 40
+    # As many statements for any number of ships.
+    assert len(asked) < 12
+
+
+def test_names_are_drawn_where_there_is_room(db: None):
+    chart(
+        [
+            system(0, position={"x": 0, "y": 0}, empire="solarian"),
+            system(1, position={"x": 20, "y": 0}),
+            system(2, position={"x": 1_000, "y": 0}),
+            system(3, position={"x": 1_000, "y": 0}),
+        ]
+    )
+    drawn = map.load_chart()
+    assert drawn is not None
+    layers = [[star.name for star in layer.stars] for layer in drawn.names]
+    # First that of the empire; its neighbour once one is near, its double never.
+    assert layers == [["Star 0", "Star 2"], [], [], [], [], ["Star 1"], []]
+    assert [(one.name, len(one.stars)) for one in drawn.empires] == [
+        ("", 3),
+        ("solarian", 1),
+    ]
+
+
+def test_a_trail_leads_to_where_a_ship_is(db: None):
+    chart([system(n) for n in range(20)])
+    ada, brahe, cori, dee = (
+        make_mysis(name=n) for n in ("Ada", "Brahe", "Cori", "Dee")
+    )
+    ship_in(ada, "s12")
+    jump(ada, *(f"s{n}" for n in range(13)))
+    # Refused, of unknown end, or to nowhere: it was not there.
+    jump(ada, "s19", is_error=True)
+    jump(ada, "s18", pending=True)
+    # The last is queued still; a place may be called by its name.
+    ship_in(brahe, "s2")
+    jump(brahe, "s1", "star 2", "s7")
+    # Moved on by other means than a jump.
+    ship_in(cori, "s9")
+    jump(cori, "s3", "nowhere")
+    ship_in(dee, "s5")
+    drawn = map.load_chart()
+    assert drawn is not None
+    found = {one.ship.name: one for one in map.place_ships(drawn).trails}
+    assert [star.id for star in found["Ada"].stars] == [f"s{n}" for n in range(5, 13)]
+    assert found["Brahe"].words == "Star 1, Star 2"
+    assert found["Cori"].words == "Star 3, Star 9"
+    assert "Dee" not in found
+    steps = [(ago, one.id, two.id) for ago, one, two in found["Ada"].steps]
+    assert (steps[0], steps[-1]) == ((7, "s5", "s6"), (1, "s11", "s12"))
 
 
 def test_the_map_hands_over_to_its_socket(
@@ -102,31 +175,58 @@ def test_the_map_hands_over_to_its_socket(
 ):
     day = timezone.now() + timedelta(days=2)
     monkeypatch.setattr(timezone, "now", lambda: day)
-    assert "ws-connect" not in admin.get("/map/").content.decode()
+    assert "page=map-arrived" in admin.get("/map/").content.decode()
+    waiting = dashboard.make_page(b"page=map-arrived")
+    assert waiting is not None
+    assert "Show it" not in str(waiting.draw_all(0))
     chart([system(n) for n in range(5)])
+    day += timedelta(seconds=11)
+    assert "Show it" in str(waiting.draw_changes(Dirty()))
     mysis = make_mysis(name="Ada", state="running")
     ship_in(mysis, "s2")
+    jump(mysis, "s1", "s2")
     html = admin.get("/map/").content.decode()
     query = re.search(r'ws-connect="/ws/dashboard/\?([^"]+)"', html)
     assert query is not None
     page = dashboard.make_page(query[1].encode())
     assert page is not None
-    [swap] = page.draw_all(0)
+    swaps = page.draw_all(0)
     # What the page has is what the socket brings: the browser leaves it alone.
-    shown = re.search(r'id="map-ships" data-v="\w+"', html)
-    assert shown is not None
-    assert shown[0] in swap
+    for name, swap in zip(("map-ships", "map-trails"), swaps, strict=True):
+        shown = re.search(rf'id="{name}" data-v="\w+"', html)
+        assert shown is not None
+        assert shown[0] in swap
+        assert "Star 1, Star 2" in swap
     GameSnapshot.objects.filter(tool_name="get_status").update(
         content=json.dumps({"player": {"current_system": "s4"}})
     )
     assert page.draw_changes(Dirty()) == []
-    monkeypatch.setattr(timezone, "now", lambda: day + timedelta(seconds=11))
-    [swap] = page.draw_changes(Dirty())
-    assert "Star 4" in swap
+    day += timedelta(seconds=11)
+    swaps = page.draw_changes(Dirty())
+    assert all("Star 4" in swap for swap in swaps)
+    assert len(swaps) == 2
     assert page.draw_changes(Dirty(everything=True)) == []
 
 
-def test_without_a_map_somebody_can_ask_for_it(admin: Client):
+def test_a_map_of_one_system_is_not_the_map(db: None):
+    chart([system(n) for n in range(5)])
+    GameSnapshot.objects.create(
+        username="Pilot",
+        tool_name="get_map",
+        args_key="system_id=s1",
+        content=json.dumps({"systems": [system(1)]}),
+        captured_at=timezone.now(),
+    )
+    drawn = map.load_chart()
+    assert drawn is not None
+    assert len(drawn.stars) == 5
+
+
+def test_without_a_map_somebody_can_ask_for_it(admin: Client, settings: Settings):
+    settings.ZOEA_FETCH_MAP = True
+    assert "by itself" in admin.get("/map/").content.decode()
+    settings.ZOEA_FETCH_MAP = False
+    assert "by itself" not in admin.get("/map/").content.decode()
     assert "Start one" in admin.get("/map/").content.decode()
     ship_in(make_mysis(name="Ada"), "s1")
     assert "Ask for the map" in admin.get("/map/").content.decode()

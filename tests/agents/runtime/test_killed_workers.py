@@ -272,6 +272,8 @@ async def test_a_worker_that_is_back_in_the_last_moment_keeps_its_jobs(ada: Mysi
             found = await other.execute(recovery.END_WORKER, [number])
             assert await found.fetchall() == []
         assert await in_db(WorkerLock.objects.filter(pk=number).exists)()
+        # The server frees it soon after its connection is closed: whoever waits, gets it.
+        await other.execute(recovery.HOLD_LOCK, [number])
         found = await other.execute(recovery.END_WORKER, [number])
         assert await found.fetchall() == [(ada.next_job,)]
         found = await other.execute(recovery.END_WORKER, [number])

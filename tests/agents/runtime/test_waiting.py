@@ -10,12 +10,13 @@ from channels.db import database_sync_to_async as in_db
 from django.utils import timezone
 from pytest_django import Settings
 
+from agents.dashboard import map
 from agents.game.sessions import get_pool
 from agents.models import Event, Mysis
 from agents.runtime import waiting
 from agents.runtime.waiting import EventPolls
 from agents.tools.chain import Toolbox
-from memory.models import ContextPolicy, GameEvent
+from memory.models import ContextPolicy, GameEvent, GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 
@@ -112,3 +113,56 @@ async def test_a_game_that_hangs_does_not_hold_a_round_up(
     monkeypatch.setattr(waiting, "drain_events", hang)
     monkeypatch.setattr(waiting, "POLL_SECONDS", 0.0)
     assert await EventPolls().poll() == [ada.pk]
+
+
+def _map_calls(sandbox: SandboxServer) -> int:
+    asked: int = sandbox.calls("Ada")["by_tool"]["queries"].get("get_map", 0)
+    return asked
+
+
+async def test_the_map_of_a_local_game_is_asked_for_once_a_day(
+    ada: Mysis, sandbox: SandboxServer, settings: Settings
+) -> None:
+    assert settings.ZOEA_FETCH_MAP
+    # No session is opened for it.
+    assert await EventPolls().fetch_map() is None
+    await fly(ada)
+    said = await in_db(Memory.objects.count)()
+    events = await in_db(Event.objects.count)()
+    settings.ZOEA_FETCH_MAP = False
+    assert await EventPolls().fetch_map() is None
+    settings.ZOEA_FETCH_MAP = True
+    polls = EventPolls()
+    before = _map_calls(sandbox)
+    assert await polls.fetch_map() == ada.pk
+    assert await polls.fetch_map() is None
+    assert await EventPolls().fetch_map() is None
+    assert _map_calls(sandbox) == before + 1
+    chart = await in_db(map.load_chart)()
+    assert chart is not None
+    assert len(chart.stars) == 20
+    # It is of no account, and in nobody's log: no context changes by it.
+    rows = GameSnapshot.objects.filter(tool_name="get_map")
+    assert await in_db(lambda: [row.username for row in rows])() == [""]
+    assert await in_db(Memory.objects.count)() == said
+    assert await in_db(Event.objects.count)() == events
+    # A day later it is asked for again.
+    await in_db(rows.update)(captured_at=timezone.now() - timedelta(hours=25))
+    assert await EventPolls().fetch_map() == ada.pk
+    assert await in_db(rows.count)() == 1
+
+
+async def test_a_game_without_a_map_is_left_alone(
+    ada: Mysis, sandbox: SandboxServer
+) -> None:
+    await fly(ada)
+    get_pool().pace(ada.pk, "get_map", 60)
+    polls = EventPolls()
+    before = _map_calls(sandbox)
+    assert await polls.fetch_map() is None
+    assert _map_calls(sandbox) == before
+    assert await in_db(map.load_chart)() is None
+    get_pool().pace(ada.pk, "get_map", 0)
+    # Not again before some minutes have passed.
+    assert await polls.fetch_map() is None
+    assert await EventPolls().fetch_map() == ada.pk
