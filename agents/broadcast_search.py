@@ -39,6 +39,8 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
     reader: Mysis | None = None,
     ignore_case: bool = False,
     stem: bool = False,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> list[BroadcastHit]:
     """The newest matching broadcasts, newest first; secrets are taken out (A11).
 
@@ -54,8 +56,13 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
         stem=stem,
     )
     pattern = build_pattern(wanted)
+    matching = select_matching_broadcasts(wanted, reader)
+    if since is not None:
+        matching = matching.filter(created_at__gte=since)
+    if until is not None:
+        matching = matching.filter(created_at__lt=until)
     with limit_time():
-        rows = list(select_matching_broadcasts(wanted, reader)[:limit])
+        rows = list(matching[:limit])
     return [
         BroadcastHit(
             id=row.pk,

@@ -9,13 +9,12 @@ from django.utils.functional import lazy
 from django.utils.text import capfirst
 
 from agents.actions import DEFAULT_PROMPT_NAME, MAX_TEXT, ActionError
-from agents.actions.notes import LONGEST_NOTE
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.models import Mysis, Prompt
 from memory.assembly.prepare import Subject
 from memory.context import registry
 from memory.context.offered_tools import pick_tool_options
-from memory.context.sections import LONGEST_NAME
+from memory.context.sections import LONGEST_NAME, LONGEST_NOTE
 from memory.context.types import TOOL_MODES, Budget
 from memory.handles import parse_id
 from memory.models import ContextPolicy, Origin

@@ -6,8 +6,10 @@ The same query syntax as for messages. Prompts and pins are few and need no inde
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import connection
@@ -21,6 +23,7 @@ from memory.models import HistorySummary
 from memory.models.secret_tools import read_secret_tools
 from memory.models.vectors import build_plain_vector
 from memory.notes import select_matching_notes
+from memory.problems import SlowSearchError
 from memory.redaction import hide_secrets
 from memory.search.query import (
     COUNT_SECONDS,
@@ -48,6 +51,8 @@ _BY_PERSON = Q(data__by__startswith="operator:") | Q(data__by__startswith="token
 
 # Letters are counted in the newest so many events.
 LETTERS_COUNTED = 100_000
+# So long may the count of one kind take, where all of them together took too long.
+ALONE_SECONDS = 0.3
 
 Rows = QuerySet[Any]
 
@@ -101,19 +106,18 @@ def count_hits(
     until: datetime | None = None,
     origin: str = "",
 ) -> dict[str, Count]:
-    """How many matches there are of each kind, in two statements, each with a limit.
+    """How many matches there are of each kind, without those that take too long.
 
     Letter for letter among the newest messages and events only, and then with ``more``.
-
-    ``origin`` narrows the messages alone. Raises SlowSearchError.
+    ``origin`` narrows the messages alone.
     """
     wanted = _clean(query, mode, mysis_id)
     secret = read_secret_tools()
     fields = [
-        TextQuery(wanted.query, mode, field, mysis_id, secret=secret)
+        TextQuery(wanted.query, mode, field, mysis_id, secret=secret, origin=origin)
         for field in LOG_FIELDS.values()
     ]
-    said = count_matches(fields, since=since, until=until, origin=origin)
+    said = _count_apart(partial(count_matches, since=since, until=until), fields)
     beside = {
         **RECORDS,
         BROADCASTS: select_matching_broadcasts,
@@ -121,11 +125,29 @@ def count_hits(
     }
     edge = _find_event_edge() if mode == "exact" else 0
     rows = [_narrow(select(wanted), since, until) for select in beside.values()]
-    numbers = _count([_cut_events(one, edge) for one in rows])
-    found = dict(zip((*LOG_FIELDS, *beside), [*said, *numbers], strict=True))
+    numbers = _count_apart(_count, [_cut_events(one, edge) for one in rows])
+    counts = zip((*LOG_FIELDS, *beside), [*said, *numbers], strict=True)
+    found = {kind: count for kind, count in counts if count is not None}
     if edge > 0:
-        found |= {kind: Count(found[kind].number, more=True) for kind in (EVENTS, ACTS)}
+        cut = (kind for kind in (EVENTS, ACTS) if kind in found)
+        found |= {kind: Count(found[kind].number, more=True) for kind in cut}
     return found
+
+
+def _count_apart(
+    count: Callable[..., list[Count]], selected: Sequence[Any]
+) -> list[Count | None]:
+    """All in one statement; each alone where that is slow, None for what is slow still."""
+    try:
+        return [*count(selected)]
+    except SlowSearchError:
+        found: list[Count | None] = []
+        for one in selected:
+            with suppress(SlowSearchError):
+                found += count([one], seconds=ALONE_SECONDS)
+                continue
+            found.append(None)
+        return found
 
 
 def _find_event_edge() -> int:
@@ -151,7 +173,7 @@ def _narrow(rows: Rows, since: datetime | None, until: datetime | None) -> Rows:
     return rows if until is None else rows.filter(**{f"{moment}__lt": until})
 
 
-def _count(selected: Sequence[Rows]) -> list[Count]:
+def _count(selected: Sequence[Rows], seconds: float = COUNT_SECONDS) -> list[Count]:
     """The numbers of rows, each up to the limit, in one statement."""
     parts: list[str] = []
     values: list[Any] = []
@@ -160,7 +182,7 @@ def _count(selected: Sequence[Rows]) -> list[Count]:
         text, given = some.query.sql_with_params()
         parts.append(f"(SELECT count(*) FROM ({text}) AS hit)")  # noqa: S608 (no input)
         values += given
-    with limit_time(COUNT_SECONDS), connection.cursor() as cursor:
+    with limit_time(seconds), connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(parts)}", values)
         (numbers,) = cursor.fetchall()
     return [limit_count(number) for number in numbers]

@@ -136,10 +136,13 @@ def search_notes(  # noqa: PLR0913 (one keyword for each part of a question)
     before: int | None = None,
     ignore_case: bool = False,
     stem: bool = False,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> list[NoteHit]:
     """The notes in use whose name or text matches, the last stored first.
 
-    An imported note counts from its import on. ``before`` is the id of a note. Raises SlowSearchError.
+    An imported note counts from its import on. ``before`` is the id of a note. Raises
+    SlowSearchError.
     """
     wanted = TextQuery(
         query=query.replace("\x00", ""),
@@ -149,8 +152,13 @@ def search_notes(  # noqa: PLR0913 (one keyword for each part of a question)
         ignore_case=ignore_case,
         stem=stem,
     )
+    rows = select_matching_notes(wanted)
+    if since is not None:
+        rows = rows.filter(written_at__gte=since)
+    if until is not None:
+        rows = rows.filter(written_at__lt=until)
     with limit_time():
-        found = list(select_matching_notes(wanted)[:limit])
+        found = list(rows[:limit])
     pattern = build_pattern(wanted)
     return [
         NoteHit(

@@ -148,7 +148,8 @@ def wake_myses(myses: Sequence[Mysis], *, trigger: str, by: str) -> None:
     # Without a job it is in a turn, at whose end new input is noticed.
     waiting = [one for one in busy if one.next_job and not _waits_for_retry(one)]
     scheduling.schedule_all([*idle, *waiting], trigger=trigger)
-    events.append_all([describe_state(mysis, by) for mysis in idle])
+    woken = {"before": str(Mysis.State.IDLE), "trigger": trigger}
+    events.append_all([describe_state(mysis, by, **woken) for mysis in idle])
 
 
 def retry_now(mysis: Mysis) -> None:

@@ -138,8 +138,9 @@ def start_mysis(
             code="running",
         )
     cleared = clear_open_orders([locked], by=by, upto=upto) if clear_orders else 0
+    more = {"before": locked.state, **({"cleared": cleared} if cleared else {})}
     set_running(locked, trigger="start")
-    append_state_event(locked, by, **({"cleared": cleared} if cleared else {}))
+    append_state_event(locked, by, **more)
     return locked
 
 
@@ -149,12 +150,12 @@ def stop_mysis(*, mysis: Mysis, by: str) -> Mysis:
     locked = lock_mysis(mysis)
     if locked.state == Mysis.State.STOPPED:
         return locked
-    locked.state = Mysis.State.STOPPED
+    before, locked.state = locked.state, Mysis.State.STOPPED
     locked.epoch += 1
     locked.activity = locked.hold = ""
     locked.save(update_fields=["state", "epoch", "activity", "hold"])
     scheduling.unschedule(locked)
-    append_state_event(locked, by)
+    append_state_event(locked, by, before=before)
     return locked
 
 

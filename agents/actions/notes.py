@@ -23,12 +23,11 @@ from agents.actions.base import (
     lock_mysis,
 )
 from agents.models import Account, Mysis
-from memory.context.sections import NoteNameError, clean_note_name
+from memory.context.sections import LONGEST_NOTE, NoteNameError, clean_note_name
 from memory.models import Note
 from memory.notes import drop_versions, find_next_version, select_notes
 from memory.redaction import hide_secrets
 
-LONGEST_NOTE = 4_000
 MOST_NOTES = 50
 # Old versions that are kept: of one note, and of all notes of a Mysis.
 VERSIONS_OF_NOTE = 20

@@ -201,7 +201,7 @@ def _check_said(state: str | None, note: str | None) -> str | None:
         )
     if note is None or not note.strip():
         return None if note is None else ""
-    return check_text(note, "note:", LONGEST_NOTE)
+    return hide_secrets(check_text(note, "note:", LONGEST_NOTE))
 
 
 def _is_under_way(order: Order) -> bool:

@@ -2,19 +2,20 @@
 
 The log is the outbox. A target's cursor goes forward in the transaction that makes its
 rows, so a process that is killed loses none and makes none twice. A row is tried again
-until the target took it, or has refused it `AlertDelivery.MOST_REFUSALS` times. In these
-books that happens once; on the wire an event comes twice where the answer was lost, then
-under the same key. What is due of one cause goes in one message.
+until the target took it, or has refused it `AlertDelivery.MOST_REFUSALS` times. Each is
+recorded as told once. Where the answer of a target is lost, it is sent again under the
+same key. What is due of one cause goes in one message.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 from procrastinate.contrib.django.django_connector import DjangoConnector
@@ -43,6 +44,7 @@ LEASE = timedelta(seconds=LONGEST + 5)
 NAMED = 3
 State = AlertDelivery.State
 _jobs = JobManager(DjangoConnector())
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +59,34 @@ class Attempt:
 def fill_outbox(now: datetime | None = None) -> None:
     """Make the rows of new alerts, and have a worker tell what is due."""
     moment = now or timezone.now()
-    for target in AlertTarget.objects.filter(enabled=True):
+
+    def fill(target: AlertTarget) -> None:
         _take_events(target, moment)
         if _has_due(target, moment):
             queue_delivery(target.pk)
+
+    targets = AlertTarget.objects.filter(enabled=True)
+    do_for_each(targets, fill, "Alerts for %s were not handed on.")
+
+
+def do_for_each(
+    targets: Iterable[AlertTarget], act: Callable[[AlertTarget], None], fault: str
+) -> None:
+    """Do it for each target; a ``fault`` of one is logged and holds up no other.
+
+    Raises the last error of the database, when all had their turn.
+    """
+    last: DatabaseError | None = None
+    for target in targets:
+        try:
+            act(target)
+        except DatabaseError as error:
+            logger.exception(fault, target.name)
+            last = error
+        except Exception:
+            logger.exception(fault, target.name)
+    if last is not None:
+        raise last
 
 
 def _take_events(target: AlertTarget, now: datetime) -> None:

@@ -11,7 +11,7 @@ from django.utils.cache import patch_vary_headers
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from agents.dashboard.digest import describe_digest, make_digest, parse_since
+from agents.dashboard.digest import describe_digest, parse_since, share_digest
 from agents.dashboard.digest_text import write_markdown
 from memory.problems import make_invalid
 
@@ -51,7 +51,7 @@ class Happening(Schema):
 
 
 class Change(Schema):
-    """A version of a prompt or a policy; no ``by`` is: over REST, or not known."""
+    """A version of a prompt or a policy; without a ``by`` nobody knows who."""
 
     name: str = Field(examples=["captain v3"])
     by: str = Field(examples=["operator:grace"])
@@ -81,7 +81,7 @@ class DigestOut(Schema):
     idle: int = Field(examples=[0])
 
 
-class Asked(Schema):
+class AskedDigest(Schema):
     """Since when, and how it is written."""
 
     since: Annotated[
@@ -112,7 +112,7 @@ class Asked(Schema):
     },
 )
 def read_digest(
-    request: HttpRequest, response: HttpResponse, asked: Query[Asked]
+    request: HttpRequest, response: HttpResponse, asked: Query[AskedDigest]
 ) -> Any:
     """What happened since a moment: credits, stops, errors, orders, changes, cost."""
     now = timezone.now()
@@ -120,7 +120,7 @@ def read_digest(
         since = parse_since(asked.since, now)
     except ValueError as error:
         raise make_invalid("since", str(error)) from error
-    digest = make_digest(since, now)
+    digest = share_digest(since, now)
     wanted = request.get_preferred_type(["application/json", MARKDOWN])
     if asked.format == "md" or (asked.format is None and wanted == MARKDOWN):
         text = write_markdown(digest)

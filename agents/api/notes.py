@@ -23,6 +23,7 @@ from memory.api.parameters import (
     cut_page,
     get_owner,
 )
+from memory.context.sections import LONGEST_NOTE
 from memory.models import Note
 from memory.notes import search_notes, select_notes
 from memory.redaction import hide_secrets
@@ -59,7 +60,7 @@ class NoteIn(Body):
 
     model_config = build_example(text=TEXT, version=2)
 
-    text: Annotated[str, Field(min_length=1, max_length=notes.LONGEST_NOTE)]
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST_NOTE)]
     version: Annotated[int | None, Field(ge=0, le=2**31 - 1)] = None
 
 

@@ -12,18 +12,28 @@ from agents.dashboard import conversation
 from agents.dashboard.charts import find_first_turn_since
 from agents.dashboard.conversation import Line
 from agents.dashboard.lane_chart import LaneChart, draw_lanes
-from agents.dashboard.lanes import Lane, Lanes, read_lanes
-from agents.dashboard.shared_results import shared, time_bucket
+from agents.dashboard.lanes import Lane, Lanes, find_version, read_lanes
+from agents.dashboard.search import find_first_id_since
+from agents.dashboard.shared_results import shared
 from agents.dashboard.time_axis import Axis, TimeSpan
-from agents.dashboard.yields import Sums, list_myses, name_prompt_versions, share_yield
+from agents.dashboard.yields import (
+    NOT_KEPT,
+    Sums,
+    list_myses,
+    name_prompt_versions,
+    share_yield,
+)
 from agents.models import Mysis, Turn
 from memory.models import Memory, fetch_rows
+from memory.models.contexts import BUILT_IN
 
 STEPS = 200
 # Units down a drawing of credits or of actions.
 HIGH = 60
 # Messages among which the newest reasoning is looked for: not every model tells one.
 LATE = 300
+# Of what a Mysis was flown with before its first turn.
+NEVER = "none yet"
 # Of each step: its turns and what they came to, and the credits at its begin and end.
 _TURNS = """
 SELECT mysis_id,
@@ -53,6 +63,14 @@ class StepSums(NamedTuple):
     after: int | None
 
 
+class Flown(NamedTuple):
+    """What a Mysis was flown with in its last turn of a span or before it, in words."""
+
+    prompt: str = NEVER
+    policy: str = NEVER
+    model: str = NEVER
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """One of the two; ``rates`` are those of the yield board, None for a past span."""
@@ -60,7 +78,7 @@ class Side:
     mysis: Mysis
     lane: Lane
     steps: Sequence[StepSums]
-    prompt: str
+    flown: Flown
     thought: Line | None
     rates: Sums | None
     credits: str
@@ -128,24 +146,26 @@ class CompareView:
 
 
 def share_comparison(view: CompareView, now: datetime) -> Comparison | None:
-    """`compare`, once for all who ask within ten seconds."""
-    key = ("compare", view, time_bucket(now))
+    """`compare`, once for all who ask within ten seconds; longer for long spans."""
+    key = ("compare", view, find_version(view.span, now))
     return shared.get(key, lambda: compare(view, now))
 
 
 def compare(view: CompareView, now: datetime) -> Comparison | None:
     """The two side by side; None where one of them is gone."""
     ids = [view.a, view.b]
-    found = Mysis.objects.select_related("prompt", "policy").in_bulk(ids)
+    found = Mysis.objects.in_bulk(ids)
     if len(found) < len(ids):
         return None
     axis = view.span.make_axis(now, STEPS)
     lanes = read_lanes(ids, axis)
+    if lanes.slow:
+        return Comparison((), lanes, draw_lanes(lanes), 0, 0, 0)
     if len(lanes.lanes) < len(ids):
         return None
     steps = _read_steps(ids, axis)
     rates = _read_rates(view.span, now)
-    prompts = _name_prompts(ids)
+    flown = _read_flown(ids, view.span, now)
     every = [step for number in ids for step in steps[number]]
     known = [
         one for step in every for one in (step.before, step.after) if one is not None
@@ -157,8 +177,8 @@ def compare(view: CompareView, now: datetime) -> Comparison | None:
             mysis=found[number],
             lane=lane,
             steps=steps[number],
-            prompt=prompts[number],
-            thought=_read_thought(found[number]),
+            flown=flown.get(number, Flown()),
+            thought=_read_thought(found[number], view.span, now),
             rates=rates.get(number),
             credits=_draw_credits(steps[number], low, high),
             bars=_draw_bars(((s.place, s.actions) for s in steps[number]), most),
@@ -189,20 +209,39 @@ def _read_rates(span: TimeSpan, now: datetime) -> Mapping[int | None, Sums]:
     return {line.mysis: line.sums for line in list_myses(share_yield(span.length, now))}
 
 
-def _name_prompts(ids: Sequence[int]) -> dict[int, str]:
-    """The prompt version that each was flown with last, or would be first."""
-    newest = Turn.objects.filter(mysis__in=ids).order_by("mysis", "-id")
-    flown = dict(newest.distinct("mysis").values_list("mysis_id", "prompt_version_id"))
-    names = name_prompt_versions(flown.values())
+def _read_flown(ids: Sequence[int], span: TimeSpan, now: datetime) -> dict[int, Flown]:
+    """What each was flown with last, as far as a span goes; who never flew has none."""
+    rows = Turn.objects.filter(mysis__in=ids)
+    end = _find_past_end(span, now)
+    later = None if end is None else find_first_turn_since(end)
+    rows = rows if later is None else rows.filter(id__lt=later)
+    newest = rows.order_by("mysis", "-id").distinct("mysis")
+    turns = list(newest.only("mysis_id", "prompt_version_id", "policy_name", "model"))
+    names = name_prompt_versions(turn.prompt_version_id for turn in turns)
     return {
-        number: names[flown[number]].label if number in flown else "none yet"
-        for number in ids
+        turn.mysis_id: Flown(
+            prompt=names[turn.prompt_version_id].label,
+            policy=turn.policy_name or BUILT_IN,
+            model=turn.model,
+        )
+        # Older rows do not tell it.
+        if turn.model
+        else Flown(NOT_KEPT, NOT_KEPT, NOT_KEPT)
+        for turn in turns
     }
 
 
-def _read_thought(mysis: Mysis) -> Line | None:
-    """Its newest reasoning, else what it said last; None where it did neither."""
+def _find_past_end(span: TimeSpan, now: datetime) -> datetime | None:
+    """Where a span ended; None for one that goes on."""
+    return span.until if span.until is not None and span.until < now else None
+
+
+def _read_thought(mysis: Mysis, span: TimeSpan, now: datetime) -> Line | None:
+    """Its newest reasoning in a span or before it, else what it said last, if it did."""
     own = Memory.objects.filter(mysis=mysis)
+    end = _find_past_end(span, now)
+    if end is not None:
+        own = own.filter(id__lt=find_first_id_since(Memory, end))
     late = own.order_by("-id").values("id")[:LATE]
     said = Memory.objects.filter(id__in=late, role="assistant").order_by("-id")
     chosen = said.exclude(reasoning="").first() or said.exclude(content="").first()

@@ -6,10 +6,10 @@ text are written from the same lines.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from threading import Lock
 from typing import Any, NamedTuple
 
 from django.contrib.admin.models import ADDITION, DELETION, LogEntry
@@ -19,6 +19,7 @@ from django.utils import timezone
 from agents.dashboard.shared_results import shared, time_bucket
 from agents.dashboard.yields import (
     LONG_SHARE,
+    LONG_SPAN,
     LONGEST,
     Sums,
     YieldLine,
@@ -31,24 +32,34 @@ from agents.events import Kind
 from agents.idle import Idlers, read_idlers
 from agents.models import Mysis, PromptVersion
 from agents.models.runs import DIGEST_KINDS
-from agents.order_status import OrderStatus, read_orders, select_orders
+from agents.order_status import (
+    OrderStatus,
+    count_orders,
+    read_orders,
+    select_orders,
+)
 from memory.models import ContextPolicy, fetch_rows
+from memory.redaction import hide_secrets
 
 DEFAULT_SPAN = timedelta(hours=24)
+# A link to the longest span may be followed so much later.
+LATE = timedelta(hours=1)
 # Names of Myses in a line, and lines of orders, prompts and causes.
 NAMED, LISTED = 3, 5
-# Myses among the best, and among the worst; orders that are counted.
+# Myses among the best, and among the worst; changes that are counted.
 RANKED, COUNTED = 3, 500
 # Characters of an error, an order or a note in a line.
 TEXT = 120
 
 _KINDS = ", ".join(f"'{kind}'" for kind in DIGEST_KINDS)
 # State events also tell of notes, orders and badges: a change is where the state before
-# was another one. Who changed settings says which.
+# was another one. Who changed settings says which. Where input woke a Mysis there is a
+# trigger: nobody started it.
 _HAPPENED = f"""
 WITH found AS (
   SELECT id, xid, kind, mysis_id, data,
-    lag(data->>'state') OVER (PARTITION BY mysis_id, kind ORDER BY xid, id) AS before
+    coalesce(data->>'before',
+      lag(data->>'state') OVER (PARTITION BY mysis_id, kind ORDER BY xid, id)) AS before
   FROM agents_event
   WHERE kind IN ({_KINDS})
     AND created_at >= %(since)s AND created_at < %(until)s
@@ -68,7 +79,7 @@ WITH found AS (
     left(coalesce(data->>'detail', data->>'error', ''), {TEXT}) AS words
   FROM found
   WHERE kind <> 'mysis.state' OR data ? 'changed'
-    OR before IS DISTINCT FROM data->>'state'
+    OR (before IS DISTINCT FROM data->>'state' AND NOT data ? 'trigger')
 )
 SELECT kind, coalesce(what, ''), who, count(*), count(DISTINCT mysis_id),
   (array_agg(DISTINCT mysis_id))[1:{NAMED}], (array_agg(words ORDER BY id DESC))[1]
@@ -164,9 +175,9 @@ def parse_since(text: str, now: datetime) -> datetime:
         raise ValueError(REMEDY) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    if not now - LONGEST <= moment <= now:
+    if not now - LONGEST - LATE <= moment <= now:
         raise ValueError(REMEDY)
-    return moment
+    return bound_since(moment, now)
 
 
 REMEDY = (
@@ -183,9 +194,23 @@ def bound_since(moment: datetime | None, now: datetime) -> datetime:
 
 
 def share_digest(since: datetime, now: datetime) -> Digest:
-    """`make_digest`, once for all who ask for the same in a minute."""
-    version = time_bucket(now) // LONG_SHARE
-    return shared.get(("digest", since, version), lambda: make_digest(since, now))
+    """`make_digest` from the minute on, once for all who ask within ten seconds.
+
+    For more than some hours within a minute. One at a time is added up in a process:
+    whoever asks for many spans holds up others who ask, and not the whole server.
+    """
+    minute = since.replace(second=0, microsecond=0)
+    seen = time_bucket(now)
+    version = seen // LONG_SHARE if now - since > LONG_SPAN else seen
+
+    def make() -> Digest:
+        with _adding_up:
+            return make_digest(minute, now)
+
+    return shared.get(("digest", minute, version), make)
+
+
+_adding_up = Lock()
 
 
 def make_digest(since: datetime, now: datetime | None = None) -> Digest:
@@ -197,15 +222,15 @@ def make_digest(since: datetime, now: datetime | None = None) -> Digest:
         for row in fetch_rows(_HAPPENED, {"since": since, "until": until})
     ]
     given = select_orders().filter(created_at__gte=since, created_at__lt=until)
-    orders = read_orders(list(given.order_by("-pk")[:COUNTED]), NAMED, stuck_only=True)
+    orders = read_orders(list(given.order_by("-pk")[:LISTED]), NAMED, stuck_only=True)
     return Digest(
         since=since,
         until=until,
         sums=add_up_lines(found),
         myses=[one for one in list_myses(found) if one.mysis not in found.grounded],
         happened=happened,
-        orders=orders[:LISTED],
-        order_states=Counter(order.state for order in orders),
+        orders=orders,
+        order_states=count_orders(since, until),
         prompts=_list_prompts(since, until),
         policies=_list_policies(since, until),
         idle=read_idlers(),
@@ -223,7 +248,7 @@ _VERBS = {ADDITION: "made", DELETION: "deleted"}
 
 
 def _list_policies(since: datetime, until: datetime) -> list[Changed]:
-    """Policies that were changed: by whom the admin's own log knows, REST keeps none."""
+    """Policies that were changed, by whom as far as the admin's log knows."""
     model = ContentType.objects.get_for_model(ContextPolicy, for_concrete_model=False)
     log = LogEntry.objects.filter(
         content_type=model, action_time__gte=since, action_time__lt=until
@@ -266,7 +291,10 @@ def describe_digest(digest: Digest) -> dict[str, Any]:
         "worst": [_describe_earner(line) for line in digest.worst],
         "happened": [_describe_happened(one, digest.names) for one in digest.happened],
         "orders": dict(digest.order_states),
-        "prompts": [one._asdict() for one in digest.prompts],
+        "prompts": [
+            one._replace(note=hide_secrets(one.note))._asdict()
+            for one in digest.prompts
+        ],
         "policies": [one._asdict() for one in digest.policies],
         "idle": digest.idle.unasked,
     }
@@ -284,12 +312,12 @@ def _describe_earner(line: YieldLine) -> dict[str, Any]:
 def _describe_happened(one: Happened, names: Mapping[int, str]) -> dict[str, Any]:
     return {
         "kind": one.kind,
-        "what": one.what,
+        "what": hide_secrets(one.what),
         "by": one.who or None,
         "count": one.times,
         "myses": one.myses,
         "names": list_names(one, names),
-        "text": one.words or None,
+        "text": hide_secrets(one.words) or None,
     }
 
 

@@ -19,15 +19,16 @@ from agents.dashboard.digest import (
     Happened,
     select_starts,
 )
-from agents.dashboard.orders import describe_counts, name_state, name_target
+from agents.dashboard.orders import describe_counts, name_target
 from agents.dashboard.yields import YieldLine
 from agents.events import Kind
 from agents.models import Rule
 from agents.models.fleet import find_page_key
 from agents.models.orders import OPEN_STATES
 from agents.order_status import OrderStatus
-from agents.templatetags.zoea import credits, money, size
+from agents.templatetags.zoea import credits, money, order_state, size
 from memory.gamestate.values import format_line
+from memory.redaction import hide_secrets
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~])")
 
@@ -148,6 +149,11 @@ def _say_count(count: int, word: str, rest: str = "") -> str:
 # --- Sections
 
 
+def _shorten(text: str, most: int = 60) -> str:
+    """What somebody wrote, in one line: it leaves the house, so without secrets."""
+    return format_line(hide_secrets(text), most)
+
+
 def _write_line(text: str, link: str = "") -> Line:
     return Line([Part(text, link)])
 
@@ -233,7 +239,7 @@ def _write_alerts(digest: Digest) -> Iterator[Line]:
 def _write_errors(digest: Digest) -> Iterator[Line]:
     found = digest.select(Kind.ERROR)
     for one in found[:LISTED]:
-        words = format_line(one.words or one.what, TEXT)
+        words = _shorten(one.words or one.what, TEXT)
         yield _write_happened(f"{one.times} × {words}", one, digest)  # noqa: RUF001
     if rest := found[LISTED:]:
         words = f"{_count(rest)} of {_say_count(len(rest), 'other cause')}"
@@ -244,7 +250,7 @@ def _write_orders(digest: Digest) -> Iterator[Line]:
     states = digest.order_states
     if not states:
         return
-    ended = {name_state(s): n for s, n in states.items() if s not in OPEN_STATES}
+    ended = {order_state(s): n for s, n in states.items() if s not in OPEN_STATES}
     still = sum(n for state, n in states.items() if state in OPEN_STATES)
     counted = {**ended, "open": still} if still else ended
     told = ", ".join(f"{count} {word}" for word, count in sorted(counted.items()))
@@ -259,7 +265,7 @@ def _name_order(order: OrderStatus, names: dict[int, str]) -> Line:
     whom = name_target(order, names)
     return Line(
         [
-            Part(f"“{format_line(order.text, 60)}”", reverse("order", args=[order.id])),
+            Part(f"“{_shorten(order.text)}”", reverse("order", args=[order.id])),
             Part(f" to {whom}{_say_by(order.sender)}: {said}"),
         ]
     )
@@ -271,7 +277,7 @@ def _write_changes(digest: Digest) -> Iterator[Line]:
         ("policy ", "policies", digest.policies),
     ):
         for one in rows[:LISTED]:
-            note = f" ({format_line(one.note, 60)})" if one.note else ""
+            note = f" ({_shorten(one.note)})" if one.note else ""
             named = Part(f"{what}{one.name}", reverse(link))
             yield Line([named, Part(f"{_say_by(one.by)}{note}")])
         if len(rows) > LISTED:

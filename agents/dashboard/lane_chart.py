@@ -7,6 +7,7 @@ pixel. What an activity looks like stands in ``static/css/lanes.css``.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from agents.dashboard.time_axis import Axis
 # Pixels of a lane, by how many there are: fifty fit on a screen.
 HEIGHTS = ((12, 28), (30, 20))
 LOWEST = 14
+# Characters of a mark that are told as the pointer is at it.
+TOLD = 60
 # The part of a lane's height at which a mark stands; the last two go through all of it.
 MARK_PLACES = {"order": 0.2, "compaction": 0.85}
 
@@ -70,6 +73,9 @@ def _draw_lane(lane: Lane, axis: Axis, top: int, height: int) -> SafeString:
     ]
     title = format_html("<title>{}: {}</title>", lane.name, lane.summary)
     drawn = format_html_join("", '<path class="a-{}" d="{}"/>', paths)
+    told = _tell_marks(lane.marks, axis)
+    if told:
+        drawn += format_html('<desc data-told="{}"></desc>', json.dumps(told))
     return format_html("{}{}", title, drawn)
 
 
@@ -93,6 +99,15 @@ def _measure(axis: Axis, first: int, count: int) -> str:
         return str(count)
     last = axis.measure_step(axis.count - 1) / axis.step
     return f"{count - 1 + max(0.1, last):.1f}".removesuffix(".0")
+
+
+def _tell_marks(marks: Sequence[Mark], axis: Axis) -> dict[int, str]:
+    """What the pointer tells of the newest mark of each step."""
+    found: dict[int, str] = {}
+    for mark in marks:
+        words = f"{mark.title}: {mark.text[:TOLD]}" if mark.text else mark.title
+        found.setdefault(axis.find_place(mark.at), words)
+    return found
 
 
 def _draw_marks(

@@ -24,7 +24,7 @@ from memory.models import fetch_rows
 
 # Steps that are read and kept together, and how many such blocks: of a day only the last
 # hours are read again and again.
-BLOCK, KEPT_BLOCKS = 8, 128
+BLOCK, KEPT_BLOCKS = 8, 256
 # The event of an action comes at its end: so late it may still tell of a step.
 LONGEST_ACTION = timedelta(minutes=10)
 AT_REST = "at rest"
@@ -60,7 +60,7 @@ _WORDS = {
 TOOLS = {tool: name for name, tools in _WORDS.items() for tool in tools.split()}
 
 # When each activity begins; it lasts until the next one. ``opens`` counts turns that are
-# open: what a state event says in one is about the turn, not about the time after it.
+# open: a change of state inside a turn does not begin another activity.
 # A wait is what the last action of the turn before began: a ship flies on between turns.
 _BREAKS = """
 WITH turns AS (
@@ -191,28 +191,56 @@ def read_seconds(ids: tuple[int, ...], axis: Axis) -> Mapping[int, StepSeconds]:
 
 
 def _read_blocks(ids: tuple[int, ...], axis: Axis) -> dict[int, Sequence[_Row]]:
-    """The rows of all blocks by their numbers: kept ones, and all after them anew."""
+    """The rows of all blocks by their numbers: those that are not kept are read."""
     size = axis.step * BLOCK
     first = round(axis.since.timestamp()) // size
     last = max(first, ceil(axis.until.timestamp() / size) - 1)
     found: dict[int, Sequence[_Row]] = {}
     for number in range(first, last + 1):
         kept = _past_blocks.peek((ids, axis.step, number))
-        if kept is None:
-            break
-        found[number] = kept
-    start = first + len(found)
-    if start > last:
-        return found
-    fresh: dict[int, list[_Row]] = {number: [] for number in range(start, last + 1)}
-    since = datetime.fromtimestamp(start * size, UTC)
-    values = make_values(ids, since, axis.until)
+        if kept is not None:
+            found[number] = kept
+    missing = [number for number in range(first, last + 1) if number not in found]
+    for begin, end in _find_runs(missing):
+        fresh = _read_run(ids, axis, begin, end)
+        found |= fresh
+        _keep_settled(ids, axis, fresh)
+    return found
+
+
+def _find_runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """The first and the last of each run of neighbouring numbers."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
+
+
+def _read_run(
+    ids: tuple[int, ...], axis: Axis, begin: int, end: int
+) -> dict[int, list[_Row]]:
+    """The rows of the blocks from one to another."""
+    size = axis.step * BLOCK
+    fresh: dict[int, list[_Row]] = {number: [] for number in range(begin, end + 1)}
+    since = datetime.fromtimestamp(begin * size, UTC)
+    until = min(axis.until, datetime.fromtimestamp((end + 1) * size, UTC))
+    values = make_values(ids, since, until)
     own = {"step": axis.step, "tools": json.dumps(TOOLS)}
     for mysis, step, activity, seconds in fetch_rows(_STEPS, values | own):
         block, place = divmod(step, BLOCK)
-        fresh[start + block].append((mysis, place, activity, seconds))
+        fresh[begin + block].append((mysis, place, activity, seconds))
+    return fresh
+
+
+def _keep_settled(
+    ids: tuple[int, ...], axis: Axis, fresh: Mapping[int, Sequence[_Row]]
+) -> None:
+    """Keep the blocks of which nothing changes any more."""
+    size = axis.step * BLOCK
     settled = (timezone.now() - LONGEST_ACTION).timestamp()
     for number, rows in fresh.items():
         if (number + 1) * size <= min(settled, axis.until.timestamp()):
             _past_blocks.get((ids, axis.step, number), partial(tuple, rows))
-    return found | fresh

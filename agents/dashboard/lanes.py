@@ -24,6 +24,8 @@ from agents.dashboard.time_axis import Axis, TimeSpan
 from agents.dashboard.yields import LONG_SHARE, LONG_SPAN
 from agents.models import Mysis
 from agents.models.fleet import find_page_key
+from memory.problems import SlowSearchError
+from memory.search.results import limit_time
 
 # Lanes of a page, and the steps of all of them, so that a drawing of any fleet stays
 # under 60 kB.
@@ -32,6 +34,8 @@ ALL_STEPS, LEAST_STEPS, MOST_STEPS = 5_000, 100, 400
 # A step shows what was done in the game, unless that took less than this part of it.
 QUIET = frozenset({"thinking", "waiting", AT_REST})
 LITTLE = 0.25
+# So long may each statement for the lanes of a page take.
+SECONDS = 4.0
 # Of a span in the past nothing changes any more: so many times ten seconds it is shared.
 PAST_SHARE = 60
 
@@ -81,7 +85,8 @@ class Lanes:
     """The lanes of a page, out of ``matching`` Myses on ``pages``.
 
     ``unseen`` is the part of the time in which something else was done than the steps
-    show: too short, or thinking and waiting between. ``cut`` says whether there are more marks than are shown.
+    show: too short, or thinking and waiting between. ``cut`` says whether there are more
+    marks than are shown, ``slow`` that reading was given up.
     """
 
     axis: Axis
@@ -90,6 +95,7 @@ class Lanes:
     cut: bool
     matching: int
     pages: Sequence[tuple[int, str, bool]] = ()
+    slow: bool = False
 
     @property
     def marks(self) -> list[Mark]:
@@ -144,17 +150,23 @@ class LanesView:
 
 def share_lanes(view: LanesView, now: datetime) -> Lanes:
     """`load_lanes`, once for all who ask within ten seconds; longer for long spans."""
+    key = ("lanes", view, find_version(view.span, now))
+    return shared.get(key, lambda: load_lanes(view, now))
+
+
+def find_version(span: TimeSpan, now: datetime) -> int:
+    """The version of what is drawn of a span: what is over and what is long are shared
+    for longer."""
     seen = time_bucket(now)
-    if view.span.until is not None and view.span.until <= now:
-        seen //= PAST_SHARE
-    elif view.span.length > LONG_SPAN:
-        seen //= LONG_SHARE
-    return shared.get(("lanes", view, seen), lambda: load_lanes(view, now))
+    if span.until is not None and span.until <= now:
+        return seen // PAST_SHARE
+    return seen // LONG_SHARE if span.length > LONG_SPAN else seen
 
 
 def load_lanes(view: LanesView, now: datetime) -> Lanes:
     """The lanes of a page; as many statements for any number of Myses."""
     ids = find_matching_ids(view.fleet)
+    view = replace(view, page=min(view.page, max(1, -(-len(ids) // LANES))))
     first = LANES * (view.page - 1)
     chosen = ids[first : first + LANES]
     most = min(MOST_STEPS, max(LEAST_STEPS, ALL_STEPS // max(1, len(chosen))))
@@ -163,12 +175,17 @@ def load_lanes(view: LanesView, now: datetime) -> Lanes:
 
 
 def read_lanes(ids: Sequence[int], axis: Axis) -> Lanes:
-    """The lanes of these Myses on an axis."""
+    """The lanes of these Myses on an axis; none where that takes too long."""
+    nothing = Lanes(axis, (), 0.0, cut=False, matching=0)
     if not ids:
-        return Lanes(axis, (), 0.0, cut=False, matching=0)
+        return nothing
     myses = Mysis.objects.in_bulk(ids)
-    seconds = read_seconds(tuple(ids), axis)
-    marks, cut = read_marks(make_values(ids, axis.since, axis.until))
+    try:
+        with limit_time(SECONDS):
+            seconds = read_seconds(tuple(ids), axis)
+            marks, cut = read_marks(make_values(ids, axis.since, axis.until))
+    except SlowSearchError:
+        return replace(nothing, slow=True)
     drawn, lanes = 0.0, []
     for mysis in (myses[number] for number in ids if number in myses):
         own = seconds[mysis.pk]

@@ -20,6 +20,7 @@ from agents.order_status import (
     read_orders,
     select_orders,
 )
+from agents.templatetags.zoea import order_state
 
 # Orders under the composer, and on a page of their own list.
 SHOWN = 10
@@ -28,7 +29,6 @@ PAGE = 50
 NAMED = 3
 # The states of a bar, the end first.
 BAR = ("done", "not_done", "superseded", "answered", "shown", "queued")
-WORDS = {"not_done": "not done", "superseded": "replaced"}
 # Minutes from which on hours are told.
 HOURS_FROM = 120
 # Widths of a bar are parts of this.
@@ -46,7 +46,7 @@ class Segment:
 
     @property
     def words(self) -> str:
-        return f"{self.count} {name_state(self.state)}"
+        return f"{self.count} {order_state(self.state)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +121,6 @@ class StateGroup:
         return self.state in OPEN_STATES
 
 
-def name_state(state: str) -> str:
-    """A state as people read it."""
-    return WORDS.get(state, state)
-
-
 def load_lines(
     state: str = "", before: int | None = None, most: int = SHOWN
 ) -> list[OrderLine]:
@@ -172,7 +167,11 @@ def describe_counts(counts: OrderCounts, stuck: Sequence[RecipientStatus]) -> st
         return "reached nobody"
     parts = [f"{counts.sent} sent", f"{counts.shown} shown", f"{counts.done} done"]
     parts += [f"{counts.not_done} not done"] if counts.not_done else []
-    parts += [f"{counts.superseded} replaced"] if counts.superseded else []
+    parts += (
+        [f"{counts.superseded} {order_state('superseded')}"]
+        if counts.superseded
+        else []
+    )
     parts += [f"{counts.overdue} without a word"] if counts.overdue else []
     if counts.never:
         names = [f"{one.never.partition(':')[0]} {one.name}" for one in stuck[:NAMED]]

@@ -64,8 +64,10 @@ def list_options(typed: str, *, operator: bool, admin: bool) -> list[Option]:
     typed = " ".join(typed.replace("\x00", "").split())
     verb, _, rest = typed.partition(" ")
     command = _COMMANDS.get(verb.lower())
-    if command is not None and operator:
-        return [*command(rest), *_offer_search(typed)]
+    # An act is offered for a name alone: Enter takes what is offered first.
+    if command is not None and operator and (rest or command is _message):
+        named = map(_offer_page, _find_myses(typed))
+        return [*command(rest), *named, *_offer_search(typed)]
     if verb.lower() == "search" and rest:
         return _offer_search(rest)
     pages = (*PAGES, NEW_MYSIS) if admin else PAGES

@@ -1,7 +1,8 @@
 """What a search finds, as its page shows it, and the way from hit to hit in the log.
 
-The days go by ids, which rise with time as rows are written: by an index on the time
-itself, a search would either sort all matches or keep a second order of the whole log.
+The days of messages go by ids, which rise with time as rows are written: by an index on
+the time itself, a search would either sort all matches or keep a second order of the
+whole log.
 An imported history keeps its own times under new ids. Its rows are shown with the right
 day or not at all, but a search by days may end before it has seen those that lie
 further back by id; without days every match is found.
@@ -27,11 +28,14 @@ from agents.models import Broadcast, Event, Mysis, Order, Pin, PromptVersion
 from agents.record_search import BROADCASTS, LOG_FIELDS, NOTES, RecordHit
 from memory.models import Memory
 from memory.notes import NoteHit, search_notes
-from memory.problems import SlowSearchError
 from memory.search.results import Count, Hit, search_messages
 
 # So many matches are looked through for a page.
 ASKED = 100
+# A hit is opened without its neighbours where finding them takes more seconds.
+WALK_SECONDS = 0.5
+# An event is shown below so many newer ones at most.
+NEWER_EVENTS = 10
 # What a search is told by in addresses, and carries from page to page.
 ASKED_BY = ("q", "where", "mysis", "mode", "origin", "since", "until", "before")
 
@@ -63,10 +67,17 @@ class SearchPage:
     reached: int | None
 
 
-def search_everything(asked: dict[str, Any]) -> SearchPage:
-    """The newest matches of a search form's values; raises SlowSearchError."""
-    where = asked["where"]
-    found = _FINDERS.get(where, _find_records)(asked)
+def search_everything(
+    asked: dict[str, Any], seconds: float | None = None
+) -> SearchPage:
+    """The newest matches of a search form's values; raises SlowSearchError.
+
+    Messages may be looked for so many seconds, None for the usual.
+    """
+    if asked["where"] in LOG_FIELDS:
+        found = _find_messages(asked, seconds)
+    else:
+        found = _FINDERS.get(asked["where"], _find_records)(asked)
     since, until = _read_days(asked)
     in_time = [
         one
@@ -74,25 +85,20 @@ def search_everything(asked: dict[str, Any]) -> SearchPage:
         if (since is None or one.at >= since) and (until is None or one.at < until)
     ]
     more = len(found) == ASKED and (since is None or found[-1].at >= since)
-    origin = asked["origin"] if where in LOG_FIELDS else ""
-    wanted = [one for one in in_time if origin in ("", one.origin)]
-    return SearchPage(wanted, found[-1].id if more else None)
+    return SearchPage(in_time, found[-1].id if more else None)
 
 
 def count_everything(asked: dict[str, Any]) -> Mapping[str, Count]:
-    """The matches of each kind; none are counted where that would take too long."""
+    """The matches of each kind, without the kinds that take too long to count."""
     since, until = _read_days(asked)
-    try:
-        return record_search.count_hits(
-            query=asked["q"],
-            mode=asked["mode"] or "fts",
-            mysis_id=asked["mysis"].pk if asked["mysis"] else None,
-            since=since,
-            until=until,
-            origin=asked["origin"],
-        )
-    except SlowSearchError:
-        return {}
+    return record_search.count_hits(
+        query=asked["q"],
+        mode=asked["mode"] or "fts",
+        mysis_id=asked["mysis"].pk if asked["mysis"] else None,
+        since=since,
+        until=until,
+        origin=asked["origin"],
+    )
 
 
 def _read_question(asked: dict[str, Any]) -> dict[str, Any]:
@@ -149,12 +155,16 @@ def find_first_id_since(model: type[Model], moment: datetime) -> int:
 # --- Messages, and the way from one hit to the next
 
 
-def _find_messages(asked: dict[str, Any]) -> list[Result]:
+def _find_messages(asked: dict[str, Any], seconds: float | None) -> list[Result]:
     question = _read_question(asked)
     question["before"] = _find_edge(Memory, asked["before"], asked["until"])
     field = LOG_FIELDS[asked["where"]]
     hits = search_messages(
-        **question, reasoning=field == "reasoning", calls=field == "calls"
+        **question,
+        reasoning=field == "reasoning",
+        calls=field == "calls",
+        origin=asked["origin"],
+        seconds=seconds,
     )
     known = feed.load_names(hit.mysis for hit in hits)
     # What comes while the hits are walked changes no number.
@@ -217,7 +227,7 @@ def find_hit_place(asked: dict[str, Any], memory: int) -> HitPlace | None:
     """
     if asked["where"] not in LOG_FIELDS:
         return None
-    found = search_everything(asked)
+    found = search_everything(asked, WALK_SECONDS)
     links = [one.link for one in found.results]
     place = next((n for n, one in enumerate(found.results) if one.id == memory), None)
     if place is None:
@@ -231,21 +241,29 @@ def find_hit_place(asked: dict[str, Any], memory: int) -> HitPlace | None:
         more=more,
         newer=links[place - 1] if place else "",
         older=older or (_go_on(asked, found, passed) if more else ""),
-        results=f"{reverse('search')}?{urlencode(write_question(asked))}",
+        results=link_results(asked),
     )
+
+
+def link_results(asked: dict[str, Any]) -> str:
+    """The address of all results of a search form's values."""
+    return f"{reverse('search')}?{urlencode(write_question(asked))}"
 
 
 def _go_on(asked: dict[str, Any], found: SearchPage, passed: int) -> str:
     """The first hit behind those that were looked at."""
     further = asked | {"before": found.reached, "passed": passed + len(found.results)}
-    return "".join(one.link for one in search_everything(further).results[:1])
+    return "".join(
+        one.link for one in search_everything(further, WALK_SECONDS).results[:1]
+    )
 
 
 # --- What stands beside the log
 
 
 def _find_notes(asked: dict[str, Any]) -> list[Result]:
-    hits = search_notes(**_read_question(asked))
+    since, until = _read_days(asked)
+    hits = search_notes(**_read_question(asked), since=since, until=until)
     known = feed.load_names(hit.mysis for hit in hits)
     return [_show_note(hit, known.get(hit.mysis)) for hit in hits]
 
@@ -262,7 +280,8 @@ def _find_broadcasts(asked: dict[str, Any]) -> list[Result]:
     """Each with one message of it: that of the Mysis asked for, or the first."""
     question = _read_question(asked)
     question["before"] = _find_edge(Broadcast, asked["before"], asked["until"])
-    hits = search_broadcasts(**question)
+    since, until = _read_days(asked)
+    hits = search_broadcasts(**question, since=since, until=until)
     rows = Memory.objects.filter(broadcast__in=[hit.id for hit in hits])
     if asked["mysis"]:
         rows = rows.filter(mysis=asked["mysis"])
@@ -300,7 +319,8 @@ def _show_record(hit: RecordHit, mysis: Mysis | None) -> Result:
 def _describe_record(row: Any, mysis: Mysis | None) -> tuple[str, str]:
     """What a row is called, and the address where it is read."""
     if isinstance(row, Event):
-        return row.kind, f"{reverse('events')}?before={row.pk + 1}"
+        page = f"{reverse('events')}?before={row.pk + NEWER_EVENTS}"
+        return row.kind, f"{page}#event-{row.pk}"
     if isinstance(row, Order):
         return (
             f"order {row.pk} by {read_sender_name(row.sender)}",
@@ -317,7 +337,6 @@ def _describe_record(row: Any, mysis: Mysis | None) -> tuple[str, str]:
 
 
 _FINDERS = {
-    **dict.fromkeys(LOG_FIELDS, _find_messages),
     BROADCASTS: _find_broadcasts,
     NOTES: _find_notes,
 }

@@ -55,6 +55,9 @@ class SharedResults:
         """The result for a key that somebody made before, None for none."""
         with self._lock:
             found = self._results.get(key)
+            if found is not None:
+                # What is used goes last.
+                self._results.move_to_end(key)
         return found.result() if found is not None and found.done() else None
 
     def get_many(

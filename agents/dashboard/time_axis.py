@@ -44,7 +44,7 @@ class Tick(NamedTuple):
 
 
 class Link(NamedTuple):
-    """Another span: its name, its address parameters ("" where there is none)."""
+    """Another span: its name and its address parameters; none where there is none."""
 
     name: str
     params: dict[str, str]

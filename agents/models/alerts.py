@@ -215,8 +215,9 @@ class AlertTarget(models.Model):
 
     ``sealed_url`` and ``sealed_secret`` are written, never shown: the address of a Slack
     webhook or the topic of ntfy is a password. ``cursor`` is the last event of the log
-    that was looked at, with its transaction where that was kept; ``retry_at`` is when a target that failed is tried again.
-    ``digest_at`` is when the next digest is due, and ``digest_from`` where it begins.
+    that was looked at, with its transaction where that was kept. ``retry_at`` is when a
+    target that failed is tried again. ``digest_at`` is when the next digest is due, or
+    tried again while one is made, and ``digest_from`` is where it begins.
     ``version`` counts how often an admin changed it.
     """
 
@@ -302,11 +303,11 @@ class AlertTarget(models.Model):
 class AlertDelivery(models.Model):
     """One event of the log for one target: that row is what is told exactly once.
 
-    A digest is no event: it has the kind ``digest`` and no number. ``told_with`` is the
-    row in whose message one of the same cause was told. ``body`` is the event as it was, so that it can be told after the log was pruned.
-    ``key`` goes with every attempt: who gets one twice knows it by that. ``at`` is when
-    it counts as told, ``due_at`` when it may be tried; while an attempt is under way that
-    lies behind its deadline.
+    A digest is no event: it has the kind ``digest`` and no number. ``body`` is the event
+    as it was, so that it can be told after the log was pruned. ``key`` goes with every
+    attempt: who gets one twice knows it by that. ``at`` is when it counts as told,
+    ``due_at`` when it may be tried; while an attempt is under way that lies behind its
+    deadline. ``told_with`` is the row in whose message one of the same cause was told.
     """
 
     class State(models.TextChoices):

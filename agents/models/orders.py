@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Case, Exists, OuterRef, Q, Value, When
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils import timezone
@@ -133,6 +133,16 @@ class Order(models.Model):
         if state == OrderState.NOT_DONE:
             found |= ~_have_any()
         return found & ~_are_under_way()
+
+    @staticmethod
+    def sum_up() -> Case:
+        """The state that sums an order up, as `is_summed_up_as` finds it."""
+        reached = (When(_have_any(one), then=Value(str(one))) for one in SUMMED_UP)
+        return Case(
+            When(_are_under_way(), then=Value(str(OrderState.QUEUED))),
+            *reached,
+            default=Value(str(OrderState.NOT_DONE)),
+        )
 
     @staticmethod
     def is_open() -> Q:

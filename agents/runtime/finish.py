@@ -195,14 +195,14 @@ def put_to_rest(
     reason: str = "",
 ) -> None:
     """Put a locked Mysis to rest, idle or errored, with its events; ``reason`` is why."""
-    mysis.state = state
+    before, mysis.state = str(mysis.state), state
     mysis.activity = ""
     mysis.nudges = 0
     mysis.last_error, mysis.last_error_code = error, code
     fields = ["state", "activity", "nudges", "last_error", "last_error_code"]
     mysis.save(update_fields=fields)
     scheduling.unschedule(mysis)
-    data = {"name": mysis.name, "state": str(state), "by": "runtime"}
+    data = {"name": mysis.name, "state": str(state), "by": "runtime", "before": before}
     if reason:
         data["reason"] = reason
     if error:
@@ -349,7 +349,7 @@ def _check_stuck(
     mysis.stuck = reason if calls or whole else was
     if bool(mysis.stuck) == bool(was):
         return []
-    state = describe_state(mysis, "runtime")
+    state = describe_state(mysis, "runtime", before=mysis.state)
     if not mysis.stuck:
         return [state]
     return [events.describe_error(mysis.pk, mysis.stuck, code="stuck"), state]

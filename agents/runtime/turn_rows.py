@@ -270,7 +270,7 @@ def pause_for_budget(mysis: Mysis, reason: str) -> None:
     scheduling.schedule(mysis, trigger="budget", at=budgets.find_next_try(mysis.pk))
     if first:
         events.append_error(mysis.pk, reason, code="budget")
-        append_state_event(mysis, "runtime")
+        append_state_event(mysis, "runtime", before=mysis.state)
 
 
 def resume_from_budget(mysis: Mysis) -> None:
@@ -278,4 +278,4 @@ def resume_from_budget(mysis: Mysis) -> None:
     if mysis.hold:
         mysis.hold = ""
         mysis.save(update_fields=["hold"])
-        append_state_event(mysis, "runtime")
+        append_state_event(mysis, "runtime", before=mysis.state)

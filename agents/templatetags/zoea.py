@@ -68,6 +68,16 @@ def ago(moment: datetime | None, prefix: str = "") -> SafeString | str:
     )
 
 
+# States of orders that people read as another word.
+_ORDER_WORDS = {"not_done": "not done", "superseded": "cleared"}
+
+
+@register.filter
+def order_state(state: str) -> str:
+    """The state of an order as people read it."""
+    return _ORDER_WORDS.get(state, state)
+
+
 @register.filter
 def moment(value: datetime) -> str:
     """A moment as HTML has it: its fractions of a second have three digits at most."""

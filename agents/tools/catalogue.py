@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from django.conf import settings
 from jsonschema import Draft202012Validator
@@ -18,11 +19,13 @@ from referencing import Registry
 from agents.game.accounts import ActiveAccount
 from agents.game.client import GameCallError, GameTool, GameUnreachableError
 from agents.game.sessions import GameSession
-from agents.tools.request import FILLED_IN, Tool, ToolSpec
+from agents.tools.request import FILLED_IN, UNUSABLE, Tool, ToolSpec
 from memory.context.tool_calls import ToolFacts, build_policy_table, guess_policy
 from memory.gamestate.values import parse_text
 
 COMMANDS = "get_commands"
+# How deep a schema may nest: real ones have up to some 10 levels.
+MOST_LEVELS = 60
 logger = logging.getLogger(__name__)
 
 # The newest table of each server; made again when a connection lists other tools.
@@ -57,10 +60,10 @@ def build_tools(
 
 
 def _tool(tool: GameTool, policy: str) -> Tool:
-    schema = copy.deepcopy(dict(tool.schema))
+    schema = _copy_schema(tool)
     properties = schema.get("properties")
     properties = properties if isinstance(properties, dict) else {}
-    required = [name for name in schema.get("required") or [] if name in properties]
+    required = [name for name in _list_required(schema) if name in properties]
     hidden = FILLED_IN & set(properties)
     schema["type"] = "object"
     schema["properties"] = {k: v for k, v in properties.items() if k not in hidden}
@@ -74,6 +77,33 @@ def _tool(tool: GameTool, policy: str) -> Tool:
     )
     text = json.dumps(schema, sort_keys=True)
     return Tool(spec, hidden, hidden & set(required), _validator(text))
+
+
+def _copy_schema(tool: GameTool) -> dict[str, Any]:
+    """A tool's schema; one that nests deeper than any real one does says nothing."""
+    deep = _is_deep(tool.schema)
+    if deep:
+        logger.warning("The schema of %s nests too deep to be used.", tool.name)
+    return {} if deep else copy.deepcopy(dict(tool.schema))
+
+
+def _is_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        below: list[object] = []
+        for each in level:
+            if isinstance(each, Mapping):
+                below.extend(each.values())
+            elif isinstance(each, list):
+                below.extend(each)
+        level = below
+    return bool(level)
+
+
+def _list_required(schema: Mapping[str, Any]) -> list[str]:
+    """The names that a schema requires; a server may have written anything there."""
+    given = schema.get("required")
+    return [n for n in given if isinstance(n, str)] if isinstance(given, list) else []
 
 
 def _is_read_only(tool: GameTool) -> bool:
@@ -91,13 +121,13 @@ def _is_read_only(tool: GameTool) -> bool:
 def _validator(text: str) -> Validator | None:
     """A schema's validator, None if it is no schema. Checking one takes milliseconds."""
     schema = json.loads(text)
-    kind = validator_for(schema, default=Draft202012Validator)
     try:
+        kind = validator_for(schema, default=Draft202012Validator)
         kind.check_schema(schema)
-    except SchemaError:
+        # An empty registry: a reference to elsewhere is never fetched.
+        return kind(schema, registry=Registry())
+    except (SchemaError, *UNUSABLE):
         return None
-    # An empty registry: a reference to elsewhere is never fetched.
-    return kind(schema, registry=Registry())
 
 
 async def _ask_marks(
@@ -108,7 +138,7 @@ async def _ask_marks(
     if tool is None:
         return {}
     arguments: dict[str, str] = {}
-    if "session_id" in tool.schema.get("required", []):
+    if "session_id" in _list_required(tool.schema):
         if card is None or not card.session:
             return None
         arguments = {"session_id": card.session}

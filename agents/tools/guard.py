@@ -13,11 +13,11 @@ from difflib import get_close_matches
 from typing import Any
 
 from jsonschema.exceptions import ValidationError, best_match
-from referencing.exceptions import Unresolvable
 
 from agents.tools.game_calls import add_schemas, find_callable
 from agents.tools.request import (
     FILLED_IN,
+    UNUSABLE,
     CallNext,
     Outcome,
     Request,
@@ -121,13 +121,17 @@ def check_arguments(given: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
         for name in arguments:
             if name not in properties:
                 raise ArgumentsError(_unknown_argument(name, tool))
-    # Where the server's schema points nowhere the server will check.
-    with suppress(Unresolvable):
-        errors = tool.validator.iter_errors(arguments) if tool.validator else ()
-        error = best_match(errors)
-        if error is not None:
-            raise ArgumentsError(_unfit(error, tool))
+    if (error := _find_error(arguments, tool)) is not None:
+        raise ArgumentsError(_unfit(error, tool))
     return arguments
+
+
+def _find_error(arguments: Mapping[str, Any], tool: Tool) -> ValidationError | None:
+    errors = tool.validator.iter_errors(arguments) if tool.validator else ()
+    error: ValidationError | None = None
+    with suppress(*UNUSABLE):
+        error = best_match(errors)
+    return error
 
 
 def _unfit(error: ValidationError, tool: Tool) -> str:

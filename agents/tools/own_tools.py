@@ -11,7 +11,6 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from agents.actions.notes import LONGEST_NOTE
 from agents.actions.orders import LONGEST_NOTE as LONGEST_WORDS
 from agents.actions.orders import REPORTS, SAID_BY_OPERATORS
 from agents.db import run_long_in_db
@@ -39,7 +38,7 @@ from agents.tools.request import (
     ToolSpec,
     make_refusal,
 )
-from memory.context.sections import LONGEST_NAME, SHOWN_BYTES
+from memory.context.sections import LONGEST_NAME, LONGEST_NOTE, SHOWN_BYTES
 from memory.context.tool_calls import guess_policy
 from memory.handles import LARGEST_PART
 from memory.models.secret_tools import read_secret_tools

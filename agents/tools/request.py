@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from jsonschema.protocols import Validator
+from referencing.exceptions import Unresolvable
 
 from agents.events import Line
 from agents.game.accounts import ActiveAccount
@@ -32,6 +33,11 @@ KINDS = frozenset({"snapshot", "query", "mutation", "drain"})
 
 NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
 INTERRUPTED = "Error: interrupted: outcome unknown. Check the state before repeating."
+
+# What a server's schema may raise while arguments are checked by it: references that
+# lead nowhere, to no schema or around in a circle, and addresses that are none. Then
+# the server is left to check them.
+UNUSABLE = (Unresolvable, RecursionError, AttributeError, TypeError, ValueError)
 
 # Arguments that the account step knows and no model may see or set.
 FILLED_IN = frozenset({"session_id", "password", "registration_code"})

@@ -103,7 +103,9 @@ class AlertTargetForm(forms.Form):
         empty_value=None,
         required=False,
         label="Digest every day",
-        help_text="What happened in the day before.",
+        help_text="What happened in the day before. It sends the beginning of orders and "
+        "errors, the notes on prompts and the names of Myses to this address, whatever "
+        "the target is told of.",
     )
     enabled = forms.BooleanField(required=False, initial=True, label="In use")
     version = _version_field()

@@ -56,8 +56,10 @@ def start_or_stop(request: PageRequest, key: str, act: str) -> HttpResponse:
     """Start a Mysis that does not run, or stop one, whatever it does."""
     mysis = find_mysis(key)
     command, words, _ = ACTS[act]
+    ran = act == "stop" and mysis.state == Mysis.State.RUNNING
     command(mysis=mysis, by=name_operator(request))
-    return notify_success(request, words.format(mysis.name))
+    again = [str(mysis.pk)] if ran else []
+    return notify_success(request, words.format(mysis.name), again=again)
 
 
 @require_POST

@@ -12,7 +12,6 @@ from django.views.decorators.http import require_safe
 
 from agents.dashboard.digest import (
     bound_since,
-    make_digest,
     parse_since,
     share_digest,
 )
@@ -23,6 +22,7 @@ from agents.dashboard.digest_text import (
     write_brief,
     write_sections,
 )
+from agents.events import format_moment
 from agents.models.visits import Visit
 from agents.views.access import PageRequest
 
@@ -41,14 +41,17 @@ def digest_page(request: PageRequest) -> HttpResponse:
             since = parse_since(asked, now)
         except ValueError as refused:
             error = f"since: {refused}"
-    digest = make_digest(since, now)
+    digest = share_digest(since, now)
+    if visit and digest.since == visit.replace(second=0, microsecond=0):
+        # What the line of the Fleet page leads to.
+        asked = ""
     context = {
         "asked": "" if error else asked,
         "error": error,
         "visit": visit,
         "spans": SPANS,
-        "span": describe_span(since, now),
-        "nothing": describe_nothing(since) if digest.is_empty else "",
+        "span": describe_span(digest.since, digest.until),
+        "nothing": describe_nothing(digest.since) if digest.is_empty else "",
         "sections": write_sections(digest),
     }
     return render(request, "agents/digest.html", context, status=422 if error else 200)
@@ -66,7 +69,7 @@ def last_visit(request: PageRequest) -> HttpResponse:
     if digest.is_empty:
         return HttpResponse("")
     context = {
-        "since": since,
+        "since": format_moment(digest.since),
         "length": describe_length(now - since),
         "brief": write_brief(digest),
     }

@@ -13,8 +13,8 @@ from django.views.decorators.http import require_safe
 from agents.dashboard.charts import find_first_turn_since
 from agents.dashboard.compare import CompareView
 from agents.dashboard.fleet import FLAGS, STATES
-from agents.dashboard.lane_marks import MARK_KINDS, find_place_link
-from agents.dashboard.lane_seconds import ACTIVITIES
+from agents.dashboard.lane_marks import MARK_KINDS, find_place_link, read_marks
+from agents.dashboard.lane_seconds import ACTIVITIES, make_values
 from agents.dashboard.lanes import LANES, LanesView
 from agents.dashboard.live import pages
 from agents.dashboard.time_axis import SPANS, TimeSpan, format_span
@@ -47,6 +47,8 @@ def lanes_page(request: PageRequest) -> HttpResponse:
         "groups": _list_groups(view.fleet.group),
         "other_view": view.write_query(view="" if view.table else "table"),
         "whole": view.write_query(page=""),
+        "without_tag": view.write_query(tag="", page=""),
+        "without_q": view.write_query(q="", page=""),
         "activities": ACTIVITIES,
         "mark_kinds": MARK_KINDS,
         "lanes_a_page": LANES,
@@ -69,7 +71,8 @@ def _list_groups(chosen: str) -> list[str]:
 def lanes_place(request: HttpRequest) -> HttpResponse:
     """Lead to the message that a Mysis was at in a moment: ``mysis``, ``at`` in seconds.
 
-    With ``step`` it is the first message of so many seconds, if there is one in them.
+    With ``step`` it is what is marked in so many seconds, else their first message, if
+    there is one in them.
     """
     number = parse_id(request.GET.get("mysis", "")) or 0
     mysis = get_object_or_404(Mysis, pk=number)
@@ -77,6 +80,9 @@ def lanes_place(request: HttpRequest) -> HttpResponse:
     step = min(parse_id(request.GET.get("step", "")) or 0, MOST_SECONDS)
     begin = datetime.fromtimestamp(at, UTC)
     end = datetime.fromtimestamp(at + step, UTC)
+    marked = _find_marked(mysis, begin, end)
+    if marked is not None:
+        return redirect(marked)
     turn = _find_turn(mysis, end)
     if turn is None:
         return redirect(mysis)
@@ -84,6 +90,15 @@ def lanes_place(request: HttpRequest) -> HttpResponse:
     found = said.filter(created_at__gte=begin).first() or said.last()
     memory = found.pk if found else None
     return redirect(find_place_link(mysis.pk, begin, memory, turn.pk))
+
+
+def _find_marked(mysis: Mysis, begin: datetime, end: datetime) -> str | None:
+    """Where the newest mark of a step leads that knows its message or turn."""
+    if begin >= end:
+        return None
+    marks, _ = read_marks(make_values([mysis.pk], begin, end))
+    placed = (one for one in marks[mysis.pk] if one.memory or one.turn)
+    return next((one.link for one in placed), None)
 
 
 def _find_turn(mysis: Mysis, moment: datetime) -> Turn | None:
@@ -98,7 +113,7 @@ def _find_turn(mysis: Mysis, moment: datetime) -> Turn | None:
 def compare_page(request: PageRequest) -> HttpResponse:
     """Two Myses on one time axis: ``a`` and ``b`` are their names or numbers."""
     now = timezone.now()
-    given = [request.GET.get(name, "").strip()[:100] for name in ("a", "b")]
+    given = [_read_reference(request, name) for name in ("a", "b")]
     found = [find_owner(reference) if reference else None for reference in given]
     trouble = _explain(given, [one is not None for one in found])
     numbers = [one.pk if one is not None else 0 for one in found]
@@ -130,6 +145,12 @@ def compare_page(request: PageRequest) -> HttpResponse:
     return render(
         request, "agents/compare.html", context, status=404 if missing else 200
     )
+
+
+def _read_reference(request: HttpRequest, name: str) -> str:
+    """A name or number of the address; what no page can show is replaced."""
+    given = request.GET.get(name, "").replace("\x00", "\N{REPLACEMENT CHARACTER}")
+    return given.strip()[:100]
 
 
 def _explain(given: list[str], there: list[bool]) -> str:

@@ -17,7 +17,7 @@ from agents.dashboard import conversation
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.live import fragments
 from agents.dashboard.live import turn_page as live_turn_page
-from agents.dashboard.search import find_hit_place
+from agents.dashboard.search import find_hit_place, link_results
 from agents.forms import MysisForm, SearchForm, add_action_error
 from agents.models import Mysis, Turn
 from agents.views.access import PageRequest, admin_required, find_mysis
@@ -76,7 +76,7 @@ def _find_hit(request: PageRequest, place: int | None) -> dict[str, object]:
     try:
         return {"hit": find_hit_place(asked, place), "marker": marker}
     except SlowSearchError:
-        return {"marker": marker}
+        return {"slow_results": link_results(asked), "marker": marker}
 
 
 def _find_older_id(mysis: Mysis, shown: list[conversation.Line]) -> int | None:

@@ -13,6 +13,7 @@ from agents.dashboard import orders
 from agents.dashboard.live import fragments
 from agents.models import Mysis, Order
 from agents.order_status import STATES
+from agents.templatetags.zoea import order_state
 from agents.views.access import PageRequest, notify_success, operator_required
 from memory.handles import parse_id
 
@@ -29,7 +30,7 @@ def orders_page(request: PageRequest) -> HttpResponse:
     context = {
         "parts": {"orders-list": fragments.draw_orders_list(lines, state)},
         "state": state,
-        "states": [(one, orders.name_state(one)) for one in ["open", *STATES[:-1]]],
+        "states": [(one, order_state(one)) for one in ["open", *STATES[:-1]]],
         "before": before,
         "next": lines[-1].order.id if more else None,
         "now": timezone.now(),
@@ -73,16 +74,18 @@ def change(request: PageRequest, number: int) -> HttpResponse:
     order = get_object_or_404(Order, pk=parse_id(str(number)) or 0)
     which = request.GET.get("mysis", "")
     mysis = get_object_or_404(Mysis, pk=parse_id(which) or 0) if which else None
-    state, note = request.POST.get("state", ""), request.POST.get("note", "").strip()
+    # The button for a note alone has no state.
+    state, note = request.POST.get("state") or None, request.POST.get("note", "")
     count = change_order(
         order=order,
         by=name_operator(request),
         state=state,
-        note=note or None,
+        note=note.strip() or None,
         mysis=mysis,
     )
     of_whom = mysis.name if mysis else f"{count} {'Mysis' if count == 1 else 'Myses'}"
-    said = f"Order {order.pk} is {orders.name_state(state)} for {of_whom}."
+    became = f"is {order_state(state)}" if state else "has your note"
+    said = f"Order {order.pk} {became} for {of_whom}."
     return notify_success(
         request, said if count else f"Order {order.pk} was so before."
     )

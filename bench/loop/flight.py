@@ -28,6 +28,7 @@ from bench.loop.arms import ARMS, WIDE, Arm, ArmResult, SentCall
 from bench.processes import migrated_database
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.sent_view import render_messages, render_tools
+from memory.context.types import split_nudge
 from memory.gamestate.confidence import Confidence, judge_confidence
 from memory.gamestate.facts import Fact, Names, View
 from memory.gamestate.render import Scene
@@ -236,16 +237,17 @@ class Flight:
 def _state_bytes(messages: list[dict[str, Any]], synthetic: list[Any]) -> int:
     places = {each["position"]: each["kind"] for each in synthetic}
     texts = (
-        _find_state(str(messages[place]["content"]), kind)
+        find_state(str(messages[place]["content"]), kind)
         for place, kind in places.items()
     )
     return sum(len(text.encode()) for text in texts)
 
 
-def _find_state(text: str, kind: str) -> str:
-    """The state block in a message that the program made."""
+def find_state(text: str, kind: str) -> str:
+    """The state block in a message that the program made, without what ends that."""
     if kind == "coalesced":
-        return text[text.find(STATE_TITLE) :] if STATE_TITLE in text else ""
+        _, title, rest = text.rpartition(STATE_TITLE)
+        return split_nudge(title + rest)[0].rstrip() if title else ""
     return text if kind == "state" else ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Annotated, Any
 
+from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import transaction
 from django.db.models import Model
@@ -127,7 +128,10 @@ def list_policies(request: HttpRequest, window: Query[Window]) -> Rows:
 @policies_router.post("/policies", response={201: PolicyOut})
 def create_policy(request: HttpRequest, body: PolicyIn) -> Status[ContextPolicy]:
     """Make a policy; its strategy and options are checked now, not in a turn."""
-    return Status(201, apply_change(ContextPolicy(), body))
+    with transaction.atomic():
+        policy = apply_change(ContextPolicy(), body)
+        _note_who(request, policy, ADDITION)
+    return Status(201, policy)
 
 
 @policies_router.get("/policies/{reference}", response=PolicyOut)
@@ -143,7 +147,23 @@ def update_policy(
     """Change what is given; the next call of every Mysis with it is made so."""
     with transaction.atomic():
         rows = ContextPolicy.objects.select_for_update()
-        return apply_change(get_row(rows, reference, "policy"), body)
+        policy = apply_change(get_row(rows, reference, "policy"), body)
+        _note_who(request, policy, CHANGE)
+    return policy
+
+
+def _note_who(request: HttpRequest, policy: ContextPolicy, flag: int) -> None:
+    """Keep who made or changed a policy where the admin keeps it."""
+    if request.user.pk is None:
+        # Where the memory is served alone, without accounts.
+        return
+    LogEntry.objects.log_actions(
+        request.user.pk,
+        [policy],
+        flag,
+        change_message="Over REST.",
+        single_object=True,
+    )
 
 
 @transaction.atomic

@@ -314,7 +314,8 @@ def record_call(
 ) -> SentContext:
     """Store the view of one call, in the caller's transaction.
 
-    Later calls of the turn need not read it: it is the last one of ``reads``.
+    Later calls of the turn need not read it: it is the last one of ``reads``, which are
+    of no use any more where that transaction is undone.
     """
     assembly = prepared.assembly
     stored = prepared.request.messages

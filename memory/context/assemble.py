@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 
 from memory.context import registry
 from memory.context.budget import (
@@ -45,6 +46,7 @@ from memory.context.units import (
 
 _ORDER = Fate("kept", None, "The newest order; kept beyond what the strategy keeps.")
 _NEWEST = Fate("kept", None, "The newest unit; kept beyond what the strategy keeps.")
+_MOST_NAMED = 5
 _ASKED = Fate("kept", None, "A schema asked for in this turn; kept until it ends.")
 
 
@@ -142,7 +144,7 @@ def _build_view(
     room = _reserve_state(prepared) if options.state_block else 0
     fitted = fit_units(kept.units, kept.anchors, prepared.frame, history, room)
     units = _add_filler_and_nudge(fitted.units, prepared)
-    warnings = [*plan.warnings]
+    warnings = [*plan.warnings, *_warn_of_allow(prepared.request)]
     if options.state_block:
         units = _add_state(units, plan, fitted, prepared, warnings)
     if prepared.request.notes:
@@ -150,6 +152,17 @@ def _build_view(
     fates = (prepared.repaired.capped, plan.fates, kept.fates, fitted.fates)
     draft = ViewDraft(plan, units, fates, fitted.over_budget, warnings, failure)
     return report_sent(prepared, draft, last)
+
+
+def _warn_of_allow(request: AssemblyRequest) -> list[str]:
+    """What is wrong in the list of allowed tools: a typo takes tools away unseen."""
+    unfit = request.offered.unfit if request.offered else ()
+    if not unfit:
+        return []
+    named = ", ".join(f'"{each}"' for each in unfit[:_MOST_NAMED])
+    more = len(unfit) - _MOST_NAMED
+    also = f" and {more} more" if more > 0 else ""
+    return [f"options.allow: no tool fits {named}{also}."]
 
 
 @dataclass(slots=True)
@@ -265,7 +278,19 @@ def _reserve_state(prepared: RepairedRequest) -> int:
     if render is None:
         return 0
     size = min(prepared.request.state_bytes, SHORT_STATE_BYTES)
-    return prepared.count(prepared.sanitize(render(size)).strip())
+    return prepared.count(_render_state(prepared, size).strip())
+
+
+def _render_state(prepared: RepairedRequest, size: int) -> str:
+    """The state block within so many bytes, also where hidden secrets make it longer."""
+    render, limit = prepared.request.render_state, size
+    while render is not None and limit > 0:
+        text = prepared.sanitize(render(limit))
+        over = len(text.encode()) - size
+        if over <= 0:
+            return text
+        limit -= over
+    return ""
 
 
 def _add_state(
@@ -289,11 +314,9 @@ def _add_state(
         return sum(unit.tokens for unit in attach(block)) - fitted.used
 
     size = prepared.request.state_bytes
-    text, cut = fit_state(
-        lambda limit: prepared.sanitize(render(limit)), size, room, cost
-    )
+    text, cut = fit_state(partial(_render_state, prepared), size, room, cost)
     if cut and prepared.request.notes:
-        short = prepared.sanitize(render(min(size, SHORT_STATE_BYTES))).strip()
+        short = _render_state(prepared, min(size, SHORT_STATE_BYTES)).strip()
         if short and cost(short) > room:
             raise BudgetImpossible("notes", prepared.frame.notes, 0)
     if cut:

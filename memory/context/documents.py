@@ -7,7 +7,7 @@ is read strictly: every error names the key and the remedy.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from memory.context.json_fields import (
 from memory.context.message_documents import parse_messages
 from memory.context.offered_tools import offer_tools
 from memory.context.result_types import Assembly, LedgerLine, NoteLine
-from memory.context.sections import NoteNameError, clean_note_name
+from memory.context.sections import LONGEST_NOTE, NoteNameError, clean_note_name
 from memory.context.strategy import CommonOptions
 from memory.context.text import clean_text
 from memory.context.tokens import choose_counter
@@ -189,17 +189,32 @@ def _notes(fields: JsonFields) -> tuple[Note, ...]:
         return ()
     if not isinstance(given, list):
         raise fields.wrong("notes", "a list of objects with name and text")
-    return tuple(_note(entry, f"notes[{index}]") for index, entry in enumerate(given))
+    notes = tuple(_note(entry, f"notes[{index}]") for index, entry in enumerate(given))
+    _check_names("notes", [note.name for note in notes])
+    return notes
 
 
 def _note(entry: object, where: str) -> Note:
     fields = read_object(entry, where, {"name", "text"})
-    try:
-        return Note(
-            clean_note_name(fields.required_text("name")), fields.required_text("text")
+    name, text = fields.required_text("name"), fields.required_text("text")
+    if len(text) > LONGEST_NOTE:
+        raise DocumentError(
+            f"{where}.text: has {len(text):,} characters, at most {LONGEST_NOTE:,} are "
+            "taken"
         )
+    try:
+        return Note(clean_note_name(name), text)
     except NoteNameError as error:
         raise DocumentError(f"{where}.name: {error}") from None
+
+
+def _check_names(where: str, names: Sequence[str]) -> None:
+    """Raise DocumentError for a name that an earlier entry of a list has."""
+    known = set[str]()
+    for index, name in enumerate(names):
+        if name in known:
+            raise DocumentError(f'{where}[{index}].name: "{name}" is there already')
+        known.add(name)
 
 
 def _budget(fields: JsonFields) -> Budget:
@@ -250,10 +265,7 @@ def _offer_tools(fields: JsonFields, options: CommonOptions) -> OfferedTools | N
     if not isinstance(given, list):
         return None
     known = [_tool(entry, f"tools[{index}]") for index, entry in enumerate(given)]
-    names = [tool["name"] for tool in known]
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise DocumentError(f'tools[{index}].name: "{name}" is there already')
+    _check_names("tools", [tool["name"] for tool in known])
     return offer_tools(known, options.tools, options.allow)
 
 
@@ -263,12 +275,28 @@ def _tool(entry: object, where: str) -> Described:
     if not _TOOL_NAME.fullmatch(name):
         raise fields.wrong("name", "1 to 64 letters, digits, _ and -")
     schema = fields.mapping("parameters") or {"type": "object", "properties": {}}
-    if not isinstance(schema.get("properties", {}), dict):
-        raise DocumentError(f"{where}.parameters.properties: must be an object")
-    if not isinstance(schema.get("required", []), list):
-        raise DocumentError(f"{where}.parameters.required: must be a list of names")
+    _check_schema(schema, f"{where}.parameters")
     about = fields.optional_text("description") or ""
     return {"name": name, "description": about, "parameters": schema}
+
+
+def _check_schema(schema: Mapping[str, Any], where: str) -> None:
+    """Raise DocumentError for what a catalogue or a list of actions cannot be made of."""
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    if not isinstance(properties, dict):
+        raise DocumentError(f"{where}.properties: must be an object")
+    if not isinstance(required, list):
+        raise DocumentError(f"{where}.required: must be a list of names")
+    for index, name in enumerate(required):
+        if not isinstance(name, str):
+            raise DocumentError(
+                f"{where}.required[{index}]: must be the name of a parameter"
+            )
+    for name, each in properties.items():
+        if not isinstance(each, (dict, bool)):
+            raise DocumentError(f"{where}.properties.{name}: must be an object")
+        if isinstance(each, dict) and not isinstance(each.get("enum", []), list):
+            raise DocumentError(f"{where}.properties.{name}.enum: must be a list")
 
 
 def _unwrap_calls(

@@ -15,7 +15,7 @@ from typing import Any
 from memory.context.text import clean_text
 from memory.context.tool_calls import GAME, GAME_HELP, is_own_tool
 from memory.context.types import Described, OfferedTools
-from memory.game_calls import find_command, is_group
+from memory.game_calls import ACTION, find_command, is_group, list_actions
 
 MOST_NAMES = 20
 LONGEST_LINE = 90
@@ -67,7 +67,7 @@ def offer_tools(
 ) -> OfferedTools:
     """Offer these tools under a policy's options; `allow` concerns the game's only."""
     patterns = None if allow is None else tuple(allow)
-    allowed = allow_tools(known, patterns)
+    allowed, unfit = allow_tools(known, patterns), find_unfit(known, patterns)
     if mode == "full":
         sent = allowed
     elif mode == "compact":
@@ -79,8 +79,8 @@ def offer_tools(
         others = [tool for tool in left if not is_own_tool(tool["name"])]
         sent = [*own, GAME_TOOL, GAME_HELP_TOOL] if others else own
         lines = "\n".join(map(write_catalogue_line, others))
-        return OfferedTools(mode, patterns, tuple(known), tuple(sent), lines)
-    return OfferedTools(mode, patterns, tuple(known), tuple(sent))
+        return OfferedTools(mode, patterns, tuple(known), tuple(sent), lines, unfit)
+    return OfferedTools(mode, patterns, tuple(known), tuple(sent), unfit=unfit)
 
 
 def describe_tool(tool: Mapping[str, Any]) -> Described:
@@ -111,15 +111,31 @@ def narrow_tool(tool: Described, allow: Iterable[str] | None) -> Described | Non
     if is_own_tool(name) or is_allowed(name, allow):
         return tool
     parameters = tool["parameters"]
-    properties = parameters.get("properties") or {}
-    given = properties.get("action")
-    action = given if isinstance(given, Mapping) else {}
-    listed = action.get("enum")
-    if not is_group(name) or not listed:
+    listed = list_actions(parameters) if is_group(name) else ()
+    kept = [one for one in listed if is_allowed(find_command(name, one), allow)]
+    if not kept:
         return None
-    kept = [one for one in listed if is_allowed(find_command(name, str(one)), allow)]
-    left = {**properties, "action": {**action, "enum": kept}}
-    return {**tool, "parameters": {**parameters, "properties": left}} if kept else None
+    properties = parameters["properties"]
+    left = {**properties, ACTION: {**properties[ACTION], "enum": kept}}
+    return {**tool, "parameters": {**parameters, "properties": left}}
+
+
+def find_unfit(
+    known: Sequence[Described], patterns: Sequence[str] | None
+) -> tuple[str, ...]:
+    """The patterns that fit no tool and no command; none where no game's are known."""
+    if not patterns or all(is_own_tool(tool["name"]) for tool in known):
+        return ()
+    names = {tool["name"] for tool in known}
+    for tool in known:
+        if is_group(name := tool["name"]):
+            actions = list_actions(tool["parameters"])
+            names |= {find_command(name, action) for action in actions}
+    return tuple(
+        each
+        for each in dict.fromkeys(patterns)
+        if not any(fnmatchcase(name, each) for name in names)
+    )
 
 
 def allows_call(name: str, command: str, allow: Iterable[str] | None) -> bool:
@@ -137,18 +153,35 @@ def is_allowed(name: str, allow: Iterable[str] | None) -> bool:
 
 def write_catalogue_line(tool: Described) -> str:
     """`name(required, [optional]): what it does`, at most 90 characters."""
-    properties = tool["parameters"].get("properties") or {}
-    required = set(tool["parameters"].get("required") or ())
+    properties = _list_properties(tool["parameters"])
+    required = _list_required(tool["parameters"])
     names = [name for name in properties if name in required]
+    names += [name for name in required if name not in properties]
     names += [f"[{name}]" for name in properties if name not in required]
-    head = _write_signature(tool["name"], names, len(required & {*names}))
+    head = _join_line(_write_signature(tool["name"], names, len(required)))
     about = find_first_sentence(tool["description"]).rstrip(".")
-    line = " ".join(clean_text(f"{head}: {about}" if about else head).split())
+    line = _join_line(f"{head}: {about}" if about else head)
     if len(line) <= LONGEST_LINE:
         return line
     # Not in mid-word, and rather without words than with a part of one.
     end = line.rfind(" ", 0, LONGEST_LINE)
     return f"{line[:end]}…" if end > len(head) + 1 else head[:LONGEST_LINE]
+
+
+def _list_properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The parameters that a schema tells of; a game's server may write anything there."""
+    given = schema.get("properties")
+    return given if isinstance(given, Mapping) else {}
+
+
+def _list_required(schema: Mapping[str, Any]) -> list[str]:
+    given = schema.get("required")
+    listed = given if isinstance(given, list) else []
+    return list(dict.fromkeys(name for name in listed if isinstance(name, str)))
+
+
+def _join_line(text: str) -> str:
+    return " ".join(clean_text(text).split())
 
 
 def _write_signature(name: str, parameters: Sequence[str], required: int) -> str:

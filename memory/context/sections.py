@@ -23,9 +23,10 @@ from memory.context.types import (
 
 HEADER = "## Standing orders"
 NOTES_HEADER = "## Notes"
-# The name of a note, in characters; and what notes may have of a view, in bytes,
-# with heading, names and handles.
+# The name and the text of a note, in characters; and what notes may have of a view, in
+# bytes, with heading, names and handles.
 LONGEST_NAME = 60
+LONGEST_NOTE = 4_000
 SHOWN_BYTES = 2_048
 
 _CATALOGUE_START = """\
@@ -35,6 +36,7 @@ Call one of them with `game`: its name as `command`, what it takes as `arguments
 stands in [] may be left out. `game_help` gives the full schemas of up to 20 of them.
 
 """
+_ORDERS_START = re.compile(rf"(?:\A|\n\n){re.escape(HEADER)}(?=\n- )")
 # They shape letters and signs in many scripts.
 _JOINERS = "\u200c\u200d"
 _INTRO = (
@@ -130,11 +132,13 @@ def split_pins(system: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _split_section(system: str) -> tuple[str, str]:
-    """What stands before the standing orders at the end of a text, and these."""
-    base, header, section = system.rpartition(HEADER)
-    if header and section.startswith("\n- ") and (not base or base.endswith("\n\n")):
-        return base, section
-    return system, ""
+    """What stands before the standing orders at the end of a text, and these.
+
+    They begin at the first such heading: an order may hold the words of another.
+    """
+    if (found := _ORDERS_START.search(system)) is None:
+        return system, ""
+    return system[: found.end() - len(HEADER)], system[found.end() :]
 
 
 # --- Notes

@@ -22,6 +22,7 @@ from memory.game_calls import (
     WRITES,
     GameCall,
     is_group,
+    is_secret_call,
     read_wrapped,
     resolve_call_text,
 )
@@ -100,13 +101,20 @@ def check_policy(name: str, policy: object) -> Policy:
 
 
 def build_policy_lookup(table: Mapping[str, str]) -> PolicyLookup:
-    """A function from tool name to policy: by the table, else by the name."""
+    """A function from tool name to policy: by the table, else by the name.
+
+    Where the table names a secret tool, a call of `game` of which cannot be read what
+    it names is secret: it may be of that one (I27).
+    """
     checked = {name: check_policy(name, policy) for name, policy in table.items()}
+    secret = frozenset(name for name in checked if checked[name] == "secret")
 
     def policy_of(name: str, arguments: str = "", /) -> Policy:
         if name != WRAPPER and not is_group(name):
             return checked.get(name) or guess_policy(name)
         call = resolve_call_text(name, arguments)
+        if call.tool == WRAPPER and is_secret_call(name, arguments, secret):
+            return "secret"
         if call.grouped:
             own = checked.get(call.name) if call.name != call.tool else None
             return own or choose_call_policy(call, checked.get(call.tool))

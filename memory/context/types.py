@@ -241,7 +241,8 @@ class OfferedTools:
     """The tools of one call: all that there are in full, and those that are sent.
 
     `mode` is one of `TOOL_MODES`. `catalogue` are the lines that stand in the system
-    message under `on_demand`, else empty. Of `allow` None allows every tool of the game.
+    message under `on_demand`, else empty. Of `allow` None allows every tool of the game;
+    `unfit` are its entries that fit none.
     """
 
     mode: str
@@ -249,6 +250,7 @@ class OfferedTools:
     known: tuple[Described, ...]
     sent: tuple[Described, ...]
     catalogue: str = ""
+    unfit: tuple[str, ...] = ()
 
     @cached_property
     def known_text(self) -> str:

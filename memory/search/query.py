@@ -33,7 +33,7 @@ Mode = Literal["fts", "exact"]
 SECONDS = 10.0
 # Hits are counted up to here, and for so many seconds.
 MOST_COUNTED = 1_000
-COUNT_SECONDS = 3.0
+COUNT_SECONDS = 1.0
 # A walk reads so many rows at most; it costs a few microseconds for each.
 LONGEST_WALK = 6_000
 # A walk is as long as brings so many times what is wanted, where words lie evenly.
@@ -72,6 +72,7 @@ _WHERE = """
   AND (%(mysis)s::bigint IS NULL OR mysis_id = %(mysis)s)
   AND (%(before)s::bigint IS NULL OR id < %(before)s)
   AND NOT tool_name = ANY(%(secret)s::text[])
+  AND (%(origin)s = '' OR origin = %(origin)s)
   AND (%(mysis)s::bigint IS NOT NULL OR broadcast_id IS NULL OR id = (
     SELECT min(id) FROM memory_memory AS one
     WHERE one.broadcast_id = row.broadcast_id))
@@ -83,7 +84,7 @@ SELECT id FROM hit ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608 (no input in the text)
 _BACKWARDS = f"""
 SELECT id FROM (
-  SELECT id, mysis_id, broadcast_id, tool_name, {{columns}} FROM memory_memory
+  SELECT id, mysis_id, broadcast_id, tool_name, origin, {{columns}} FROM memory_memory
   WHERE (%(mysis)s::bigint IS NULL OR mysis_id = %(mysis)s)
     AND (%(before)s::bigint IS NULL OR id < %(before)s)
   ORDER BY id DESC LIMIT %(walk)s
@@ -105,7 +106,6 @@ _COUNT_BACKWARDS = f"""
 _NARROWED = """
   AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
   AND (%(until)s::timestamptz IS NULL OR created_at < %(until)s)
-  AND (%(origin)s = '' OR origin = %(origin)s)
 """
 _LAST_WALKED = """
 SELECT id FROM memory_memory
@@ -125,11 +125,11 @@ UNION ALL SELECT FROM memory_memory
 class TextQuery:
     """What is looked for, and where.
 
-    Content is what was said, also in calls; calls are those alone. ``fts``: all words of a websearch-syntax
-    query, in any language without stemming; with ``stem`` English words by their stems,
-    so that "mining" finds "mined". ``exact``: the query letter for letter, without
-    wildcards, case-sensitive unless ``ignore_case`` (W10, A8). Results of ``secret``
-    tools never match (A11).
+    Content is what was said, also in calls; calls are those alone. ``fts``: all words of
+    a websearch-syntax query, in any language without stemming; with ``stem`` English
+    words by their stems, so that "mining" finds "mined". ``exact``: the query letter for
+    letter, without wildcards, case-sensitive unless ``ignore_case`` (W10, A8). Results of
+    ``secret`` tools never match (A11). ``origin`` is who said it, empty for anybody.
     """
 
     query: str
@@ -140,6 +140,7 @@ class TextQuery:
     ignore_case: bool = False
     stem: bool = False
     secret: frozenset[str] = frozenset()
+    origin: str = ""
 
 
 class Count(NamedTuple):
@@ -172,9 +173,15 @@ def limit_time(seconds: float | None = None) -> Iterator[None]:
         raise
 
 
-@limit_time()
-def find_matching_ids(wanted: TextQuery, limit: int) -> list[int]:
+def find_matching_ids(
+    wanted: TextQuery, limit: int, seconds: float | None = None
+) -> list[int]:
     """Ids of the newest matches, newest first; raises SlowSearchError."""
+    with limit_time(seconds):
+        return _find_matching_ids(wanted, limit)
+
+
+def _find_matching_ids(wanted: TextQuery, limit: int) -> list[int]:
     values = _parameters(wanted) | {"limit": limit}
     if wanted.mode == "exact":
         return _scan(wanted, build_letter_condition(wanted), values)
@@ -199,6 +206,7 @@ def _parameters(wanted: TextQuery) -> dict[str, Any]:
         "mysis": wanted.mysis_id,
         "lexeme": f"'{make_mysis_lexeme(wanted.mysis_id or 0)}'",
         "before": wanted.before,
+        "origin": wanted.origin,
         "secret": sorted(wanted.secret),
         "secret_actions": _build_action_pattern(wanted.secret),
         "indexed": INDEXED_CHARACTERS,
@@ -254,19 +262,19 @@ def count_matches(
     *,
     since: datetime | None = None,
     until: datetime | None = None,
-    origin: str = "",
+    seconds: float = COUNT_SECONDS,
 ) -> list[Count]:
     """How many messages match each of these, which differ in their field only.
 
     One statement. By words up to `MOST_COUNTED`; letter for letter among the newest
     messages only, with ``more`` where there are older ones. Raises SlowSearchError.
     """
-    values = _parameters(wanted[0]) | {"since": since, "until": until, "origin": origin}
+    values = _parameters(wanted[0]) | {"since": since, "until": until}
     values |= {"most": MOST_COUNTED + 1, "walk": LONGEST_WALK}
     exact = wanted[0].mode == "exact"
     counts = ", ".join(map(_word_count, wanted))
     older = f"EXISTS ({_LAST_WALKED})" if exact else "false"
-    with limit_time(COUNT_SECONDS):
+    with limit_time(seconds):
         ((unread, *numbers),) = fetch_rows(f"SELECT {older}, {counts}", values)
     return [limit_count(number, more=unread) for number in numbers]
 

@@ -26,6 +26,7 @@ from memory.models.vectors import build_plain_vector, describe_calls, replace_si
 from memory.redaction import HIDDEN, hide_secrets
 from memory.search.query import Count as Count
 from memory.search.query import Mode, TextQuery, cut_stem, find_matching_ids
+from memory.search.query import limit_time as limit_time
 
 M = TypeVar("M", bound=Model)
 SNIPPET_CHARACTERS = 240
@@ -63,12 +64,14 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
     calls: bool = False,
     ignore_case: bool = False,
     stem: bool = False,
+    origin: str = "",
+    seconds: float | None = None,
 ) -> list[Hit]:
     """The newest matches, newest first (W10, W12); no match is an empty list.
 
     Of what was said, ``reasoning`` or ``calls`` alone. Secrets are taken out of what is
     found (A11). Raises SlowSearchError. ``ignore_case`` is for exact search, ``stem``
-    (English) for words; see `TextQuery`.
+    (English) for words; see `TextQuery`. It may take ``seconds``, None for the usual.
     """
     wanted = TextQuery(
         query=query.replace("\x00", ""),
@@ -79,8 +82,9 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
         ignore_case=ignore_case,
         stem=stem,
         secret=read_secret_tools(),
+        origin=origin,
     )
-    ids = find_matching_ids(wanted, limit)
+    ids = find_matching_ids(wanted, limit, seconds)
     if not ids:
         return []
     pattern = build_pattern(wanted)

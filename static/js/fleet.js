@@ -183,6 +183,17 @@
     });
   }
 
+  // -- a visit lasts while the page is looked at ------------------------------------
+  var LOOK = 5 * 60 * 1000;
+  var looked = Date.now();
+  function look() {
+    if (document.visibilityState !== "visible" || Date.now() - looked < LOOK) return;
+    looked = Date.now();
+    htmx.trigger(".last-visit", "look");
+  }
+  document.addEventListener("visibilitychange", look);
+  setInterval(look, LOOK / 5);
+
   document.addEventListener("DOMContentLoaded", function () {
     if (document.getElementById("bulk")) restore();
     startDensity();

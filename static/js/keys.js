@@ -53,6 +53,8 @@
 
   function openHelp() {
     htmx.ajax("GET", help.dataset.source, help).then(function () {
+      // Nothing came: the notice says why.
+      if (!document.getElementById("keys-on")) return;
       document.getElementById("keys-on").checked = isOn();
       help.showModal();
     });

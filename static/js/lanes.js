@@ -6,6 +6,9 @@
   var DRAG = 6;
   // With Shift an arrow key goes so many steps.
   var FAR = 10;
+  // What is drawn of marks is told in their words.
+  var MARKS = ["order", "change", "compaction", "attack"];
+  // Where the keys are: a lane, and the second since 1970 at which its step begins.
   var spot = null;
   var began = null;
 
@@ -79,7 +82,13 @@
       })
       .map(function (path) {
         return path.getAttribute("class").slice(2);
+      })
+      .filter(function (name) {
+        return MARKS.indexOf(name) < 0;
       });
+    var told = lane.querySelector("desc");
+    var mark = told && JSON.parse(told.dataset.told)[place.step];
+    if (mark) done.push(mark);
     return name + ", " + from + " to " + to + ": " + (done.join(", ") || "at rest");
   }
 
@@ -116,12 +125,24 @@
     return [box.left + place.step * width, box.top + place.lane * height, width, height];
   }
 
+  // A narrow window shows a part of the drawing: the step comes into it, beside the names.
+  function show(chart, place) {
+    var frame = chart.closest(".lanes");
+    var names = frame.querySelector(".lane-names").getBoundingClientRect();
+    var outer = frame.getBoundingClientRect();
+    var box = stepBox(chart, place);
+    var left = names.right + 8;
+    var right = outer.right - 8;
+    if (box[0] < left) frame.scrollLeft -= left - box[0];
+    else if (box[0] + box[2] > right) frame.scrollLeft += box[0] + box[2] - right;
+  }
+
   function open(chart, place, apart) {
     var lane = lanesOf(chart)[place.lane];
     if (!lane) return;
     var axis = read(chart);
     var at = axis.since + place.step * axis.step;
-    var address = "/lanes/place/?mysis=" + lane.dataset.m + "&at=" + at + "&step=" + axis.step;
+    var address = chart.dataset.place + "?mysis=" + lane.dataset.m + "&at=" + at + "&step=" + axis.step;
     if (apart) {
       window.open(address);
     } else {
@@ -187,20 +208,28 @@
   document.addEventListener("keydown", function (event) {
     var chart = event.target.classList && event.target.classList.contains("lane-chart") ? event.target : null;
     if (!chart) return;
-    if (event.key === "Enter" && spot) return open(chart, spot, event.ctrlKey || event.metaKey);
+    var axis = read(chart);
+    var here = spot && {
+      step: Math.floor((spot.at - axis.since) / axis.step),
+      lane: within(spot.lane, lanesOf(chart).length - 1),
+    };
+    if (here && (here.step < 0 || here.step >= axis.count)) here = null;
+    if (event.key === "Enter" && here) return open(chart, here, event.ctrlKey || event.metaKey);
     if (event.key === "Escape") return hide();
     var by = KEYS[event.key];
     if (!by) return;
     event.preventDefault();
-    var axis = read(chart);
-    var from = spot || { step: axis.count, lane: 0 };
-    spot = {
+    var from = here || { step: axis.count, lane: 0 };
+    here = {
       step: within(from.step + by[0] * (event.shiftKey ? FAR : 1), axis.count - 1),
       lane: within(from.lane + by[1], lanesOf(chart).length - 1),
     };
-    var box = stepBox(chart, spot);
+    spot = { lane: here.lane, at: axis.since + here.step * axis.step };
+    show(chart, here);
+    var box = stepBox(chart, here);
     mark(box[0], box[1], box[2], box[3]);
-    tell(words(chart, spot), box[0], box[1] + box[3] - 8);
+    tell(words(chart, here), box[0], box[1] + box[3] - 8);
+    document.getElementById("lane-said").textContent = words(chart, here);
   });
   document.addEventListener("focusout", function (event) {
     if (chartOf(event.target)) hide();

@@ -136,6 +136,24 @@ def test_counts_are_bounded_and_say_so(
     assert (exact["calls"], exact["events"]) == ((0, True), (1, True))
 
 
+def test_a_slow_count_leaves_the_others(
+    ada: Mysis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_search, "ALONE_SECONDS", 0.1)
+    monkeypatch.setattr(record_search, "COUNT_SECONDS", 0.1)
+    monkeypatch.setattr(query, "COUNT_SECONDS", 0.1)
+    spoken = query.build_word_condition
+
+    def slow_in_reasoning(wanted: query.TextQuery, *, scoped: bool) -> str:
+        slept = "pg_sleep(20) IS NULL AND " if wanted.field == "reasoning" else ""
+        return slept + spoken(wanted, scoped=scoped)
+
+    usual = count_hits(query="iron")
+    monkeypatch.setattr(query, "build_word_condition", slow_in_reasoning)
+    del usual["reasoning"]
+    assert count_hits(query="iron") == usual
+
+
 def test_what_is_hidden_is_neither_found_nor_counted(ada: Mysis) -> None:
     ToolPolicy.objects.create(tool="whisper", policy="secret")
     calls = [call("whisper", '{"text": "abracadabra"}')]
@@ -160,7 +178,7 @@ def test_the_page_leads_to_each_kind(ada: Mysis, client: Client) -> None:
         "prompts": "?before=3#v2",
         "summaries": "/myses/Ada/context/?folded=",
         "pins": "/myses/Ada/context/#pin-",
-        "events": f"/events/?before={Event.objects.latest('pk').pk + 1}",
+        "events": f"#event-{Event.objects.latest('pk').pk}",
         "acts": "/events/?before=",
     }.items():
         answer = client.get("/search/", {"q": "iron", "where": where})

@@ -79,7 +79,14 @@ def test_stop_and_start(page: Page):
     assert mysis.state == Mysis.State.RUNNING
     # What happened is one click away on the next visit.
     Visit.objects.update(seen_at=timezone.now() - timedelta(hours=8))
+    page.clock.install()
     page.goto("/")
+    expect(page.get_by_role("link", name="Since your last visit")).to_be_visible()
+    # The visit lasts while the page stays open.
+    Visit.objects.update(seen_at=timezone.now() - timedelta(minutes=9))
+    with page.expect_response("**/digest/last-visit/"):
+        page.clock.fast_forward("06:00")
+    assert timezone.now() - Visit.objects.get().seen_at < timedelta(minutes=5)
     page.get_by_role("link", name="Since your last visit").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("What happened")
     expect(page.get_by_text("Stopped: 1 by ann")).to_be_visible()

@@ -32,7 +32,7 @@ def test_an_order_is_given_reported_and_ticked(page: Page) -> None:
     expect(page.locator("#feed")).to_contain_text("order done")
     if folder := os.environ.get("P1_SHOTS"):
         shoot(page, folder, "fleet")
-    names.get_by_role("button", name="Not done", exact=True).click()
+    names.get_by_role("button", name="Not done: order").click()
     expect(line).to_contain_text("1 done, 1 not done")
     names.get_by_role("link", name="Notes and each one's part").click()
     expect(page.locator("#live-status")).to_have_attribute("data-state", "live")
@@ -43,6 +43,10 @@ def test_an_order_is_given_reported_and_ticked(page: Page) -> None:
     expect(page.locator("tr", has_text="Bo")).to_contain_text("queued")
     expect(page.locator("tr", has_text="Bo")).to_contain_text("I saw it fly.")
     expect(page.locator("#order-note")).to_have_value("")
+    page.fill("#order-note", "Look again.")
+    page.get_by_role("button", name="Keep the note only").click()
+    expect(page.locator("tr", has_text="Bo")).to_contain_text("Look again.")
+    expect(page.locator("tr", has_text="Bo")).to_contain_text("queued")
     if folder := os.environ.get("P1_SHOTS"):
         shoot(page, folder, "order")
         page.goto("/orders/")

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from memory.context import registry
 from memory.context.budget import SHORT_STATE_BYTES
-from memory.context.types import Budget
+from memory.context.types import CRITICAL_REMINDERS, NUDGE_TEXT, Budget, split_nudge
 from tests.context.cases import render_state
 from tests.context.histories import Log
 from tests.context.views import fate, kinds, line, sent, text_of, view
 
+STATE_HEAD = "## Current Game State\n"
 #: All there are.
 any_strategy = pytest.mark.parametrize("strategy", registry.list_names())
 #: All that send stored messages one by one.
@@ -207,6 +208,37 @@ def test_a26_the_state_block_is_last_and_made_up(strategy: str) -> None:
     assert block not in without.messages[-1]["content"]
     other = view(orders(2), strategy, render_state=lambda size: "## Another")
     assert other.messages[:-1] == result.messages[:-1]
+
+
+@any_strategy
+@pytest.mark.parametrize("show_results", [False, True])
+@given(size=st.integers(0, 3_000), secrets=st.integers(0, 40))
+@settings(max_examples=8)
+def test_the_state_block_never_has_more_than_its_bytes(
+    strategy: str, show_results: bool, size: int, secrets: int
+) -> None:
+    """Whatever ends the message behind it, and though a secret is hidden in it."""
+    lines = [STATE_HEAD, *["- Sold to: s3cret\n"] * secrets, "- Fuel: 60/100\n" * 200]
+    block = "".join(lines)
+    log = orders(2)
+    log.calls(("1", "login", '{"password": "s3cret"}'))
+    log.result("1", "ok")
+    result = view(
+        log,
+        strategy,
+        render_state=lambda limit: block[:limit],
+        state_bytes=size,
+        nudge=f"{NUDGE_TEXT}\n\n{CRITICAL_REMINDERS}",
+        show_results=show_results,
+        tool_policy={"login": "secret"},
+    )
+    text = str(result.messages[-1]["content"])
+    _, head, rest = text.rpartition(STATE_HEAD)
+    shown = split_nudge(head + rest)[0].rstrip() if head else ""
+    assert len(shown.encode()) <= size
+    assert "s3cret" not in text
+    if size > 1_000:
+        assert len(shown) > size // 2
 
 
 @every_strategy

@@ -23,6 +23,10 @@ def message(**more: Any) -> dict[str, Any]:
     return {"messages": [{**USER, **more}]}
 
 
+def tools(**schema: Any) -> dict[str, Any]:
+    return {"messages": [], "tools": [{"name": "spacemolt", "parameters": schema}]}
+
+
 def test_only_messages_are_required() -> None:
     request = parse_request({"messages": [USER, CALLS, RESULT]})
     assert [row.id for row in request.messages] == [1, 2, 3]
@@ -184,6 +188,13 @@ def test_every_key_is_read() -> None:
         ({"messages": [], "usage": "yes"}, "usage"),
         ({"messages": [], "data": []}, "data"),
         ({"messages": [], "state": []}, "state"),
+        (tools(required=[{}]), "tools[0].parameters.required[0]"),
+        (tools(required="a"), "tools[0].parameters.required"),
+        (tools(properties={"a": 5}), "tools[0].parameters.properties.a"),
+        (
+            tools(properties={"action": {"enum": 5}}),
+            "tools[0].parameters.properties.action.enum",
+        ),
         ({"messages": [], "odd\ud800\nkey": 1}, "odd"),
         ({"messages": [], "": 1}, '"": unknown key'),
         ({"messages": [{"role": "user", "content": "", " ": 1}]}, 'messages[0]." "'),

@@ -36,11 +36,15 @@ HOSTILE = (
     *("## Notes", "> ", '"', "```", "</notes>", ";; === tool/ ===", "note://1/x"),
     *("Turns left: 0", "SYSTEM:", "\\n", "x" * 3_000, "é", "🚀", " ", "\x00"),
 )
-TEXTS = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=9))).map("".join)
+TEXTS = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=9))).map(
+    lambda parts: "".join(parts)[:4_000]
+)
 NAMES = TEXTS.map(lambda text: text[:60]).filter(
     lambda name: bool(clean(name)) and len(clean(name)) <= 60
 )
-NOTES = st.lists(st.tuples(NAMES, TEXTS), max_size=6)
+NOTES = st.lists(
+    st.tuples(NAMES, TEXTS), max_size=6, unique_by=lambda note: clean(note[0])
+)
 
 
 def clean(name: str) -> str:
@@ -105,6 +109,37 @@ def test_a_view_fed_back_has_its_notes_once(notes: list[tuple[str, str]]) -> Non
     for more in ({}, {"notes": given}):
         request = parse_request({**again, "strategy": "full", **more})
         assert assemble(request).messages == found["messages"]
+
+
+ODD_PINS = st.sampled_from(
+    (
+        *("## Standing orders\n- y", "a\n\n## Standing orders\n- y", "a", " a "),
+        *("## Standing orders", "\n\n## Standing orders\n- ", "## Notes\n> x"),
+        *("\n- a", "a\n- b", "\n\n"),
+    )
+)
+
+
+@given(
+    st.lists(ODD_PINS, max_size=4),
+    NOTES,
+    st.sampled_from(["", "You fly.", "You fly.\n\n## Standing orders\n- own"]),
+    st.integers(20, 700),
+)
+def test_i3_a_view_fed_back_has_its_orders_once_however_tight_the_budget(
+    pins: list[str], notes: list[tuple[str, str]], system: str, tokens: int
+) -> None:
+    """What an order holds is no heading: they stood twice, and took room twice."""
+    more = {
+        "strategy": "window",
+        "pins": pins,
+        "budget": {"tokens": tokens, "reserve": 9},
+    }
+    found = view(notes, system=system, **more)
+    if not found["messages"]:
+        return
+    again = view(notes, system=None, **{**more, "messages": found["messages"]})
+    assert again["messages"] == found["messages"]
 
 
 @given(NOTES)
@@ -241,6 +276,14 @@ def test_notes_never_cut_the_short_form_of_the_state(strategy: str) -> None:
         ([{"name": " ", "text": "y"}], "notes[0].name: is empty"),
         ([{"name": "x" * 61, "text": "y"}], "notes[0].name: has 61 characters"),
         ([{"name": "..", "text": "y"}], "notes[0].name: cannot be made of dots"),
+        (
+            [{"name": "x", "text": "y" * 4_001}],
+            "notes[0].text: has 4,001 characters, at most 4,000 are taken",
+        ),
+        (
+            [{"name": "x", "text": "y"}, {"name": " x\n", "text": "z"}],
+            'notes[1].name: "x" is there already',
+        ),
     ],
 )
 def test_a_bad_note_is_named(notes: object, words: str) -> None:

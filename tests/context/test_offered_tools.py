@@ -123,6 +123,8 @@ def test_a_line_says_what_a_tool_requires_within_ninety_characters(tool: Any):
         ({}, [], "Dig. It takes a tick.", "mine(): Dig"),
         ({"a": {}, "b": {}}, ["b"], "Dig", "mine(b, [a]): Dig"),
         ({}, [], "", "mine()"),
+        ({"x": {}, "z": {}}, ["y", "x", "y"], "Dig.", "mine(x, y, [z]): Dig"),
+        ({}, ["y"], "Dig.", "mine(y): Dig"),
         ({"x": {}}, ["x"], "w" * 200, "mine(x)"),
         ({"x" * 50: {}, "y" * 50: {}}, [], "Dig.", "mine([" + "x" * 50 + "], …): Dig"),
     ],
@@ -196,6 +198,38 @@ def test_of_a_tool_with_several_commands_the_allowed_actions_are_left():
     assert allows_call("spacemolt", "mine", ("mine",))
     assert not allows_call("spacemolt", "self_destruct", ("get_*", "mine"))
     assert not allows_call("travel", "mine", ("mine",))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    ("allow", "warnings"),
+    [
+        (None, []),
+        ([], []),
+        (["mine", "get_*", "zoea_*", "view_market"], []),
+        (["nothing"], ['options.allow: no tool fits "nothing".']),
+        (
+            ["buy", "mine", "MINE", "buy"],
+            ['options.allow: no tool fits "buy", "MINE".'],
+        ),
+        (
+            [f"x{n}" for n in range(8)],
+            ['options.allow: no tool fits "x0", "x1", "x2", "x3", "x4" and 3 more.'],
+        ),
+    ],
+)
+def test_what_fits_no_tool_is_warned_of(
+    strategy: str, allow: list[str] | None, warnings: list[str]
+):
+    action = {"enum": ["view_market", "get_status"]}
+    group = {"properties": {"action": action}}
+    market = {"name": "spacemolt_market", "description": "", "parameters": group}
+    log = Log()
+    log.user("Fly on.")
+    for mode in TOOL_MODES:
+        offered = offer_tools([tool(), market, OWN], mode, allow)
+        assert build(log, strategy, offered=offered)[1].warnings == warnings
+    assert offer_tools([OWN], "full", allow).unfit == ()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memory.context.tool_calls import (
+    GAME,
     ToolFacts,
     build_policy_lookup,
     build_policy_table,
     guess_policy,
 )
+from tests.context.cases import OFFERED, build, in_every_way, slow
+from tests.context.histories import Log
 
 
 @pytest.mark.parametrize(
@@ -59,6 +67,28 @@ def test_the_table_comes_before_the_name() -> None:
     policy_of = build_policy_lookup({"get_ship": "query"})
     assert policy_of("get_ship") == "query"
     assert policy_of("get_cargo") == "snapshot"
+
+
+WRAPPED = '{"command":"login","arguments":{"password":"hunter2222"}}'
+
+
+@slow
+@given(st.integers(0, len(WRAPPED)), st.sampled_from(["", "]", "}}}", "\x00", '"']))
+@in_every_way
+def test_i27_a_call_that_cannot_be_read_may_be_of_a_secret_tool(
+    strategy: str, dialect: Any, length: int, end: str
+) -> None:
+    log = Log()
+    log.user("Log in.")
+    log.calls(("1", GAME, WRAPPED[:length] + end), ("2", "mine", "{}"))
+    log.result("1", "Welcome. hunter2222 is your password.")
+    log.result("2", "iron")
+    for offered in (None, OFFERED[-1]):
+        more: dict[str, Any] = {"offered": offered, "show_results": True}
+        policy = {"login": "secret"}
+        _, made = build(log, strategy, dialect=dialect, tool_policy=policy, **more)
+        assert made.messages
+        assert "hunter" not in json.dumps(made.messages)
 
 
 def test_a_bad_policy_names_the_tool() -> None:

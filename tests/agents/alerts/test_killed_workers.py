@@ -47,8 +47,10 @@ def test_every_alert_is_told_though_workers_die_and_the_webhook_is_down(
         receiver.gate.set()
         receiver.gate = None
         receiver.statuses = [500]
-        # As if the time had passed in which an answer could have come.
+        # As if the time had passed in which an answer could have come, or a digest.
         AlertDelivery.objects.update(due_at=timezone.now())
+        if not AlertDelivery.objects.filter(kind="digest").exists():
+            AlertTarget.objects.update(digest_at=timezone.now())
         workers.start()
         assert receiver.await_requests(6, PATIENCE)
         for _ in range(1_000):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.contrib.auth.models import User
@@ -14,15 +16,26 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents import actions, events
-from agents.dashboard.digest import bound_since, make_digest, parse_since
+from agents.actions.orders import change_order
+from agents.dashboard import digest
+from agents.dashboard.digest import (
+    Digest,
+    bound_since,
+    describe_digest,
+    make_digest,
+    parse_since,
+)
 from agents.dashboard.digest_text import (
     describe_span,
     write_brief,
     write_markdown,
     write_sections,
 )
+from agents.dashboard.shared_results import shared
 from agents.events import Kind
-from agents.models import Event, Mysis, Visit
+from agents.models import Event, Mysis, Order, OrderRecipient, Visit
+from agents.order_status import read_orders, select_orders
+from agents.runtime.turn_rows import pause_for_budget
 from memory.models import ContextPolicy
 from tests.agents.dashboard.test_yields import add_turns
 from tests.factories import make_mysis
@@ -34,8 +47,8 @@ HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 def list_lines(title: str) -> list[str]:
-    digest = make_digest(timezone.now() - HOUR)
-    found = {section.title: section.lines for section in write_sections(digest)}
+    digested = make_digest(timezone.now() - HOUR)
+    found = {section.title: section.lines for section in write_sections(digested)}
     return [line.text for line in found.get(title, ())]
 
 
@@ -70,6 +83,11 @@ def test_equal_things_are_one_line_with_names_and_by_whom():
     ]
     assert list_lines("Alerts") == ["Hull badly damaged: 1 raised, 1 cleared (Ada)"]
     assert list_lines("Contexts") == ["1 compacted"]
+    # What wakes them, starts nobody; those after it were in that state.
+    Mysis.objects.update(state="idle")
+    actions.send_order(text="Go on.", by=GRACE, myses=fleet[:2])
+    assert list_lines("Myses")[1].startswith("Started: 4 by grace")
+    assert not [line for line in list_lines("Myses") if line.startswith("Started: 2")]
     text = write_markdown(make_digest(timezone.now() - HOUR))
     assert r"- 1 × \*Odd\*. (Ada)" in text  # noqa: RUF001
     assert "4 errors, 1 alert" in write_brief(make_digest(timezone.now() - HOUR))
@@ -110,6 +128,65 @@ def test_a_policy_changed_in_the_admin_is_told_with_who_did_it(admin: Client):
     assert list_lines("Prompts and policies") == ["policy short by admin (made)"]
 
 
+def test_a_policy_changed_over_rest_is_told_with_who_did_it(admin: Client):
+    values = {"name": "lean", "strategy": "window", "options": {"window": 20}}
+    made = admin.post("/api/v1/policies", values, content_type="application/json")
+    assert made.status_code == 201, made.content
+    admin.patch(
+        "/api/v1/policies/lean", {"name": "leaner"}, content_type="application/json"
+    )
+    assert list_lines("Prompts and policies") == [
+        "policy leaner by admin",
+        "policy lean by admin (made)",
+    ]
+
+
+def test_a_state_that_was_so_before_the_span_is_no_change():
+    mysis = make_mysis(name="Ada", state="running")
+    pause_for_budget(mysis, "The budget is used up.")
+    assert not make_digest(timezone.now() - HOUR).select(Kind.MYSIS_STATE)
+    actions.stop_mysis(mysis=mysis, by=GRACE)
+    assert list_lines("Myses") == ["Stopped: 1 by grace (Ada)"]
+
+
+def test_all_orders_are_counted_by_their_states():
+    fleet = [make_mysis(name=name, state="running") for name in ("Ada", "Bea")]
+    begun = timezone.now()
+    for number in range(7):
+        actions.send_order(text=f"Go {number}", by=GRACE, myses=fleet)
+    states = ["done", "done", "not_done", "superseded"]
+    for order, state in zip(Order.objects.order_by("pk"), states, strict=False):
+        change_order(order=order, by=GRACE, state=state)
+    first = Order.objects.earliest("pk")
+    change_order(order=first, by=GRACE, state="not_done", mysis=fleet[0])
+    Order.objects.create(text="To nobody", sender=GRACE, to={"fleet": True})
+    found = make_digest(begun)
+    assert found.order_states == {
+        "done": 1, "not_done": 3, "superseded": 1, "queued": 3,
+    }  # fmt: skip
+    told = Counter(one.state for one in read_orders(list(select_orders())))
+    assert found.order_states == told
+    assert [one.text for one in found.orders] == [
+        "To nobody", *(f"Go {number}" for number in (6, 5, 4, 3)),
+    ]  # fmt: skip
+    assert list_lines("Orders")[0] == "8 given: 1 cleared, 1 done, 3 not done, 3 open"
+
+
+def test_secrets_in_orders_and_notes_stay_in_the_house():
+    mysis, secret = make_mysis(name="Ada", state="running"), "0123456789abcdef0123"
+    actions.send_order(text=f"password: {secret}", by=GRACE, myses=[mysis])
+    change_order(order=Order.objects.get(), by=GRACE, note=f"password: {secret}")
+    prompt = actions.get_default_prompt()
+    said = {"text": "Fly!", "by": GRACE, "note": f"token: {secret}"}
+    actions.save_prompt(prompt=prompt, **said)
+    events.append_error(mysis.pk, f"password: {secret}")
+    found = make_digest(timezone.now() - HOUR)
+    assert secret not in write_markdown(found)
+    assert "password: [hidden]" in write_markdown(found).replace("\\", "")
+    assert secret not in str(describe_digest(found))
+    assert OrderRecipient.objects.get().note == "password: [hidden]"
+
+
 def test_a_span_or_a_moment_is_read_or_refused():
     assert parse_since("8h", NOW) == NOW - 8 * HOUR
     assert parse_since("2026-03-04T01:00Z", NOW) == NOW - 4 * HOUR
@@ -117,6 +194,8 @@ def test_a_span_or_a_moment_is_read_or_refused():
     for text in ("", "8", "1m", "32d", "2026-03-04T05:01Z", "2026-01-01", "x" * 40):
         with pytest.raises(ValueError, match="give minutes, hours or days such as"):
             parse_since(text, NOW)
+    longest = NOW - timedelta(days=31)
+    assert parse_since((longest - MINUTE).isoformat(), NOW) == longest
     assert bound_since(NOW - timedelta(days=99), NOW) == NOW - timedelta(days=31)
     assert bound_since(None, NOW) == NOW - timedelta(days=1)
     assert describe_span(NOW - 8 * HOUR, NOW) == "3 Mar 21:00 to 4 Mar 05:00 UTC (8 h)"
@@ -156,7 +235,13 @@ def test_page_and_rest_tell_the_same_and_refuse_alike(sign_in: Callable[..., Cli
     page = viewer.get("/digest/?since=1h").content.decode()
     assert "+15 credits in 3 turns" in page
     assert '<a href="/myses/Ada/"><bdi>Ada +15</bdi></a>' in page
+    # Also with an order in the span.
+    actions.send_order(text="Home!", by=GRACE, myses=[Mysis.objects.get()])
+    shared._results.clear()
+    page = viewer.get("/digest/?since=1h").content.decode()
+    assert "1 given: 1 open" in page
     told = viewer.get("/api/v1/digest?since=1h").json()
+    assert told["orders"] == {"queued": 1}
     assert (told["credits"], told["turns"], told["empty"]) == (15, 3, False)
     assert told["best"][0]["name"] == "Ada"
     for path, headers in (
@@ -166,12 +251,34 @@ def test_page_and_rest_tell_the_same_and_refuse_alike(sign_in: Callable[..., Cli
         answer = viewer.get(path, headers=headers)
         assert answer["Content-Type"].startswith("text/markdown")
         assert answer.content.decode().startswith("## Fleet, ")
+        assert "“Home!” to Ada" in answer.content.decode()
     answer = viewer.get("/api/v1/digest?since=99d")
     assert answer.status_code == 422
     assert answer.json()["detail"].startswith("since: give minutes, hours or days")
     refused = viewer.get("/digest/?since=99d")
     assert refused.status_code == 422
     assert "since: give minutes, hours or days" in refused.content.decode()
+
+
+def test_a_digest_is_added_up_once_in_ten_seconds_for_all_who_ask(
+    sign_in: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+):
+    viewer = sign_in("viewer")
+    asked: list[datetime] = []
+
+    def make(since: datetime, until: datetime) -> Digest:
+        asked.append(since)
+        return make_digest(since, until)
+
+    monkeypatch.setattr(digest, "make_digest", make)
+    for seconds in (0, 4, 9):
+        now = NOW + timedelta(seconds=seconds)
+        monkeypatch.setattr(timezone, "now", lambda now=now: now)
+        for path in ("/digest/", "/api/v1/digest", "/api/v1/digest"):
+            assert viewer.get(path, {"since": "8h"}).status_code == 200
+    assert asked == [NOW - 8 * HOUR]
+    digest.share_digest(NOW - 8 * HOUR, NOW + timedelta(seconds=10))
+    assert len(asked) == 2
 
 
 def test_a_visit_is_kept_without_a_write_for_each_look(db: Any):
@@ -201,9 +308,15 @@ def test_the_fleet_page_says_what_happened_since_the_last_visit(
     Visit.objects.update(seen_at=ago - MINUTE)
     events.append_error(make_mysis(name="Ada").pk, "The key is wrong.")
     line = viewer.get("/digest/last-visit/").content.decode()
-    assert '<a href="/digest/">Since your last visit</a>' in line
+    minute = quote((ago - MINUTE).strftime("%Y-%m-%dT%H:%M:00.000Z"))
+    link = f"/digest/?since={minute}"
+    assert f'<a href="{link}">Since your last visit</a>' in line
     assert "(8 h): 1 error" in " ".join(line.split())
-    page = viewer.get("/digest/").content.decode()
+    # Also where it is followed late, in another visit.
+    Visit.objects.update(seen_at=timezone.now() - HOUR)
+    assert "The key is wrong." in viewer.get(link).content.decode()
+    Visit.objects.update(since=ago - MINUTE)
+    page = viewer.get(link).content.decode()
     assert "The key is wrong." in page
     assert 'aria-current="page">Last visit' in page
     Event.objects.all().delete()

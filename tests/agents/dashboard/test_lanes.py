@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from agents import events
 from agents.consumers.dashboard import make_page
-from agents.dashboard import lane_seconds
+from agents.dashboard import lane_seconds, lanes
 from agents.dashboard.lane_chart import draw_lanes
 from agents.dashboard.lane_seconds import ACTIVITIES, AT_REST, TOOLS
 from agents.dashboard.lanes import (
@@ -31,7 +31,7 @@ from agents.dashboard.lanes import (
 )
 from agents.dashboard.live import pages
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.shared_results import shared
+from agents.dashboard.shared_results import SharedResults, shared
 from agents.dashboard.time_axis import LONGEST, SHORTEST, Axis, TimeSpan
 from agents.models import (
     Event,
@@ -43,6 +43,7 @@ from agents.models import (
     Turn,
 )
 from memory.game_calls import WRITES
+from memory.models import Memory
 from tests.factories import make_memory, make_mysis, make_turn
 from tests.statements import record_statements
 
@@ -326,6 +327,9 @@ def test_marks_tell_what_happened_and_lead_to_it(
     for mark in found.marks[:2]:
         assert client.get(mark.link).headers["Location"].endswith("/turns/1/") or at
     drawn = draw_lanes(found).drawn
+    # What the pointer tells.
+    for words in ("an order: Mine iron", "under attack: Hit by pirates."):
+        assert words in drawn
     assert re.findall(r'class="a-(order|change|compaction|attack)"', drawn) == [
         *("order", "change", "compaction", "attack")
     ]
@@ -383,6 +387,10 @@ def test_the_page_reads_in_few_statements(db: None, client: Client, viewer: User
     assert f"{LANES} of {LANES + 10} Myses" in page
     assert page.count("data-m=") == LANES
     assert client.get("/lanes/?page=2").content.decode().count("data-m=") == 10
+    assert client.get("/lanes/?page=99").content.decode().count("data-m=") == 10
+    narrowed = client.get("/lanes/?q=a&tag=b&group=miners").content.decode()
+    assert 'href="?group=miners&amp;q=a&amp;since=6h"' in narrowed
+    assert 'href="?group=miners&amp;tag=b&amp;since=6h"' in narrowed
     page = client.get("/lanes/?group=miners&view=table").content.decode()
     assert "data-m=" not in page
     assert "mining" in page.lower()
@@ -413,6 +421,10 @@ def test_a_moment_leads_to_its_message(db: None, client: Client, viewer: User):
     # Nothing was said in the wait: what was said before it.
     assert lead(40).endswith(f"?at={rows[1].pk}")
     assert lead(61).endswith(f"?at={rows[2].pk}")
+    # What is marked in the step goes before what was said in it.
+    Turn.objects.filter(pk=turns[2].pk).update(changed="model", model="sage")
+    assert lead(115) == f"/turns/{turns[2].pk}/"
+    assert lead(130).endswith(f"?at={rows[5].pk}")
     for odd in ("mysis=0", "mysis=x&at=5", f"mysis={2**62}"):
         assert client.get(f"/lanes/place/?{odd}").status_code == 404
     assert client.get(f"{address}{10**30}").status_code == 302
@@ -515,7 +527,77 @@ def test_two_are_compared(db: None, client: Client, viewer: User):
     assert gone.status_code == 404
     assert "There is no Mysis “Cyrus”" in gone.content.decode()
     assert "Both are the same" in client.get("/compare/?a=Ada&b=Ada").content.decode()
-    assert client.get("/compare/?a=%00&b=1&since=x&until=y").status_code == 404
+    odd = client.get("/compare/?a=%00&b=1&since=x&until=y")
+    assert (odd.status_code, b"\x00" in odd.content) == (404, False)
+
+
+def test_a_past_span_tells_of_its_time(db: None, client: Client, viewer: User):
+    """What each was flown with and thought then, and nothing of what came later."""
+    client.force_login(viewer)
+    begin = timezone.now() - timedelta(hours=5)
+    stories = [Story(make_mysis(name=name), begin) for name in ("Ada", "Brahe")]
+    for model in ("early", "late"):
+        for story in stories:
+            turn = story.turn(("", 60), wait=("waiting", 7200))
+            turn.model, turn.policy_name = model, f"{model} policy"
+            row = make_memory(story.mysis, role="assistant", reasoning=f"I am {model}.")
+            Memory.objects.filter(pk=row.pk).update(created_at=turn.started_at)
+    write(*stories)
+    for until, told, untold in (
+        (begin + timedelta(hours=1), "early", "late"),
+        (timezone.now() - timedelta(seconds=1), "late", "early"),
+    ):
+        query = {"a": "Ada", "b": "Brahe", "since": begin.isoformat()}
+        page = client.get("/compare/", query | {"until": until.isoformat()})
+        text = page.content.decode()
+        assert (text.count(f">{told}<"), text.count(f">{told} policy<")) == (2, 2)
+        assert (text.count(f"I am {told}."), text.count(f"I am {untold}.")) == (2, 0)
+    before = {"since": "1h", "until": (begin - SECOND).isoformat()}
+    page = client.get("/compare/", {"a": "Ada", "b": "Brahe", **before})
+    assert page.content.decode().count(">none yet<") == 6
+
+
+def test_what_takes_too_long_asks_for_less(
+    db: None, client: Client, viewer: User, monkeypatch: pytest.MonkeyPatch
+):
+    client.force_login(viewer)
+    for name in ("Ada", "Brahe"):
+        make_mysis(name=name)
+    monkeypatch.setattr(lanes, "SECONDS", 0.05)
+    monkeypatch.setattr(lane_seconds, "_STEPS", "SELECT pg_sleep(20)")
+    for address in ("/lanes/", "/lanes/?view=table", "/compare/?a=Ada&b=Brahe"):
+        page = client.get(address).content.decode()
+        assert "took too long" in page, address
+        assert "narrower span" in page, address
+
+
+def test_only_what_is_missing_is_read(db: None, monkeypatch: pytest.MonkeyPatch):
+    """Each run of neighbours by itself; what was used last is kept longest."""
+    story = Story(make_mysis(), NOON)
+    tell_at_random(story, Random(1), 6000)  # noqa: S311 (no secret)
+    write(story)
+    ids = (story.mysis.pk,)
+    axis = Axis(NOON, NOON + 8 * 8 * 20 * SECOND, 20, 64)
+    monkeypatch.setattr(lane_seconds, "_past_blocks", SharedResults(8))
+    first = lane_seconds.read_seconds(ids, axis)
+    kept = lane_seconds._past_blocks._results
+    # The oldest two of eight make room for others, then the oldest is used again.
+    for key in list(kept)[1:3]:
+        del kept[key]
+    asked: list[tuple[int, int]] = []
+    read = lane_seconds._read_run
+
+    def count(ids: tuple[int, ...], axis: Axis, begin: int, end: int) -> Any:
+        asked.append((begin, end))
+        return read(ids, axis, begin, end)
+
+    monkeypatch.setattr(lane_seconds, "_read_run", count)
+    assert lane_seconds.read_seconds(ids, axis) == first
+    begin = round(NOON.timestamp()) // 160
+    assert asked == [(begin + 1, begin + 2)]
+    oldest = next(iter(kept))
+    lane_seconds._past_blocks.peek(oldest)
+    assert next(iter(kept)) != oldest
 
 
 def test_fewer_than_a_page_has_finer_steps(db: None):

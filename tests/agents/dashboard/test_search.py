@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents import actions
@@ -16,7 +18,8 @@ from agents.dashboard import search as dashboard_search
 from agents.models import Broadcast
 from agents.views import logs
 from agents.views import mysis as views_mysis
-from memory.models import Memory
+from memory.models import Memory, Note
+from memory.search import query
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 
 pytestmark = pytest.mark.django_db
@@ -80,13 +83,62 @@ def test_matches_are_from_somebody_and_of_some_days(
     assert found(until=day(3)) == [row.pk for row in (rows[2], rows[1], rows[0])]
     assert found(since=day(7), until=day(4)) == [rows[1].pk]
     make_memory(mysis, content="iron", role="assistant")
-    assert found(origin="human") == [rows[3].pk, rows[2].pk]
-    # The others lie behind what was looked through.
+    # Only those that are from somebody are looked through, as they are counted.
+    for _ in range(3):
+        make_memory(mysis, content="iron", role="assistant")
+    assert found(origin="human") == [rows[3].pk, rows[2].pk, rows[1].pk]
+    [messages, *_] = search(viewer, origin="human")["chips"]
+    assert messages[2] == "4"
     older = search(viewer, origin="human")["older"]
     behind = search(viewer, origin="human", before=older)
-    assert [hit.id for hit in behind["results"]] == [rows[1].pk, rows[0].pk]
+    assert [hit.id for hit in behind["results"]] == [rows[0].pk]
     assert behind["newest"]
     assert found(origin="agent", since=day(0))[0] > rows[3].pk
+
+
+def test_notes_and_broadcasts_of_some_days_are_all_found(
+    viewer: Client, monkeypatch: pytest.MonkeyPatch
+):
+    """Also those that lie behind many others by their ids, as the chips count them."""
+    monkeypatch.setattr(dashboard_search, "ASKED", 2)
+    mysis, old = make_mysis(name="Ada"), timezone.now() - timedelta(days=9)
+    for number in range(4):
+        written = old if number == 0 else timezone.now()
+        Note.objects.create(
+            mysis=mysis,
+            name=f"n{number}",
+            version=1,
+            text="iron",
+            author="operator:ann",
+            written_at=written,
+        )
+        row = Broadcast.objects.create(text="iron", sender="operator:ann")
+        if number == 0:
+            Broadcast.objects.filter(pk=row.pk).update(created_at=old)
+    until = str(timezone.localdate() - timedelta(days=5))
+    for where in ("notes", "broadcasts"):
+        shown = search(viewer, where=where, until=until)
+        assert len(shown["results"]) == 1, where
+        assert [chip[2] for chip in shown["chips"] if chip[3]] == ["1"], where
+
+
+def test_a_hit_is_opened_where_the_search_is_slow(
+    viewer: Client, monkeypatch: pytest.MonkeyPatch
+):
+    """The search has little time there, and the log is shown without its hits."""
+    mysis = make_mysis(name="Ada")
+    row = make_memory(mysis, content="iron")
+    address = f"/myses/Ada/?at={row.pk}&q=iron&where=messages"
+    with CaptureQueriesContext(connection) as queries:
+        assert "1 of 1" in viewer.get(address).content.decode()
+    limits = [one["sql"] for one in queries if "statement_timeout'" in one["sql"]]
+    assert limits
+    assert all("'500'" in one for one in limits)
+    monkeypatch.setattr(query, "LETTERS", "pg_sleep(20) IS NULL")
+    monkeypatch.setattr(dashboard_search, "WALK_SECONDS", 0.02)
+    page = viewer.get(f"{address}&mode=exact").content.decode()
+    assert "would take too long to find" in page
+    assert "/search/?q=iron&amp;where=messages" in page
 
 
 def test_long_lists_go_on_behind_their_first_page(

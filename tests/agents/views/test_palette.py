@@ -61,6 +61,20 @@ def test_what_is_offered_can_be_posted(sign_in: Callable[..., Client]):
     assert ada.state == Mysis.State.STOPPED
 
 
+def test_no_act_is_offered_without_a_name(sign_in: Callable[..., Client]):
+    client = sign_in("operator")
+    make_mysis(name="Ada", state="running")
+    make_mysis(name="Brahe", state="stopped")
+    for verb in ("stop", "start", " Stop "):
+        assert offer(client, verb) == [f"Search for “{verb.strip()}”"]
+    # A name that is also a command, or begins with one, is found.
+    make_mysis(name="Stopper", state="idle")
+    assert offer(client, "stop")[0] == "Stopper"
+    make_mysis(name="Message Carrier", state="idle")
+    assert "Message Carrier" in offer(client, "message")
+    assert "Message Carrier" in offer(client, "message carrier")
+
+
 def test_a_viewer_is_offered_what_can_be_read(sign_in: Callable[..., Client]):
     client = sign_in("viewer")
     make_mysis(name="Ada", state="running")
@@ -88,5 +102,12 @@ def test_those_that_ran_are_started_again(sign_in: Callable[..., Client]):
     assert "Started 1 Mysis." in again.content.decode()
     states = Mysis.objects.order_by("name").values_list("state", flat=True)
     assert list(states) == ["running", "stopped"]
+    one = client.post(f"/myses/{ada.pk}/stop/", headers=HTMX).content.decode()
+    assert "Ada is stopped." in one
+    assert f'name="myses" value="{ada.pk}"' in one
+    # Not every page has a form for commands.
+    assert "X-CSRFToken" in one
+    rested = client.post(f"/myses/{idle.pk}/stop/", headers=HTMX).content.decode()
+    assert "again" not in rested
     nobody_ran = client.post("/bulk/", stop | {"mysis": [idle.pk]}, headers=HTMX)
     assert "again" not in nobody_ran.content.decode()

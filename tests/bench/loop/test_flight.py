@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bench.loop.flight import find_wrong_beliefs
+from bench.loop.flight import find_state, find_wrong_beliefs
+from memory.context.types import CRITICAL_REMINDERS, NUDGE_TEXT, OPEN_ORDERS_LEAD
 from memory.gamestate.types import AccountState, Moment, Snapshot, Stale
 
 NOW = datetime(2026, 2, 5, tzinfo=UTC)
@@ -67,3 +68,14 @@ def test_a_text_may_tell_less_and_what_either_form_tells_is_right():
     told = AccountState("Ada", (placed,), Moment(100, NOW))
     assert wrong("Belt") == []
     assert wrong("Earth") == ["Sol > Earth or Sol"]
+
+
+def test_the_bytes_of_a_state_block_are_without_the_reminder_behind_it():
+    block = "## Current Game State\n\n**Account:** Ada\n\n### Ship\n- Fuel: 5/10"
+    told = "go\n\n;     said: ## Current Game State of Sol\n\nTurns left: 3"
+    orders = f"{OPEN_ORDERS_LEAD}1. Mine."
+    for end in ((), (CRITICAL_REMINDERS,), (NUDGE_TEXT, orders, CRITICAL_REMINDERS)):
+        text = "\n\n".join([told, block, *end])
+        assert find_state(text, "coalesced") == block
+    assert find_state("Turns left: 3", "coalesced") == find_state("x", "nudge") == ""
+    assert find_state(block, "state") == block
