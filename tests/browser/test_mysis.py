@@ -98,7 +98,7 @@ def test_the_answer_to_a_message_is_in_sight(page: Page, complaints: Complaints)
     answer = page.locator(".composer-answer")
     expect(answer).to_contain_text("Start it, then send again.")
     expect(answer).to_be_in_viewport(ratio=1)
-    page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name="Start", exact=True).click()
     expect(page.locator("#mysis-reach")).to_be_empty()
 
 
@@ -174,7 +174,7 @@ def test_stop_and_start(page: Page):
     live(page, address(mysis))
     page.get_by_role("button", name="Stop").click()
     expect(page.locator("#mysis-head .state")).to_have_text("stopped")
-    page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name="Start", exact=True).click()
     expect(page.locator("#mysis-head .state")).to_have_text("running")
 
 

@@ -49,7 +49,8 @@ FROM generate_series(1, 8000) AS n
 """
 FILL_EVENTS = """
 INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
-SELECT n, CASE WHEN n %% 500 = 0 THEN 'error' ELSE 'tool.called' END,
+SELECT n, CASE WHEN n %% 500 = 0 THEN 'error' WHEN n %% 7 = 0 THEN 'mysis.state'
+    ELSE 'tool.called' END,
   %(first)s + n %% 20, '{}', now()
 FROM generate_series(1, 20000) AS n
 """

@@ -119,10 +119,15 @@ def test_a_fleet_from_first_start_to_second(up: Callable[..., Up]) -> None:
     assert left(second.data) == []
 
 
+LOCKED_WORKERS = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
+
+
 def test_a_killed_process_is_started_again(up: Callable[..., Up], ready: Path) -> None:
     running = up("--port=0", "--no-demo", data=ready)
     url, _ = running.wait_for(LINK.pattern).groups()
     assert eventually(lambda: len(running.family()) == 4)
+    # A worker that still starts would bring the database back itself.
+    assert eventually(lambda: rows(running.data, LOCKED_WORKERS) != [])
     killed = running.family()
     # The database first: one that starts again would bring it back before it is missed.
     for name in ("postgres", "worker", "daphne", "sandbox"):

@@ -168,7 +168,7 @@ def test_gauges_and_sparklines_are_drawn_with_their_words():
 @pytest.mark.django_db
 def test_the_fleet_is_not_added_up_at_every_event(monkeypatch: pytest.MonkeyPatch):
     """States are told at once; sums of the whole fleet are those of a moment ago."""
-    monkeypatch.setattr(pages, "time_bucket", lambda now: "this one")
+    monkeypatch.setattr(pages, "time_bucket", lambda now, shift=0: "this one")
     ada = make_mysis(name="Ada", state="running")
     page = FleetPage(fleet.FleetView())
     page.draw_all(0)
