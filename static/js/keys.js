@@ -52,7 +52,9 @@
   }
 
   function openHelp() {
-    htmx.ajax("GET", help.dataset.source, help).then(function () {
+    // By the dialog itself: a request of the page that is under way would hold it up.
+    var by = { source: help, target: help };
+    htmx.ajax("GET", help.dataset.source, by).then(function () {
       // Nothing came: the notice says why.
       if (!document.getElementById("keys-on")) return;
       document.getElementById("keys-on").checked = isOn();
@@ -176,7 +178,10 @@
       event.preventDefault();
       return openPalette();
     }
-    if (event.target.closest(TYPED_INTO) || document.querySelector("dialog[open]")) return;
+    var field = event.target.closest(TYPED_INTO);
+    // The field of a dialog that was closed this moment may still have the focus.
+    if (field && !field.closest("dialog:not([open])")) return;
+    if (document.querySelector("dialog[open]")) return;
     var viewer = document.body.dataset.role === "viewer";
     var key = KEYS[event.key] || (!viewer && COMMANDS[event.key]);
     if (!key || !isOn()) return;
