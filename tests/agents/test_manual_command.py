@@ -379,35 +379,40 @@ def test_a_command_that_breaks_off_leaves_a_doubt(
     assert (newest.pending, newest.content) == (False, INTERRUPTED)
 
 
-def test_an_operator_runs_a_tool_on_the_page(
+TRAVEL: dict[str, Any] = {
+    "name": "travel",
+    "description": "Fly to a place.",
+    "policy": "mutation",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "target_poi": {"type": "string"},
+            "hurry": {"type": "boolean"},
+            "times": {"type": "integer"},
+            "speed": {"enum": [1, 2.5]},
+        },
+        "required": ["target_poi"],
+    },
+}
+STATUS = {**TRAVEL, "name": "get_status", "policy": "snapshot", "parameters": {}}
+BY_HAND = "/myses/Ada/command/"
+
+
+def offer_tools(sandbox: SandboxServer) -> None:
+    ToolCatalogue.objects.create(url=sandbox.url, tools=[TRAVEL, STATUS])
+
+
+def test_what_is_wrong_on_the_page_of_a_tool_runs_nothing(
     sandbox: SandboxServer,
     ada: Mysis,
     operator_program: Program,
     sign_in: Callable[..., Client],
 ) -> None:
     flying(operator_program)
-    address = "/myses/Ada/command/"
     page = sign_in("operator")
-    assert "has not listed its tools" in page.get(address).content.decode()
-    travel = {
-        "name": "travel",
-        "description": "Fly to a place.",
-        "policy": "mutation",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "target_poi": {"type": "string"},
-                "hurry": {"type": "boolean"},
-                "times": {"type": "integer"},
-                "speed": {"enum": [1, 2.5]},
-            },
-            "required": ["target_poi"],
-        },
-    }
-    status = {**travel, "name": "get_status", "policy": "snapshot", "parameters": {}}
-    url = sandbox.url
-    ToolCatalogue.objects.create(url=url, tools=[travel, status])
-    form = page.get(f"{address}?tool=travel", headers={"HX-Request": "true"})
+    assert "has not listed its tools" in page.get(BY_HAND).content.decode()
+    offer_tools(sandbox)
+    form = page.get(f"{BY_HAND}?tool=travel", headers={"HX-Request": "true"})
     text = form.content.decode()
     assert "<html" not in text
     assert 'name="arg_target_poi"' in text
@@ -415,7 +420,7 @@ def test_an_operator_runs_a_tool_on_the_page(
     # What does not fit is refused at its field, and nothing is run.
     before = Memory.objects.count()
     chosen = {"tool": "travel", "shown": "travel"}
-    bad = page.post(address, chosen | {"arg_times": "x", "arg_speed": "3"})
+    bad = page.post(BY_HAND, chosen | {"arg_times": "x", "arg_speed": "3"})
     assert bad.status_code == 422
     assert set(bad.context["form"].errors) == {
         "arg_target_poi",
@@ -427,41 +432,52 @@ def test_an_operator_runs_a_tool_on_the_page(
     for tied in ("by-hand-tool_helptext", "by-hand-arg_times_error"):
         assert re.search(rf'aria-describedby="[^"]*{tied}', text), tied
         assert f'id="{tied}"' in text
-    assert page.post(address, {"tool": "explode"}).status_code == 422
+    assert page.post(BY_HAND, {"tool": "explode"}).status_code == 422
     # The game's own schema is asked too.
-    odd = page.post(address, chosen | {"arg_target_poi": "x", "arg_hurry": "true"})
+    odd = page.post(BY_HAND, chosen | {"arg_target_poi": "x", "arg_hurry": "true"})
     assert "hurry" in str(odd.context["form"].non_field_errors())
     # Whose fields were not on the screen is drawn, not run.
     for shown in ({}, {"shown": "travel"}):
-        drawn = page.post(address, {"tool": "get_status", **shown})
+        drawn = page.post(BY_HAND, {"tool": "get_status", **shown})
         assert drawn.status_code == 200
         assert 'name="shown" value="get_status"' in drawn.content.decode()
     assert Memory.objects.count() == before
-    # The result has an address, so that a reload runs nothing again.
+
+
+def test_an_operator_runs_a_tool_on_the_page(
+    sandbox: SandboxServer,
+    ada: Mysis,
+    operator_program: Program,
+    sign_in: Callable[..., Client],
+) -> None:
+    flying(operator_program)
+    page = sign_in("operator")
+    offer_tools(sandbox)
+    # The result has an BY_HAND, so that a reload runs nothing again.
     asked = {"tool": "get_status", "shown": "get_status"}
-    answer = page.post(address, asked)
+    answer = page.post(BY_HAND, asked)
     row = Memory.objects.latest("pk")
     assert (row.tool_name, row.is_error) == ("get_status", False)
-    assert answer["Location"] == f"{address}?tool=get_status&line={row.pk}"
+    assert answer["Location"] == f"{BY_HAND}?tool=get_status&line={row.pk}"
     done = page.get(answer["Location"]).content.decode()
     assert f"?at={row.pk}" in done
     assert f'id="line-{row.pk}"' not in done
-    direct = page.post(address, asked, headers={"HX-Request": "true"})
+    direct = page.post(BY_HAND, asked, headers={"HX-Request": "true"})
     assert f"?at={row.pk + 2}" in direct.content.decode()
     row = Memory.objects.latest("pk")
     # What is refused has its status, which htmx would draw nothing of.
     make_memory(ada, role="tool", pending=True, content="")
-    refused = page.post(address, asked)
+    refused = page.post(BY_HAND, asked)
     assert refused.status_code == 409
     assert "still runs" in refused.content.decode()
-    assert page.post(address, asked, headers={"HX-Request": "true"}).status_code == 200
+    assert page.post(BY_HAND, asked, headers={"HX-Request": "true"}).status_code == 200
     row = Memory.objects.latest("pk")
     # A viewer neither sees the form nor runs anything.
     viewer = sign_in("viewer")
-    viewer.get(address)
-    viewer.post(address, {"tool": "get_status"})
+    viewer.get(BY_HAND)
+    viewer.post(BY_HAND, {"tool": "get_status"})
     refused = viewer.post(
-        address, {"tool": "get_status"}, headers={"HX-Request": "true"}
+        BY_HAND, {"tool": "get_status"}, headers={"HX-Request": "true"}
     )
     assert refused.status_code == 403
     assert Memory.objects.latest("pk") == row
