@@ -10,6 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
+from agents.actions.alerts import save_alert_target
+from agents.models import AlertTarget
+
 
 @dataclass
 class Received:
@@ -97,3 +100,14 @@ class Receiver:
     def count_events(self) -> Counter[int]:
         """How often each event came."""
         return Counter(one.item["id"] for one in self.got)
+
+
+SECRET = "a secret of ours".replace(" ", "-")
+
+
+def make_target(url: str, **values: Any) -> AlertTarget:
+    values.setdefault("name", "on call")
+    values.setdefault("kind", "webhook")
+    target = AlertTarget(**values)
+    save_alert_target(target=target, url=url, secret=SECRET)
+    return target
