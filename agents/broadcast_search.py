@@ -41,6 +41,7 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
     stem: bool = False,
     since: datetime | None = None,
     until: datetime | None = None,
+    seconds: float | None = None,
 ) -> list[BroadcastHit]:
     """The newest matching broadcasts, newest first; secrets are taken out (A11).
 
@@ -61,7 +62,7 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
         matching = matching.filter(created_at__gte=since)
     if until is not None:
         matching = matching.filter(created_at__lt=until)
-    with limit_time():
+    with limit_time(seconds):
         rows = list(matching[:limit])
     return [
         BroadcastHit(

@@ -78,12 +78,13 @@ def search_records(  # noqa: PLR0913 (one keyword for each part of a question)
     mysis_id: int | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
+    seconds: float | None = None,
 ) -> list[RecordHit]:
     """The newest matching rows of a kind, newest first; raises SlowSearchError."""
     wanted = _clean(query, mode, mysis_id, before)
     rows = _narrow(RECORDS[kind](wanted), since, until)
     pattern = build_pattern(wanted)
-    with limit_time():
+    with limit_time(seconds):
         found = list(rows.order_by("-pk")[:limit])
     return [
         RecordHit(

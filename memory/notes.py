@@ -138,6 +138,7 @@ def search_notes(  # noqa: PLR0913 (one keyword for each part of a question)
     stem: bool = False,
     since: datetime | None = None,
     until: datetime | None = None,
+    seconds: float | None = None,
 ) -> list[NoteHit]:
     """The notes in use whose name or text matches, the last stored first.
 
@@ -157,7 +158,7 @@ def search_notes(  # noqa: PLR0913 (one keyword for each part of a question)
         rows = rows.filter(written_at__gte=since)
     if until is not None:
         rows = rows.filter(written_at__lt=until)
-    with limit_time():
+    with limit_time(seconds):
         found = list(rows[:limit])
     pattern = build_pattern(wanted)
     return [

@@ -1,4 +1,4 @@
-"""What a search finds, as its page shows it, and the way from hit to hit in the log.
+"""What a search finds, as its page shows it, and where each hit is read.
 
 The days of messages go by ids, which rise with time as rows are written: by an index on
 the time itself, a search would either sort all matches or keep a second order of the
@@ -11,9 +11,10 @@ further back by id; without days every match is found.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.db.models import Max, Min, Model
 from django.urls import reverse
@@ -32,10 +33,10 @@ from memory.search.results import Count, Hit, search_messages
 
 # So many matches are looked through for a page.
 ASKED = 100
-# A hit is opened without its neighbours where finding them takes more seconds.
-WALK_SECONDS = 0.5
 # An event is shown below so many newer ones at most.
-NEWER_EVENTS = 10
+NEWER_EVENTS = 5
+# Names the hit in an address that leads to it, and begins the names of its search.
+FOUND = "found"
 # What a search is told by in addresses, and carries from page to page.
 ASKED_BY = ("q", "where", "mysis", "mode", "origin", "since", "until", "before")
 
@@ -72,15 +73,19 @@ def search_everything(
 ) -> SearchPage:
     """The newest matches of a search form's values; raises SlowSearchError.
 
-    Messages may be looked for so many seconds, None for the usual.
+    It may take so many seconds, None for the usual.
     """
-    if asked["where"] in LOG_FIELDS:
-        found = _find_messages(asked, seconds)
-    else:
-        found = _FINDERS.get(asked["where"], _find_records)(asked)
+    finders = {BROADCASTS: _find_broadcasts, NOTES: _find_notes}
+    usual = _find_messages if asked["where"] in LOG_FIELDS else _find_records
+    found = finders.get(asked["where"], usual)(
+        asked, {**_read_question(asked), "seconds": seconds}
+    )
+    # What comes while the hits are walked changes no number.
+    newest = found[0].id + 1 if found else None
+    walked = asked | {"before": asked["before"] or newest}
     since, until = _read_days(asked)
     in_time = [
-        one
+        replace(one, link=_add_search(one.link, one.id, walked))
         for one in found
         if (since is None or one.at >= since) and (until is None or one.at < until)
     ]
@@ -120,6 +125,27 @@ def _read_days(asked: dict[str, Any]) -> tuple[datetime | None, datetime | None]
     )
 
 
+def _add_search(link: str, hit: int, asked: dict[str, Any]) -> str:
+    """The address of a hit with the search that it was found by."""
+    if not link:
+        return ""
+    place = urlsplit(link)
+    question = {f"{FOUND}-{name}": v for name, v in write_question(asked).items()}
+    added = urlencode({FOUND: hit, **question})
+    return place._replace(query="&".join(filter(None, (place.query, added)))).geturl()
+
+
+def write_question(asked: dict[str, Any]) -> dict[str, Any]:
+    """The values of a search form as an address has them, the empty ones left out."""
+    passed = {"passed": asked["passed"]} if asked["before"] else {}
+    values = {**{name: asked[name] for name in ASKED_BY}, **passed}
+    return {
+        name: value.pk if isinstance(value, Mysis) else value
+        for name, value in values.items()
+        if value not in (None, "")
+    }
+
+
 def _midnight(day: date) -> datetime:
     return timezone.make_aware(datetime.combine(day, time()))
 
@@ -152,11 +178,10 @@ def find_first_id_since(model: type[Model], moment: datetime) -> int:
     return low
 
 
-# --- Messages, and the way from one hit to the next
+# --- Messages
 
 
-def _find_messages(asked: dict[str, Any], seconds: float | None) -> list[Result]:
-    question = _read_question(asked)
+def _find_messages(asked: dict[str, Any], question: dict[str, Any]) -> list[Result]:
     question["before"] = _find_edge(Memory, asked["before"], asked["until"])
     field = LOG_FIELDS[asked["where"]]
     hits = search_messages(
@@ -164,16 +189,12 @@ def _find_messages(asked: dict[str, Any], seconds: float | None) -> list[Result]
         reasoning=field == "reasoning",
         calls=field == "calls",
         origin=asked["origin"],
-        seconds=seconds,
     )
     known = feed.load_names(hit.mysis for hit in hits)
-    # What comes while the hits are walked changes no number.
-    newest = hits[0].memory_id + 1 if hits else None
-    asked = asked | {"before": asked["before"] or newest}
-    return [_show_message(hit, known.get(hit.mysis), asked) for hit in hits]
+    return [_show_message(hit, known.get(hit.mysis)) for hit in hits]
 
 
-def _show_message(hit: Hit, mysis: Mysis | None, asked: dict[str, Any]) -> Result:
+def _show_message(hit: Hit, mysis: Mysis | None) -> Result:
     return Result(
         id=hit.memory_id,
         memory=hit.memory_id,
@@ -182,88 +203,21 @@ def _show_message(hit: Hit, mysis: Mysis | None, asked: dict[str, Any]) -> Resul
         snippet=hit.snippet,
         at=hit.timestamp,
         origin=hit.origin,
-        link=_link_message(mysis, hit.memory_id, asked),
+        link=_link_message(mysis, hit.memory_id),
     )
 
 
-def _link_message(mysis: Mysis | None, memory: int, asked: dict[str, Any]) -> str:
-    """The message in its place, with the search that it was found by."""
-    if mysis is None:
-        return ""
-    query = {"at": memory, **write_question(asked)}
-    return f"{mysis.get_absolute_url()}?{urlencode(query)}"
-
-
-def write_question(asked: dict[str, Any]) -> dict[str, Any]:
-    """The values of a search form as an address has them, the empty ones left out."""
-    passed = {"passed": asked["passed"]} if asked["before"] else {}
-    values = {**{name: asked[name] for name in ASKED_BY}, **passed}
-    return {
-        name: value.pk if isinstance(value, Mysis) else value
-        for name, value in values.items()
-        if value not in (None, "")
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class HitPlace:
-    """Where a hit stands among all hits, and the addresses of its neighbours.
-
-    ``total`` are those that were looked at; with ``more`` there are others behind.
-    """
-
-    number: int
-    total: int
-    more: bool
-    newer: str
-    older: str
-    results: str
-
-
-def find_hit_place(asked: dict[str, Any], memory: int) -> HitPlace | None:
-    """The place of a message among the hits; None where it is none of those looked at.
-
-    Raises SlowSearchError.
-    """
-    if asked["where"] not in LOG_FIELDS:
-        return None
-    found = search_everything(asked, WALK_SECONDS)
-    links = [one.link for one in found.results]
-    place = next((n for n, one in enumerate(found.results) if one.id == memory), None)
-    if place is None:
-        return None
-    passed = (asked["passed"] or 0) if asked["before"] else 0
-    more = found.reached is not None
-    older = "".join(links[place + 1 : place + 2])
-    return HitPlace(
-        number=passed + place + 1,
-        total=passed + len(links),
-        more=more,
-        newer=links[place - 1] if place else "",
-        older=older or (_go_on(asked, found, passed) if more else ""),
-        results=link_results(asked),
-    )
-
-
-def link_results(asked: dict[str, Any]) -> str:
-    """The address of all results of a search form's values."""
-    return f"{reverse('search')}?{urlencode(write_question(asked))}"
-
-
-def _go_on(asked: dict[str, Any], found: SearchPage, passed: int) -> str:
-    """The first hit behind those that were looked at."""
-    further = asked | {"before": found.reached, "passed": passed + len(found.results)}
-    return "".join(
-        one.link for one in search_everything(further, WALK_SECONDS).results[:1]
-    )
+def _link_message(mysis: Mysis | None, memory: int | None) -> str:
+    """The message in its place."""
+    return f"{mysis.get_absolute_url()}?at={memory}" if mysis else ""
 
 
 # --- What stands beside the log
 
 
-def _find_notes(asked: dict[str, Any]) -> list[Result]:
+def _find_notes(asked: dict[str, Any], question: dict[str, Any]) -> list[Result]:
     since, until = _read_days(asked)
-    hits = search_notes(**_read_question(asked), since=since, until=until)
+    hits = search_notes(**question, since=since, until=until)
     known = feed.load_names(hit.mysis for hit in hits)
     return [_show_note(hit, known.get(hit.mysis)) for hit in hits]
 
@@ -272,13 +226,12 @@ def _show_note(hit: NoteHit, mysis: Mysis | None) -> Result:
     link = ""
     if mysis is not None:
         page = reverse("mysis-notes", args=[mysis.page_key])
-        link = f"{page}?{urlencode({'name': hit.name})}"
+        link = f"{page}?{urlencode({'name': hit.name})}#note-{hit.id}"
     return Result(hit.id, None, mysis, "note", hit.snippet, hit.timestamp, "note", link)
 
 
-def _find_broadcasts(asked: dict[str, Any]) -> list[Result]:
+def _find_broadcasts(asked: dict[str, Any], question: dict[str, Any]) -> list[Result]:
     """Each with one message of it: that of the Mysis asked for, or the first."""
-    question = _read_question(asked)
     question["before"] = _find_edge(Broadcast, asked["before"], asked["until"])
     since, until = _read_days(asked)
     hits = search_broadcasts(**question, since=since, until=until)
@@ -298,15 +251,16 @@ def _find_broadcasts(asked: dict[str, Any]) -> list[Result]:
 def _show_broadcast(
     hit: BroadcastHit, memory: int | None, mysis: Mysis | None
 ) -> Result:
-    link = f"{mysis.get_absolute_url()}?at={memory}" if mysis else ""
+    link = _link_message(mysis, memory)
     who = read_sender_name(hit.sender)
     return Result(hit.id, memory, mysis, who, hit.snippet, hit.timestamp, "", link)
 
 
-def _find_records(asked: dict[str, Any]) -> list[Result]:
+def _find_records(asked: dict[str, Any], question: dict[str, Any]) -> list[Result]:
     since, until = _read_days(asked)
-    question = {**_read_question(asked), "since": since, "until": until}
-    hits = record_search.search_records(asked["where"], **question)
+    hits = record_search.search_records(
+        asked["where"], **question, since=since, until=until
+    )
     known = feed.load_names(hit.mysis for hit in hits)
     return [_show_record(hit, known.get(hit.mysis or 0)) for hit in hits]
 
@@ -324,7 +278,7 @@ def _describe_record(row: Any, mysis: Mysis | None) -> tuple[str, str]:
     if isinstance(row, Order):
         return (
             f"order {row.pk} by {read_sender_name(row.sender)}",
-            row.get_absolute_url(),
+            f"{row.get_absolute_url()}#text",
         )
     if isinstance(row, PromptVersion):
         page = reverse("prompt", args=[row.prompt_id])
@@ -334,9 +288,3 @@ def _describe_record(row: Any, mysis: Mysis | None) -> tuple[str, str]:
         return f"standing order, {row.state}", f"{context}#pin-{row.pk}"
     place = f"{context}?folded={row.pk + 1}#summary-{row.pk}"
     return f"summary {row.generation}, {row.status}", place
-
-
-_FINDERS = {
-    BROADCASTS: _find_broadcasts,
-    NOTES: _find_notes,
-}

@@ -124,8 +124,9 @@ def marked(snippet: str) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def highlight(context: Mapping[str, Any], text: str) -> SafeString | str:
-    """A text with marks around what the page's ``marker`` finds; without one as it is."""
-    marker: re.Pattern[str] | None = context.get("marker")
+    """A text with marks around what was searched, where a hit led to the page."""
+    walk = context.get("hit_walk")
+    marker: re.Pattern[str] | None = walk.marker if walk else None
     if marker is None:
         return text
     pieces: list[tuple[SafeString]] = []

@@ -17,14 +17,11 @@ from agents.dashboard import conversation
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.live import fragments
 from agents.dashboard.live import turn_page as live_turn_page
-from agents.dashboard.search import find_hit_place, link_results
-from agents.forms import MysisForm, SearchForm, add_action_error
+from agents.forms import MysisForm, add_action_error
 from agents.models import Mysis, Turn
 from agents.views.access import PageRequest, admin_required, find_mysis
 from memory.handles import parse_id
 from memory.models import Memory
-from memory.problems import SlowSearchError
-from memory.search.results import build_marker
 
 # Turns on a page of them.
 PAGE = 50
@@ -35,10 +32,7 @@ WHOLE, KEEP = 2_000, 1_000
 
 @require_safe
 def mysis_page(request: PageRequest, key: str) -> HttpResponse:
-    """The whole page; ``?at=<memory id>`` opens the conversation at a place.
-
-    With the values of a search as well it says which of the hits that is.
-    """
+    """The whole page; ``?at=<memory id>`` opens the conversation at a place."""
     mysis = find_mysis(key)
     now = timezone.now()
     place = parse_id(request.GET.get("at", ""))
@@ -57,26 +51,12 @@ def mysis_page(request: PageRequest, key: str) -> HttpResponse:
         "lines": shown,
         "older": _find_older_id(mysis, shown),
         "place": place,
-        **_find_hit(request, place),
         "live_query": live,
         "max_text": MAX_TEXT,
         "tab": "conversation",
         "now": now,
     }
     return render(request, "agents/mysis.html", context)
-
-
-def _find_hit(request: PageRequest, place: int | None) -> dict[str, object]:
-    """Where a place stands among the hits of the search in the address, and its words."""
-    form = SearchForm(request.GET)
-    if place is None or not request.GET.get("q") or not form.is_valid():
-        return {}
-    asked = form.cleaned_data
-    marker = build_marker(asked["q"], asked["mode"] or "fts")
-    try:
-        return {"hit": find_hit_place(asked, place), "marker": marker}
-    except SlowSearchError:
-        return {"slow_results": link_results(asked), "marker": marker}
 
 
 def _find_older_id(mysis: Mysis, shown: list[conversation.Line]) -> int | None:

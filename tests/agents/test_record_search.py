@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents import actions, events, record_search
+from agents.actions import notes
 from agents.dashboard import search
 from agents.events import Kind
+from agents.forms import SearchForm
 from agents.models import Broadcast, Event, Mysis, ToolPolicy
 from agents.record_search import count_hits, search_records
 from memory.models import HistorySummary
@@ -172,23 +176,24 @@ def test_the_page_leads_to_each_kind(ada: Mysis, client: Client) -> None:
     client.force_login(User.objects.create_user("eve"))
     page = client.get("/search/?q=iron").content.decode()
     assert "Acts of people <span" in page
-    for where, link in {
-        "calls": "/myses/Ada/?at=",
-        "orders": "/orders/",
-        "prompts": "?before=3#v2",
-        "summaries": "/myses/Ada/context/?folded=",
-        "pins": "/myses/Ada/context/#pin-",
-        "events": f"#event-{Event.objects.latest('pk').pk}",
-        "acts": "/events/?before=",
+    for where, (begin, end) in {
+        "calls": ("/myses/Ada/?at=", ""),
+        "orders": ("/orders/", "#text"),
+        "prompts": ("?before=3&", "#v2"),
+        "summaries": ("/myses/Ada/context/?folded=", "#summary-"),
+        "pins": ("/myses/Ada/context/?found=", "#pin-"),
+        "events": ("/events/", f"#event-{Event.objects.latest('pk').pk}"),
+        "acts": ("/events/?before=", "#event-"),
     }.items():
         answer = client.get("/search/", {"q": "iron", "where": where})
         (hit, *_) = answer.context["results"]
-        assert link in hit.link
+        assert begin in hit.link
+        assert end in hit.link
         assert client.get(hit.link).status_code == 200
     # The prompt's page opens on the version that was found.
     prompts = client.get("/search/?q=iron&where=prompts").context["results"]
     shown = client.get(prompts[0].link).content.decode()
-    assert shown.index("Mine iron.") < shown.index("Version 1<")
+    assert shown.index("Mine <mark>iron</mark>.") < shown.index("Version 1<")
 
 
 def test_hits_are_walked_on_the_page_of_the_mysis(
@@ -199,7 +204,7 @@ def test_hits_are_walked_on_the_page_of_the_mysis(
     rows = [make_memory(one, content="iron") for one in (ada, brahe, ada, brahe, ada)]
     links = [one.link for one in client.get("/search/?q=iron").context["results"]]
     page = client.get(links[1])
-    hit = page.context["hit"]
+    hit = page.context["hit_walk"].place
     assert (hit.number, hit.total, hit.more) == (2, 5, False)
     assert (hit.newer, hit.older) == (links[0], links[2])
     text = page.content.decode()
@@ -208,15 +213,93 @@ def test_hits_are_walked_on_the_page_of_the_mysis(
     assert "line-place" in text
     # What comes meanwhile changes no number.
     make_memory(ada, content="iron")
-    assert client.get(links[1]).context["hit"] == hit
+    assert find_place(client, links[1]) == hit
     monkeypatch.setattr(search, "ASKED", 2)
     # Behind those that were looked at the numbers go on.
-    hit, numbers = client.get(links[0]).context["hit"], []
+    hit, numbers = find_place(client, links[0]), []
     while hit:
         numbers.append((hit.number, hit.total, hit.more))
-        hit = client.get(hit.older).context["hit"] if hit.older else None
+        hit = find_place(client, hit.older) if hit.older else None
     assert numbers == [
         (1, 2, True), (2, 2, True), (3, 4, True), (4, 4, True), (5, 5, False),
     ]  # fmt: skip
-    assert "hit" not in client.get(f"/myses/Ada/?at={rows[0].pk}").context
-    assert client.get(f"/myses/Ada/?at={rows[0].pk}&q=copper").context["hit"] is None
+    place = f"/myses/Ada/?at={rows[0].pk}"
+    assert "hit_walk" not in client.get(place).context
+    gone = client.get(f"{place}&found={rows[0].pk}&found-q=copper")
+    assert gone.context["hit_walk"].place is None
+    assert "no hit of the search any more" in gone.content.decode()
+    # Nobody is told of hits who is not signed in.
+    client.logout()
+    answer = client.get(f"/sign-in/?found={rows[0].pk}&found-q=iron")
+    assert "hit-walk" not in answer.content.decode()
+
+
+def find_place(client: Client, link: str) -> Any:
+    """What the page behind the link of a hit says of its place."""
+    answer = client.get(link)
+    assert answer.status_code == 200
+    return answer.context["hit_walk"].place
+
+
+def add_more(ada: Mysis) -> None:
+    """A second thing about iron of every kind."""
+    brahe = make_mysis(name="Brahe")
+    calls = [call("buy", '{"item": "iron ore"}')]
+    make_memory(ada, role="assistant", reasoning="iron again", tool_calls=calls)
+    actions.send_order(myses=[brahe], text="Buy iron.", by=WHO)
+    actions.update_mysis(mysis=brahe, pins=["Buy iron."], by=WHO)
+    prompt = actions.get_default_prompt()
+    actions.save_prompt(prompt=prompt, text="Sell iron.", by=WHO)
+    actions.send_broadcast(text="iron here", by=WHO)
+    HistorySummary.objects.create(
+        mysis=brahe, first_id=3, through_id=4, generation=1, text="It sold iron."
+    )
+    for name in ("ore", "belt"):
+        notes.save_note(mysis=ada, name=name, text="iron", by=WHO)
+    actions.stop_mysis(mysis=ada, by="token:iron")
+
+
+@pytest.mark.parametrize("kind", [kind for kind, _ in SearchForm.WHERE])
+def test_hits_of_every_kind_are_walked_where_they_are_read(
+    kind: str, ada: Mysis, client: Client
+) -> None:
+    add_more(ada)
+    client.force_login(User.objects.create_user("eve"))
+    found = client.get("/search/", {"q": "iron", "where": kind}).context["results"]
+    links = [one.link for one in found if one.link]
+    assert len(links) > 1 or (kind, len(found)) == ("broadcasts", 2)
+    for at, link in enumerate(links):
+        page = client.get(link)
+        place = page.context["hit_walk"].place
+        assert (place.number, place.total) == (at + 1, len(found))
+        assert place.newer == ("" if at == 0 else links[at - 1])
+        assert place.older == "".join(links[at + 1 : at + 2])
+        text = page.content.decode()
+        assert f"{at + 1} of {len(found)}" in text
+        # What the address ends in is there, and marks what was found.
+        *_, target = link.partition("#")
+        assert "#" not in link or f'id="{target}"' in text
+        assert "<mark>iron</mark>" in text or kind in ("events", "acts", "prompts")
+
+
+def test_a_walk_over_records_goes_on_and_takes_little_time(
+    ada: Mysis, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.force_login(User.objects.create_user("eve"))
+    for number in range(3):
+        events.append_error(ada.pk, f"No copper {number}.")
+    monkeypatch.setattr(search, "ASKED", 2)
+    asked = {"q": "copper", "where": "events", "mysis": ada.pk}
+    link, numbers = client.get("/search/", asked).context["results"][0].link, []
+    while link:
+        place = find_place(client, link)
+        numbers.append((place.number, place.total, place.more))
+        link = place.older
+    assert [number for number, *_ in numbers] == [1, 2, 3]
+    place = f"/events/?found={Event.objects.latest('pk').pk}&found-q=copper"
+    with CaptureQueriesContext(connection) as queries:
+        page = client.get(f"{place}&found-where=events")
+    assert "1 of 2+" in page.content.decode()
+    limits = [one["sql"] for one in queries if "statement_timeout'" in one["sql"]]
+    assert limits
+    assert all("'500'" in sql for sql in limits)

@@ -54,7 +54,7 @@ def test_search_marks_and_links(admin: Client):
     row = make_memory(mysis, content=f"iron ore {scenes.HOSTILE}", reasoning="gold")
     page = admin.get("/search/?q=iron").content.decode()
     assert "<mark>iron</mark> ore &lt;script&gt;" in page
-    assert f"/myses/Ada/?at={row.pk}&amp;q=iron" in page
+    assert f"/myses/Ada/?at={row.pk}&amp;found={row.pk}&amp;found-q=iron" in page
     assert "Nothing found." in admin.get("/search/?q=gold").content.decode()
     page = admin.get("/search/?q=gold&where=reasoning").content.decode()
     assert "<mark>gold</mark>" in page

@@ -16,7 +16,7 @@ from agents import actions
 from agents.dashboard import accounts
 from agents.dashboard import search as dashboard_search
 from agents.models import Broadcast
-from agents.views import logs
+from agents.views import hits, logs
 from agents.views import mysis as views_mysis
 from memory.models import Memory, Note
 from memory.search import query
@@ -128,15 +128,15 @@ def test_a_hit_is_opened_where_the_search_is_slow(
     """The search has little time there, and the log is shown without its hits."""
     mysis = make_mysis(name="Ada")
     row = make_memory(mysis, content="iron")
-    address = f"/myses/Ada/?at={row.pk}&q=iron&where=messages"
+    address = f"/myses/Ada/?at={row.pk}&found={row.pk}&found-q=iron"
     with CaptureQueriesContext(connection) as queries:
         assert "1 of 1" in viewer.get(address).content.decode()
     limits = [one["sql"] for one in queries if "statement_timeout'" in one["sql"]]
     assert limits
     assert all("'500'" in one for one in limits)
     monkeypatch.setattr(query, "LETTERS", "pg_sleep(20) IS NULL")
-    monkeypatch.setattr(dashboard_search, "WALK_SECONDS", 0.02)
-    page = viewer.get(f"{address}&mode=exact").content.decode()
+    monkeypatch.setattr(hits, "SECONDS", 0.02)
+    page = viewer.get(f"{address}&found-mode=exact").content.decode()
     assert "would take too long to find" in page
     assert "/search/?q=iron&amp;where=messages" in page
 
