@@ -30,12 +30,16 @@ from agents.dashboard.yield_board import (
 )
 from agents.dashboard.yields import GROUPINGS, parse_span
 from agents.db import run_long_in_db
+from agents.record_search import RECORDS, describe_hit, search_records
 from agents.tools.guard import ArgumentsError, check_arguments
 from agents.tools.own_tool_answers import (
     Answer,
     LocalRefusedError,
     Scope,
+    list_matches,
     make_answer,
+    make_excerpt,
+    read_search,
     refuse_failures,
 )
 from agents.tools.own_tools import (
@@ -43,6 +47,7 @@ from agents.tools.own_tools import (
     FOR_PROGRAMS,
     MYSIS,
     ORDERING,
+    SEARCH_BY_PROGRAMS,
     SENDING,
     define_tool,
     text_field,
@@ -56,7 +61,7 @@ INSTRUCTIONS = (
     "Zoea flies a fleet of agents (Myses) in the game SpaceMolt. zoea_list_myses and "
     "zoea_swarm_status tell how they are; zoea_search_messages, "
     "zoea_search_reasoning and zoea_search_broadcasts find what they said, thought "
-    "and were told; zoea_recall gets a message back in full by its handle; "
+    "and were told, zoea_search_records what stands beside that; zoea_recall gets a message back in full by its handle; "
     "zoea_send_order gives orders, zoea_list_orders tells what became of them; "
     "zoea_preview_context shows what a Mysis would be sent next; zoea_yield tells who "
     "earns what. A Mysis is named by "
@@ -99,10 +104,24 @@ _YIELD = define_tool(
     [],
 )
 
+_RECORDS = define_tool(
+    "zoea_search_records",
+    "Search what stands beside the messages: orders, events in words, acts (events that "
+    "people brought about), versions of prompts, summaries, pins (standing orders). "
+    "Returns the newest matches, oldest first.",
+    {
+        "kind": text_field("What is searched", enum=list(RECORDS)),
+        "mysis_id": MYSIS,
+        **SEARCH_BY_PROGRAMS,
+    },
+    ["kind", "query"],
+)
+
 TOOLS: Mapping[str, Tool] = {
     **FOR_PROGRAMS,
     _PREVIEW.spec.name: _PREVIEW,
     _YIELD.spec.name: _YIELD,
+    _RECORDS.spec.name: _RECORDS,
 }
 
 
@@ -242,8 +261,27 @@ def _answer_yield(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     return make_answer(told | more)
 
 
+def _answer_records(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+    search = read_search(arguments)
+    reference = arguments.get("mysis_id")
+    mysis = None if reference is None else scope.find_target(reference)
+    hits = search_records(
+        arguments["kind"], mysis_id=None if mysis is None else mysis.pk, **search
+    )
+    found = []
+    for hit in reversed(hits):
+        told = describe_hit(hit)
+        # The excerpt says the same without HTML.
+        del told["snippet"]
+        told["text"] = make_excerpt(hit.text, search["query"])
+        told["timestamp"] = hit.timestamp.isoformat(timespec="seconds")
+        found.append(told)
+    return list_matches(found)
+
+
 _ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
     **ANSWERS,
     _PREVIEW.spec.name: _preview,
     _YIELD.spec.name: _answer_yield,
+    _RECORDS.spec.name: _answer_records,
 }

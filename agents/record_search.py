@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -64,6 +64,7 @@ class RecordHit:
     id: int
     row: Any
     mysis: int | None
+    text: str
     snippet: SafeString
     timestamp: datetime
 
@@ -76,12 +77,16 @@ def search_records(  # noqa: PLR0913 (one keyword for each part of a question)
     limit: int = 20,
     before: int | None = None,
     mysis_id: int | None = None,
+    ignore_case: bool = False,
+    stem: bool = False,
     since: datetime | None = None,
     until: datetime | None = None,
     seconds: float | None = None,
 ) -> list[RecordHit]:
     """The newest matching rows of a kind, newest first; raises SlowSearchError."""
-    wanted = _clean(query, mode, mysis_id, before)
+    wanted = replace(
+        _clean(query, mode, mysis_id, before), ignore_case=ignore_case, stem=stem
+    )
     rows = _narrow(RECORDS[kind](wanted), since, until)
     pattern = build_pattern(wanted)
     with limit_time(seconds):
@@ -91,10 +96,12 @@ def search_records(  # noqa: PLR0913 (one keyword for each part of a question)
             id=row.pk,
             row=row,
             mysis=getattr(row, "mysis_id", None),
-            snippet=make_snippet(hide_secrets(_read_text(row)), pattern),
+            text=text,
+            snippet=make_snippet(text, pattern),
             timestamp=row.created_at,
         )
         for row in found
+        for text in [hide_secrets(_read_text(row))]
     ]
 
 
@@ -200,7 +207,7 @@ def _find(rows: Rows, wanted: TextQuery, *texts: Any, owner: str = "mysis") -> R
         rows = rows.filter(**{owner: wanted.mysis_id})
     if wanted.mode == "fts":
         rows = rows.alias(vector=build_plain_vector(*texts))
-        return filter_matching(rows, wanted)
+        return filter_matching(rows, wanted, *texts)
     named = {
         f"text_{place}": F(text) if isinstance(text, str) else text
         for place, text in enumerate(texts)
@@ -213,8 +220,7 @@ def _find_orders(wanted: TextQuery) -> Rows:
     if wanted.mysis_id is not None:
         got = OrderRecipient.objects.filter(order=OuterRef("pk"), mysis=wanted.mysis_id)
         rows = rows.filter(Exists(got))
-    anybodys = TextQuery(wanted.query, wanted.mode, before=wanted.before)
-    return _find(rows, anybodys, "text")
+    return _find(rows, replace(wanted, mysis_id=None), "text")
 
 
 def _find_events(wanted: TextQuery) -> Rows:
@@ -261,3 +267,28 @@ def _read_text(row: Any) -> str:
         parts = (row.prompt.name, row.note, row.text)
         return ": ".join(filter(None, parts))
     return str(row.text)
+
+
+def describe_hit(hit: RecordHit) -> dict[str, Any]:
+    """A hit as programs see it, with what its kind of row has besides a text."""
+    told = {
+        "id": hit.id,
+        "mysis": hit.mysis,
+        "text": hit.text,
+        "snippet": str(hit.snippet),
+        "timestamp": hit.timestamp,
+    }
+    return told | _describe_row(hit.row)
+
+
+def _describe_row(row: Any) -> dict[str, Any]:
+    if isinstance(row, Event):
+        return {"kind": row.kind, "by": row.data.get("by")}
+    if isinstance(row, Order):
+        return {"by": row.sender}
+    if isinstance(row, PromptVersion):
+        named = {"prompt": row.prompt_id, "name": row.prompt.name}
+        return {**named, "version": row.number, "by": row.author}
+    if isinstance(row, Pin):
+        return {"state": row.state}
+    return {"generation": row.generation, "status": row.status}

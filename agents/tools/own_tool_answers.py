@@ -195,11 +195,11 @@ def answer_search_messages(
     arguments: Mapping[str, Any], scope: Scope, *, reasoning: bool = False
 ) -> Answer:
     """The newest matches in what was said (W10) or thought (W12), oldest first."""
-    search = _read_search(arguments)
+    search = read_search(arguments)
     mysis = scope.find_target(arguments.get("mysis_id"))
     hits = search_messages(mysis_id=mysis.pk, reasoning=reasoning, **search)
     notes = [] if reasoning else search_notes(mysis_id=mysis.pk, **search)
-    return _list_matches(
+    return list_matches(
         (
             _message_hit(hit, search["query"], reasoning=reasoning)
             for hit in reversed(hits)
@@ -213,9 +213,9 @@ answer_search_reasoning = partial(answer_search_messages, reasoning=True)
 
 def answer_search_broadcasts(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """The newest matching broadcasts, oldest first; a Mysis finds those for it (W11)."""
-    search = _read_search(arguments)
+    search = read_search(arguments)
     hits = search_broadcasts(reader=find_sender(scope), **search)
-    return _list_matches(
+    return list_matches(
         {
             "broadcast_id": hit.id,
             "sender": hit.sender,
@@ -228,7 +228,7 @@ def answer_search_broadcasts(arguments: Mapping[str, Any], scope: Scope) -> Answ
     )
 
 
-def _read_search(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def read_search(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The keywords of a search; raises LocalRefusedError."""
     query = arguments["query"].replace("\x00", "")
     if not query.strip():
@@ -284,7 +284,7 @@ def _note_hit(hit: NoteHit, query: str) -> dict[str, Any]:
     }
 
 
-def _list_matches(
+def list_matches(
     found: Iterable[dict[str, Any]], notes: Sequence[dict[str, Any]] = ()
 ) -> Answer:
     """The matches; notes that match stand apart from messages, where there are any."""

@@ -108,7 +108,7 @@ _SEARCH = {
 }
 
 # Not for Myses: each argument more is paid for in every call of a model.
-_SEARCH_BY_PROGRAMS = {
+SEARCH_BY_PROGRAMS = {
     **_SEARCH,
     "ignore_case": _flag("For exact: upper and lower case are one"),
     "stem": _flag("For fts: by English stems, so that mining finds mined"),
@@ -236,17 +236,17 @@ _OF_ORDERS = {
 FOR_PROGRAMS = _table(
     zoea_search_messages=(
         f"Search the messages of one Mysis. {_NEWEST}",
-        {"mysis_id": MYSIS, **_SEARCH_BY_PROGRAMS},
+        {"mysis_id": MYSIS, **SEARCH_BY_PROGRAMS},
         ["mysis_id", "query"],
     ),
     zoea_search_reasoning=(
         f"Search what one Mysis thought. {_NEWEST}",
-        {"mysis_id": MYSIS, **_SEARCH_BY_PROGRAMS},
+        {"mysis_id": MYSIS, **SEARCH_BY_PROGRAMS},
         ["mysis_id", "query"],
     ),
     zoea_search_broadcasts=(
         f"Search all broadcasts. {_NEWEST}",
-        _SEARCH_BY_PROGRAMS,
+        SEARCH_BY_PROGRAMS,
         ["query"],
     ),
     zoea_recall=(

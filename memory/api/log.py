@@ -93,8 +93,8 @@ class HitOut(Schema):
     timestamp: datetime
 
 
-class Question(Schema):
-    """What to look for, and where."""
+class Search(Schema):
+    """What to look for, and of whom."""
 
     q: str = Field(
         max_length=1000,
@@ -105,6 +105,11 @@ class Question(Schema):
         None, description="Number or name; all without.", examples=["Ada"]
     )
     mode: Literal["fts", "exact"] = "fts"
+
+
+class Question(Search):
+    """What to look for, how many at most, and before which."""
+
     ignore_case: bool = Field(
         False, description="For exact: upper and lower case are one."
     )
@@ -120,7 +125,7 @@ class Question(Schema):
 @search_router.get("/search/messages", response=Page[HitOut])
 def search_messages(request: HttpRequest, asked: Query[Question]) -> Rows:
     """Matches in what was said."""
-    return _search(asked, reasoning=False)
+    return _search(asked)
 
 
 @search_router.get("/search/reasoning", response=Page[HitOut])
@@ -129,7 +134,13 @@ def search_reasoning(request: HttpRequest, asked: Query[Question]) -> Rows:
     return _search(asked, reasoning=True)
 
 
-def parse_query(asked: Question) -> str:
+@search_router.get("/search/calls", response=Page[HitOut])
+def search_calls(request: HttpRequest, asked: Query[Question]) -> Rows:
+    """Matches in what was said in calls of tools, alone."""
+    return _search(asked, calls=True)
+
+
+def parse_query(asked: Search) -> str:
     """The query without NUL; raises a 422 Problem if it is empty then."""
     query = asked.q.replace("\x00", "")
     if not query.strip():
@@ -137,7 +148,7 @@ def parse_query(asked: Question) -> str:
     return query
 
 
-def _search(asked: Question, *, reasoning: bool) -> Rows:
+def _search(asked: Question, *, reasoning: bool = False, calls: bool = False) -> Rows:
     hits = results.search_messages(
         query=parse_query(asked),
         mysis_id=get_owner(asked.mysis).pk if asked.mysis is not None else None,
@@ -145,6 +156,7 @@ def _search(asked: Question, *, reasoning: bool) -> Rows:
         limit=asked.limit + 1,
         before=asked.before,
         reasoning=reasoning,
+        calls=calls,
         ignore_case=asked.ignore_case,
         stem=asked.stem,
     )

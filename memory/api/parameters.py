@@ -34,12 +34,12 @@ def _read_number(value: Any) -> int:
 
 
 # In the types below the bounds stand first: they are checked last, on what was read.
-_FROM_QUERY = BeforeValidator(_read_query_number)
+FROM_QUERY = BeforeValidator(_read_query_number)
 FROM_JSON = BeforeValidator(_read_number)
 # Parameters of query strings.
-After = Annotated[int, Field(ge=0, le=MAX_ID, examples=[0]), _FROM_QUERY]
-Limit = Annotated[int, Field(ge=1, le=200), _FROM_QUERY]
-SearchLimit = Annotated[int, Field(ge=1, le=100), _FROM_QUERY]
+After = Annotated[int, Field(ge=0, le=MAX_ID, examples=[0]), FROM_QUERY]
+Limit = Annotated[int, Field(ge=1, le=200), FROM_QUERY]
+SearchLimit = Annotated[int, Field(ge=1, le=100), FROM_QUERY]
 # Fields of bodies.
 Whole = Annotated[int, FROM_JSON]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100)]

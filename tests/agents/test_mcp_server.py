@@ -13,7 +13,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from agents.models import Broadcast, Mysis
+from agents.models import Broadcast, Mysis, Pin
 from bench.processes import Server
 from memory.gamestate.extract import read_result
 from memory.handles import LARGEST_PART
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 READING = {
     "zoea_search_messages", "zoea_search_reasoning", "zoea_search_broadcasts",
     "zoea_recall", "zoea_list_myses", "zoea_swarm_status", "zoea_preview_context", "zoea_list_orders",
-    "zoea_list_events", "zoea_yield",
+    "zoea_list_events", "zoea_yield", "zoea_search_records",
 }  # fmt: skip
 SENDING = {
     "zoea_send_message", "zoea_broadcast", "zoea_send_order", "zoea_change_order",
@@ -118,6 +118,25 @@ async def test_the_tools_of_each_role(
             for _ in range(2):
                 found = await session.call_tool("zoea_swarm_status", {})
                 assert found.structured_content["total"] == 0
+
+
+async def test_what_stands_beside_the_messages_is_searched(
+    server: Server, viewer: str
+) -> None:
+    ada, bob = history()
+    for number, mysis in enumerate((ada, bob, ada)):
+        Pin.objects.create(mysis=mysis, text=f"Never sell iron {number}.")
+    tool, asked = "zoea_search_records", {"kind": "pins", "query": "iron"}
+    found = await value(server, viewer, tool, **asked, limit=2)
+    assert [one["text"][-2] for one in found["matches"]] == ["1", "2"]
+    assert [one["mysis"] for one in found["matches"]] == [bob.pk, ada.pk]
+    assert found["matches"][0]["state"] == "active"
+    found = await value(server, viewer, tool, **asked, mysis_id="Bob")
+    assert found["count"] == 1
+    said = await refusal(server, viewer, tool, kind="pins", query=" ")
+    assert "Argument 'query' is empty" in said
+    said = await refusal(server, viewer, tool, kind="ships", query="iron")
+    assert "kind" in said
 
 
 async def test_a_search_is_of_one_mysis_newest_chosen_oldest_first(

@@ -289,7 +289,7 @@ def test_a_walk_over_records_goes_on_and_takes_little_time(
     for number in range(3):
         events.append_error(ada.pk, f"No copper {number}.")
     monkeypatch.setattr(search, "ASKED", 2)
-    asked = {"q": "copper", "where": "events", "mysis": ada.pk}
+    asked: dict[str, str | int] = {"q": "copper", "where": "events", "mysis": ada.pk}
     link, numbers = client.get("/search/", asked).context["results"][0].link, []
     while link:
         place = find_place(client, link)

@@ -14,6 +14,8 @@ from zoea.auth import API_ROOT, is_pure
 
 Json = dict[str, Any]
 JSON = "application/json"
+# Parameters that name a Mysis, which may not be there.
+NAMING = frozenset({"mysis", "a", "b"})
 
 IDEMPOTENCY_KEY: Json = {
     "name": "Idempotency-Key",
@@ -169,7 +171,7 @@ def _add_refusals(method: str, path: str, operation: Json) -> None:
         statuses |= {"400", "403", "409", "413", "422"}
     if query:
         statuses.add("422")
-    if "{" in path or "mysis" in query:
+    if "{" in path or NAMING & query:
         statuses.add("404")
     refusals = REFUSALS | ({"503": GAME_UNREACHABLE} if "503" in answers else {})
     for status in sorted(statuses):

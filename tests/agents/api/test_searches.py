@@ -1,0 +1,124 @@
+"""Searches of all kinds over REST: the rows, figures and shapes of the search page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from agents import actions, events
+from agents.forms import SearchForm
+from agents.models import Mysis, ToolPolicy
+from memory.models import HistorySummary
+from tests.factories import make_memory, make_mysis
+
+pytestmark = pytest.mark.django_db
+WHO = "operator:ann"
+RECORDS = ("orders", "summaries", "pins", "prompts", "events", "acts")
+
+
+@pytest.fixture
+def ada() -> Mysis:
+    """A Mysis of which something about iron stands everywhere."""
+    ada = make_mysis(name="Ada", state="running")
+    function = {"name": "sell", "arguments": '{"item": "iron ore"}'}
+    call = {"id": "1", "type": "function", "function": function}
+    make_memory(ada, role="assistant", content="", tool_calls=[call])
+    actions.send_order(myses=[ada], text="Sell the iron ore.", by=WHO)
+    prompt = actions.get_default_prompt()
+    actions.save_prompt(prompt=prompt, text="Mine iron.", by=WHO)
+    actions.update_mysis(mysis=ada, pins=["Never sell iron."], by=WHO)
+    HistorySummary.objects.create(
+        mysis=ada, first_id=1, through_id=2, generation=3, text="It mined iron."
+    )
+    events.append_error(ada.pk, "No iron <b>here</b>.")
+    brahe = make_mysis(name="Brahe", state="running")
+    actions.stop_mysis(mysis=brahe, by="token:iron")
+    return ada
+
+
+@pytest.fixture
+def viewer(client: Client) -> Client:
+    """Signed in with the least role."""
+    client.force_login(User.objects.create_user("eve"))
+    return client
+
+
+def ask(viewer: Client, kind: str, **asked: Any) -> Any:
+    return viewer.get(f"/api/v1/search/{kind}", {"q": "iron", **asked})
+
+
+def find(viewer: Client, kind: str, **asked: Any) -> list[dict[str, Any]]:
+    answer = ask(viewer, kind, **asked)
+    assert answer.status_code == 200, answer.content
+    items: list[dict[str, Any]] = answer.json()["items"]
+    return items
+
+
+@pytest.mark.parametrize("kind", [kind for kind, _ in SearchForm.WHERE])
+def test_every_kind_of_the_page_is_found_over_rest(
+    kind: str, ada: Mysis, viewer: Client
+) -> None:
+    page = viewer.get("/search/", {"q": "iron", "where": kind})
+    items = find(viewer, kind)
+    shown = [str(hit.snippet) for hit in page.context["results"]]
+    assert [one["snippet"] for one in items] == shown
+    counts = ask(viewer, "counts").json()["items"]
+    assert {"kind": kind, "count": len(items), "more": False} in counts
+    for wrong in ({"q": ""}, {"q": " "}, {"limit": 101}, {"before": "x"}):
+        assert ask(viewer, kind, **wrong).status_code == 422, wrong
+    assert ask(viewer, kind, mysis="Bob").status_code == 404
+    assert Client().get(f"/api/v1/search/{kind}?q=iron").status_code == 401
+
+
+def test_hits_tell_what_they_are_of(ada: Mysis, viewer: Client) -> None:
+    [call] = find(viewer, "calls")
+    assert "called sell" in call["content"]
+    [order] = find(viewer, "orders", mysis="Ada")
+    assert (order["by"], order["mysis"]) == (WHO, None)
+    assert order["text"] == "Sell the iron ore."
+    assert order["snippet"] == "Sell the <mark>iron</mark> ore."
+    [summary] = find(viewer, "summaries")
+    assert (summary["generation"], summary["status"]) == (3, "active")
+    [pin] = find(viewer, "pins")
+    assert (pin["mysis"], pin["text"]) == (ada.pk, "Never sell iron.")
+    [version] = find(viewer, "prompts")
+    assert (version["name"], version["version"]) == ("captain", 2)
+    error = next(one for one in find(viewer, "events") if one["kind"] == "error")
+    assert "&lt;b&gt;here" in error["snippet"]
+    assert (error["by"], error["mysis"]) == (None, ada.pk)
+    acts = find(viewer, "acts")
+    assert {one["by"] for one in acts} == {WHO, "token:iron"}
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_pages_stems_and_letters(kind: str, ada: Mysis, viewer: Client) -> None:
+    for number in range(3):
+        actions.send_order(myses=[ada], text=f"iron {number}", by=WHO)
+        actions.update_mysis(mysis=ada, pins=[f"iron {number}"], by=WHO)
+        prompt = actions.get_default_prompt()
+        actions.save_prompt(prompt=prompt, text=f"iron {number}", by=WHO)
+    whole = [one["id"] for one in find(viewer, kind)]
+    assert whole == sorted(whole, reverse=True)
+    walked: list[int] = []
+    before: str | None = str(whole[0] + 1)
+    while before:
+        page = ask(viewer, kind, limit=1, before=before).json()
+        walked += [one["id"] for one in page["items"]]
+        before = page["next"]
+    assert walked == whole
+    assert not find(viewer, kind, q="IRON", mode="exact")
+    caseless = find(viewer, kind, q="IRON", mode="exact", ignore_case=1)
+    assert [one["id"] for one in caseless] == whole
+    assert not find(viewer, kind, q="irons")
+    assert [one["id"] for one in find(viewer, kind, q="irons", stem=1)] == whole
+
+
+def test_what_is_secret_is_not_found(ada: Mysis, viewer: Client) -> None:
+    ToolPolicy.objects.create(tool="sell", policy="secret")
+    assert not find(viewer, "calls")
+    secret = "password: s3cret-s3cret-s3cret"
+    actions.send_order(myses=[ada], text=f"iron {secret}", by=WHO)
+    assert "s3cret" not in str(find(viewer, "orders"))
