@@ -12,6 +12,7 @@ from pydantic import Field
 
 from agents.api.yields import YieldOut
 from agents.dashboard.compare import CompareView, Side, share_comparison
+from agents.dashboard.conversation import Line
 from agents.dashboard.fleet import FleetView
 from agents.dashboard.lanes import SECONDS, LanesView, share_lanes
 from agents.dashboard.time_axis import LONGEST, SHORTEST, TimeSpan, parse_moment
@@ -26,6 +27,7 @@ from memory.api.parameters import (
 )
 from memory.handles import find_owner
 from memory.problems import Problem, make_invalid
+from memory.redaction import hide_secrets
 
 lanes_router = Router(tags=["fleet"])
 
@@ -103,10 +105,10 @@ class SumsOut(Schema):
 class ThoughtOut(Schema):
     """Its newest reasoning, else what it said last."""
 
-    memory: int = Field(validation_alias="id", examples=[1234])
+    memory: int = Field(examples=[1234])
     at: datetime
     reasoning: str = Field(examples=["The belt is near."])
-    content: str = Field(validation_alias="body", examples=["Off to the belt."])
+    content: str = Field(examples=["Off to the belt."])
 
 
 class SideOut(LaneOut):
@@ -257,5 +259,14 @@ def _describe(side: Side) -> dict[str, Any]:
         "credits": side.last_credits,
         "yields": describe_sums(side.rates) if side.rates else None,
         "sums": side.steps,
-        "thought": side.thought,
+        "thought": _describe_thought(side.thought) if side.thought else None,
+    }
+
+
+def _describe_thought(line: Line) -> dict[str, Any]:
+    return {
+        "memory": line.id,
+        "at": line.at,
+        "reasoning": hide_secrets(line.reasoning),
+        "content": hide_secrets(line.body),
     }

@@ -14,6 +14,7 @@ from agents import actions
 from agents.dashboard import lane_seconds, lanes
 from agents.models import Mysis, Turn
 from memory.models.contexts import BUILT_IN
+from memory.redaction import HIDDEN
 from tests.factories import make_memory, make_mysis, make_turn
 
 pytestmark = pytest.mark.django_db
@@ -42,9 +43,8 @@ def pair() -> list[Mysis]:
             credits_before=1000,
             credits_after=1000 + 100 * number,
         )
-    make_memory(
-        pair[0], role="assistant", content="Off.", reasoning="The belt is near."
-    )
+    said, thought = "password: s3cret-s3cret-s3cret", "The belt is near."
+    make_memory(pair[0], role="assistant", content=said, reasoning=thought)
     actions.send_order(myses=pair[:1], text="Sell the iron.", by="operator:ann")
     return pair
 
@@ -98,6 +98,8 @@ def test_two_are_compared_as_on_the_page(viewer: Client, pair: list[Mysis]) -> N
     assert [one["gained"] for one in ada["sums"]] == [100]
     assert ada["yields"]["credits"] == 100
     assert ada["thought"]["reasoning"] == "The belt is near."
+    assert HIDDEN in ada["thought"]["content"]
+    assert "s3cret" not in ada["thought"]["content"]
     assert brahe["thought"] is None
     assert "The belt is near." in page
     assert ada["seconds"]["thinking"] == pytest.approx(600, abs=1)
