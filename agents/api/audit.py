@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from django.db.models import QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Query, Router, Schema
+from ninja.responses import NinjaJSONEncoder
 from pydantic import Field
 
 from agents.db import run_long_in_db
@@ -26,6 +27,20 @@ COLUMNS = (
     *("action", "object", "before", "after"),
 )
 KINDS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
+# What the OpenAPI document says of the files.
+FILES = {
+    "description": "The file, streamed.",
+    "content": {
+        "text/csv": {
+            "schema": {"title": "AuditTable", "type": "string"},
+            "example": ",".join(COLUMNS),
+        },
+        "application/x-ndjson": {
+            "schema": {"title": "AuditLines", "type": "string"},
+            "example": '{"id": 41, "who": "operator:grace", "action": "mysis.start"}',
+        },
+    },
+}
 # Rows that are read at once.
 BATCH = 500
 # A cell that begins so is a formula to a spreadsheet.
@@ -101,7 +116,7 @@ def list_audit(request: HttpRequest, wanted: Query[AuditFilter]) -> Rows:
     return build_page(wanted.select(), wanted)
 
 
-@audit_router.get("/audit/export")
+@audit_router.get("/audit/export", openapi_extra={"responses": {200: FILES}})
 def export_audit(
     request: HttpRequest, wanted: Query[ExportFilter]
 ) -> StreamingHttpResponse:
@@ -130,8 +145,13 @@ async def _stream(pieces: Iterator[str]) -> AsyncIterator[str]:
 
 def _write_lines(rows: QuerySet[AuditEntry]) -> Iterator[str]:
     for batch in _read_batches(rows):
-        lines = [AuditEntryOut.from_orm(row).model_dump_json() for row in batch]
-        yield "".join(f"{line}\n" for line in lines)
+        yield "".join(f"{_write_line(row)}\n" for row in batch)
+
+
+def _write_line(row: AuditEntry) -> str:
+    """An entry as the list has it."""
+    told = AuditEntryOut.from_orm(row).model_dump()
+    return json.dumps(told, cls=NinjaJSONEncoder, ensure_ascii=False)
 
 
 def _write_csv(rows: QuerySet[AuditEntry]) -> Iterator[str]:
