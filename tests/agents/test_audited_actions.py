@@ -200,7 +200,7 @@ NO_ACTS = {
 
 def list_functions() -> set[Callable[..., Any]]:
     """The public functions of all modules of actions, but for what these share."""
-    found = set()
+    found: set[Callable[..., Any]] = set()
     for module in pkgutil.iter_modules(actions.__path__):
         if module.name == "base":
             continue

@@ -33,7 +33,7 @@ from zoea.models import ApiToken
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse battery"
-AWAY = {"REMOTE_ADDR": "192.0.2.7"}
+AWAY: dict[str, Any] = {"REMOTE_ADDR": "192.0.2.7"}
 
 
 @pytest.fixture
