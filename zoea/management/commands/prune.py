@@ -59,12 +59,10 @@ class Command(ActingCommand):
 def list_steps(before: datetime) -> Iterator[Step]:
     """The removals of rows from before a moment, and of all expired answers.
 
-    The audit log is kept for ``settings.ZOEA_AUDIT_DAYS`` at least.
-
-    Answers to repeated writes are promised for a day, and of no use after it.
+    The audit log is kept for ``settings.ZOEA_AUDIT_DAYS`` at least. Answers to repeated writes are promised for a day, and of no use after it.
     """
     yield from retention.plan_steps(before)
-    longer = timezone.now() - timedelta(days=settings.ZOEA_AUDIT_DAYS)
-    yield retention.plan_audit_step(min(before, longer))
+    audited = timezone.now() - timedelta(days=settings.ZOEA_AUDIT_DAYS)
+    yield retention.plan_audit_step(min(before, audited))
     answers = idempotency.find_expired(timezone.now())
     yield Step("kept answers", answers.count(), retention.remove_rows(answers))
