@@ -11,6 +11,8 @@ import asyncio
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -22,6 +24,7 @@ from agents.actions.base import (
     ActionError,
     describe_memory,
     lock_mysis,
+    name_mysis,
 )
 from agents.db import run_in_db
 from agents.game import sessions
@@ -33,11 +36,13 @@ from agents.tools.chain import open_toolbox
 from agents.tools.guard import ArgumentsError
 from agents.tools.request import INTERRUPTED, NOT_EXECUTED, CallPlace, Outcome
 from agents.tools.snapshot import doubt_call
+from memory import audit
 from memory.context.tokens import estimate_tokens
 from memory.game_calls import resolve_call
 from memory.gamestate.values import repair_text
 from memory.models import Memory, Origin, Role
-from memory.redaction import hide_secrets_in_value
+from memory.models.secret_tools import read_secret_tools
+from memory.redaction import HIDDEN, hide_secrets_in_value
 from memory.snapshots.reads import read_tick
 
 
@@ -51,7 +56,9 @@ def run_command(
     """
     given = json.dumps(dict(arguments))
     with ThreadPoolExecutor(max_workers=1) as thread:
-        work = thread.submit(asyncio.run, _run(mysis, tool, given, by))
+        # In the context of the request, which knows who acts and from where.
+        start = partial(asyncio.run, _run(mysis, tool, given, by))
+        work = thread.submit(copy_context().run, start)
         memory_id = work.result()
     return Memory.objects.get(pk=memory_id)
 
@@ -118,6 +125,9 @@ def _begin(mysis: Mysis, tool: str, arguments: Mapping[str, Any], by: str) -> in
         pending=True,
     )
     _announce(speech)
+    is_secret = not read_secret_tools().isdisjoint({tool, command.name})
+    told = {"tool": command.name, "arguments": HIDDEN if is_secret else row.args}
+    audit.record("mysis.command", name_mysis(mysis), by=by, after=told)
     return row.pk
 
 

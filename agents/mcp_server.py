@@ -53,6 +53,7 @@ from agents.tools.own_tools import (
     text_field,
 )
 from agents.tools.request import Tool
+from memory.audit import NOBODY, Actor, acting_as
 from memory.models.secret_tools import read_secret_tools
 from memory.problems import find_busy
 
@@ -127,7 +128,7 @@ TOOLS: Mapping[str, Tool] = {
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """A caller who was let in. ``by`` is how the log names them.
+    """A caller who was let in. ``by`` is how the log names them, ``actor`` the audit log.
 
     ``may_send``: whether they may write to Myses. ``throttle`` counts one write and
     returns the seconds to wait before it may be done.
@@ -137,6 +138,7 @@ class Guest:
     role: str
     may_send: bool
     throttle: Callable[[], float]
+    actor: Actor = NOBODY
 
 
 async def answer_request(
@@ -225,7 +227,7 @@ def _call_tool(name: str, given: Mapping[str, Any], guest: Guest) -> Answer:
         _check_may_send(guest)
     arguments = check_arguments(given, found)
     scope = Scope(guest.by, secret=read_secret_tools())
-    with refuse_failures():
+    with refuse_failures(), acting_as(guest.actor):
         return _ANSWERS[name](arguments, scope)
 
 

@@ -28,8 +28,10 @@ from agents.models import (
 )
 from memory.assembly.history_summaries import read_newest_summary
 from memory.assembly.packing import unpack_sources
+from memory.audit import delete_entries
 from memory.context.types import PEER
 from memory.models import (
+    AuditEntry,
     ContextText,
     GameSnapshot,
     Memory,
@@ -209,6 +211,18 @@ def find_unnamed_texts(gone: list[int]) -> Texts:
 
 def _column(sql: str, values: dict[str, Any]) -> set[Any]:
     return {found for (found,) in fetch_rows(sql, values)}
+
+
+def plan_audit_step(before: datetime) -> Step:
+    """The entries of the audit log from before a moment."""
+    rows = AuditEntry.objects.filter(at__lt=before)
+    return Step("audit entries", rows.count(), _remove_audit(rows))
+
+
+def _remove_audit(rows: QuerySet[AuditEntry]) -> Iterator[int]:
+    while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
+        delete_entries(ids)
+        yield len(ids)
 
 
 def remove_rows(rows: QuerySet[Any]) -> Iterator[int]:

@@ -8,12 +8,15 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.forms import AdminPasswordChangeForm
 from django.contrib.auth.models import Group, User
-from django.db import models
+from django.db import models, transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
+from memory import audit
+from memory.admin.audit import AuditedAdmin
 from memory.admin.read_only import ReadOnlyAdmin
 from zoea.auth import hash_secret, make_secret
 from zoea.models import ApiToken, IdempotencyRecord, SignInLink
@@ -25,18 +28,36 @@ admin.site.unregister((User, Group))
 
 
 @admin.register(Group)
-class PlainGroupAdmin(GroupAdmin):
+class PlainGroupAdmin(AuditedAdmin[Group], GroupAdmin):
     """Permissions under a name, in a plain list: the stock pair of lists has no labels."""
 
+    audited_as = "group"
     filter_horizontal = ()
 
 
 @admin.register(User)
-class PlainUserAdmin(UserAdmin[User]):
+class PlainUserAdmin(AuditedAdmin[User], UserAdmin[User]):
     """Who signs in: superusers administer, staff operates, all others only read."""
 
+    audited_as = "user"
     readonly_fields = ("last_login", "date_joined")
     filter_horizontal = ()
+
+    def user_change_password(
+        self, request: HttpRequest, id: str, form_url: str = ""
+    ) -> HttpResponse:
+        """Django's page, whose write is one with its entry in the audit log."""
+        with transaction.atomic():
+            return super().user_change_password(request, id, form_url)
+
+    def construct_change_message(
+        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
+    ) -> Any:
+        """Record a password as well: its form is of no row."""
+        if isinstance(form, AdminPasswordChangeForm):
+            told = {"password": form.user.has_usable_password()}
+            audit.record("user.password", self.name_audited(form.user), after=told)
+        return super().construct_change_message(request, form, formsets, add)
 
 
 DAY_AND_MINUTE = forms.DateTimeInput(
@@ -62,7 +83,8 @@ class TokenForm(forms.ModelForm[ApiToken]):
 
 
 @admin.register(ApiToken)
-class TokenAdmin(admin.ModelAdmin[ApiToken]):
+class TokenAdmin(AuditedAdmin[ApiToken]):
+    audited_as = "token"
     list_display = (
         "name",
         "role",
@@ -101,8 +123,13 @@ class TokenAdmin(admin.ModelAdmin[ApiToken]):
 
     @admin.action(description="Revoke the selected tokens")
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
-        count = queryset.filter(revoked_at=None).update(revoked_at=timezone.now())
-        self.message_user(request, f"Revoked {count}.", messages.SUCCESS)
+        now = timezone.now()
+        with transaction.atomic():
+            rows = list(queryset.filter(revoked_at=None).select_for_update())
+            for row in rows:
+                audit.record("token.revoke", f"token:{row.name}", after={"at": now})
+            queryset.filter(pk__in=[row.pk for row in rows]).update(revoked_at=now)
+        self.message_user(request, f"Revoked {len(rows)}.", messages.SUCCESS)
 
 
 @admin.register(SignInLink)

@@ -12,6 +12,7 @@ import ipaddress
 import math
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,6 +32,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware
 from django.utils import timezone
 
+from memory.audit import Actor, record, record_failed_sign_in
 from memory.models import fetch_rows
 from memory.problems import Problem, release_connection
 from zoea import rate_limits
@@ -50,10 +52,16 @@ _STEERING = re.compile(
 )
 # What somebody outside answered may be more than those who only look should know.
 _ANSWERS = re.compile(r"/alerts/targets/[^/]+/deliveries/?")
+# It tells of everybody.
+_AUDIT = re.compile(r"/audit(?:/.*)?", re.DOTALL)
 _CHANGES = re.compile(r"/orders/[^/]+/?|/alerts/settings/?")
 
 # A fixed beginning lets secret scanners recognise a leaked token.
 PREFIX = "zoea_"
+# How the log names a program, before the name of its token.
+TOKEN_PREFIX = "token:"  # noqa: S105 (no secret)
+# Who comes with a token that nobody has, in the audit log.
+UNKNOWN = "unknown token"
 LAST_USED_STEP = timedelta(minutes=1)
 # Every request of a program asks this; the ORM takes longer for it than the database.
 FIND_USABLE = """
@@ -83,6 +91,21 @@ class Caller:
 
     def __str__(self) -> str:
         return self.by
+
+    def as_actor(self, address: str) -> Actor:
+        """This caller as the audit log names them."""
+        token = "" if self.session else self.by.removeprefix(TOKEN_PREFIX)
+        return Actor(self.by, token, address)
+
+
+def find_address(request: HttpRequest) -> str:
+    """The IP address of the client, or what is in its place."""
+    return str(request.META.get("REMOTE_ADDR") or "")
+
+
+def find_scope_address(scope: Mapping[str, Any]) -> str:
+    """As `find_address`, of an ASGI connection."""
+    return str((scope.get("client") or ("",))[0] or "")
 
 
 class TokenError(Exception):
@@ -115,7 +138,7 @@ def identify(request: HttpRequest) -> Caller:
     Raises a 401 Problem.
     """
     if given := request.headers.get("Authorization", ""):
-        return identify_bearer(given, request.META.get("REMOTE_ADDR", ""))
+        return identify_bearer(given, find_address(request))
     caller = find_user_caller(getattr(request, "user", None))
     if caller is None:
         raise unauthenticated_problem(f"{NO_BEARER}, or sign in with a browser.")
@@ -135,8 +158,10 @@ def identify_bearer(authorization: str, address: str) -> Caller:
     """
     caller = find_token_caller(read_bearer(authorization))
     if caller is None:
-        wait = rate_limits.wrong_tokens.take(address)
-        raise _too_many(wait) if wait else unauthenticated_problem(WRONG_BEARER)
+        if wait := rate_limits.wrong_tokens.take(address):
+            raise _too_many(wait)
+        record_failed_sign_in(UNKNOWN, address, "token")
+        raise unauthenticated_problem(WRONG_BEARER)
     return caller
 
 
@@ -173,6 +198,8 @@ def check_csrf(request: HttpRequest) -> None:
 def required_role(method: str, path: str) -> Role:
     """The role that a request to the API needs (SURFACES section 6, Roles)."""
     route = path.removeprefix(API_ROOT)
+    if method.upper() in READS and _AUDIT.fullmatch(route):
+        return Role.ADMIN
     if method.upper() in READS and _ANSWERS.fullmatch(route):
         return Role.OPERATOR
     if method.upper() in READS or is_pure(method, path):
@@ -204,7 +231,7 @@ def find_token_caller(secret: str) -> Caller | None:
     [(number, name, role, used_at)] = found
     if used_at is None or used_at < now - LAST_USED_STEP:
         ApiToken.objects.filter(pk=number).update(last_used_at=now)
-    return Caller(f"token:{name}", Role[role.upper()], session=False)
+    return Caller(f"{TOKEN_PREFIX}{name}", Role[role.upper()], session=False)
 
 
 def find_user_caller(user: object) -> Caller | None:
@@ -248,6 +275,11 @@ def create_token(
         token.clean_fields(exclude=["digest"])
         with transaction.atomic():
             token.save(force_insert=True)
+            record(
+                "token.create",
+                f"token:{token.name}",
+                after={"role": role, "expires_at": expires_at},
+            )
     except ValidationError as error:
         faults = error.message_dict
         if "role" in faults:

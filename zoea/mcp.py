@@ -26,7 +26,12 @@ from starlette.responses import JSONResponse
 from agents.mcp_server import Guest, answer_request
 from memory.problems import Problem, find_busy
 from zoea import rate_limits
-from zoea.auth import NO_BEARER, identify_bearer, unauthenticated_problem
+from zoea.auth import (
+    NO_BEARER,
+    find_scope_address,
+    identify_bearer,
+    unauthenticated_problem,
+)
 from zoea.models import Role
 from zoea.websockets import App, Scope, is_origin_allowed
 
@@ -83,13 +88,14 @@ async def admit_guest(scope: Scope) -> Guest:
     given = Headers(scope=scope).get("authorization")
     if not given:
         raise unauthenticated_problem(f"{NO_BEARER}.")
-    address = (scope.get("client") or ("",))[0]
+    address = find_scope_address(scope)
     caller = await database_sync_to_async(identify_bearer)(given, address)
     return Guest(
         by=caller.by,
         role=caller.role.label,
         may_send=caller.role >= Role.OPERATOR,
         throttle=lambda: rate_limits.writes.take(caller.by),
+        actor=caller.as_actor(address),
     )
 
 

@@ -1,4 +1,4 @@
-"""The middleware: probes, content policy, sign-in, impossible addresses, write limit.
+"""The middleware: probes, content policy, sign-in, who acts, bad addresses, write limit.
 
 The probes /healthz and /readyz are answered before anything else, so that a probe that
 calls the process by its IP address, or over plain HTTP behind a TLS proxy, is answered.
@@ -26,9 +26,10 @@ from django.shortcuts import render, resolve_url
 from django.utils.cache import patch_vary_headers
 from django_htmx.http import HttpResponseClientRedirect
 
+from memory.audit import Actor, acting_as
 from memory.problems import BUSY_SECONDS, find_busy
 from zoea import rate_limits
-from zoea.auth import API_ROOT, READS, find_user_caller
+from zoea.auth import API_ROOT, READS, find_address, find_user_caller
 from zoea.commandline import connect_directly
 
 # Without the last year: a lookup by year ends at the first day of the next one.
@@ -122,6 +123,18 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
             )
         # The admin's views name a sign-in page of their own, which is none here.
         return redirect_to_login(request.get_full_path())
+
+
+class ActorMiddleware(Middleware):
+    """Lets the audit log know who acts in a page, and from where; the API has its gate."""
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path_info.startswith(f"{API_ROOT}/"):
+            return self.get_response(request)
+        caller, address = find_user_caller(request.user), find_address(request)
+        actor = caller.as_actor(address) if caller else Actor(address=address)
+        with acting_as(actor):
+            return self.get_response(request)
 
 
 class AdminAddressMiddleware(Middleware):

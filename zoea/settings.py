@@ -73,6 +73,8 @@ INSTALLED_APPS = [
     "whitenoise.runserver_nostatic",
     # Its pages are discovered by the routes: a worker has neither.
     "django.contrib.admin.apps.SimpleAdminConfig",
+    # Before auth, whose commands on users it enters into the audit log.
+    "zoea",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -85,7 +87,6 @@ INSTALLED_APPS = [
     "ninja",
     "memory",
     "agents",
-    "zoea",
     # After ours, whose command `procrastinate` comes before its own.
     "procrastinate.contrib.django",
 ]
@@ -102,6 +103,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     # Before the CSRF check, which a stranger without a cookie would fail.
     "zoea.middleware.SignInRequiredMiddleware",
+    "zoea.middleware.ActorMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "zoea.middleware.AdminAddressMiddleware",
@@ -282,6 +284,8 @@ ZOEA_STUCK_TURNS = env.int("ZOEA_STUCK_TURNS", 6, validate=validate.Range(2))
 # and minutes: one that is held or idle begins no turn.
 ZOEA_ORDER_TURNS = env.int("ZOEA_ORDER_TURNS", 10, validate=validate.Range(1))
 ZOEA_ORDER_MINUTES = env.int("ZOEA_ORDER_MINUTES", 30, validate=validate.Range(1))
+# Days for which `manage.py prune` leaves the audit log alone, however few it is given.
+ZOEA_AUDIT_DAYS = env.int("ZOEA_AUDIT_DAYS", 365, validate=validate.Range(0, 36_500))
 # Seconds of pauses between failures in a row, after which a Mysis is errored.
 ZOEA_ERRORED_AFTER = env.float("ZOEA_ERRORED_AFTER", 3600, validate=validate.Range(0))
 ZOEA_ON_LOGOUT = env.str(

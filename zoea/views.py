@@ -10,8 +10,10 @@ from django.conf import settings
 from django.contrib.auth import login, logout
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render, resolve_url
@@ -23,10 +25,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
+from memory.audit import record, record_failed_sign_in
 from memory.problems import find_busy
 from zoea import rate_limits
 from zoea.api.gate import answer_problem
-from zoea.auth import API_ROOT, is_loopback, use_sign_in_link
+from zoea.auth import API_ROOT, find_address, is_loopback, use_sign_in_link
 
 PAGE = "zoea/sign_in.html"
 MAX_NAME = 150
@@ -50,7 +53,7 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
         if request.user.is_authenticated:
             return redirect(_landing_page(request))
         return _render_page(request, AuthenticationForm(request))
-    address = str(request.META.get("REMOTE_ADDR", ""))
+    address = find_address(request)
     pair = f"{address} {_normalise_name(request)}"
     wait = rate_limits.take_each(
         (rate_limits.wrong_passwords, pair), (rate_limits.wrong_names, address)
@@ -71,10 +74,12 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
         retry_after = problem.headers["Retry-After"]
         return _refuse_try(request, problem.detail, 503, retry_after)
     if not right:
+        name = _read_name(request)
+        record_failed_sign_in(name, address, f"user:{name}")
         return _render_page(request, form, status=422)
     rate_limits.wrong_passwords.forget(pair)
     rate_limits.wrong_names.give_back(address)
-    login(request, form.get_user())
+    _log_in(request, form.get_user(), "password")
     return redirect(_landing_page(request))
 
 
@@ -95,7 +100,7 @@ def sign_in_link(request: HttpRequest, secret: str) -> HttpResponseBase:
     if user is None:
         said = f"This link was used already, or never was one. {NEW_LINK}"
         return _render_page(request, AuthenticationForm(request), said, status=410)
-    login(request, user, backend=BACKEND)
+    _log_in(request, user, "one-time link")
     return redirect(settings.LOGIN_REDIRECT_URL)
 
 
@@ -109,6 +114,8 @@ def admin_sign_in(request: HttpRequest) -> HttpResponseBase:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponseBase:
+    if request.user.is_authenticated:
+        record("sign_out", f"user:{request.user.get_username()}")
     logout(request)
     return redirect(settings.LOGOUT_REDIRECT_URL)
 
@@ -130,11 +137,21 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return answer
 
 
+@transaction.atomic
+def _log_in(request: HttpRequest, user: User, way: str) -> None:
+    login(request, user, backend=BACKEND)
+    name = user.get_username()
+    record("sign_in", f"user:{name}", by=f"operator:{name}", after={"by": way})
+
+
+def _read_name(request: HttpRequest) -> str:
+    # No more characters than the form takes.
+    return request.POST.get("username", "").strip()[:MAX_NAME]
+
+
 def _normalise_name(request: HttpRequest) -> str:
     """The user name by which tries are counted: one for all ways to write it."""
-    # No more characters than the form takes.
-    name = request.POST.get("username", "").strip()[:MAX_NAME]
-    return unicodedata.normalize("NFKC", name).lower()
+    return unicodedata.normalize("NFKC", _read_name(request)).lower()
 
 
 def _refuse_try(
@@ -149,7 +166,7 @@ def _is_local(request: HttpRequest) -> bool:
     """Whether the request comes from this machine, as far as can be known."""
     if any(name in request.headers for name in PROXIED):
         return False
-    return is_loopback(request.META.get("REMOTE_ADDR"))
+    return is_loopback(find_address(request))
 
 
 def _prefetch_purpose(request: HttpRequest) -> str:

@@ -18,9 +18,17 @@ from django.contrib.auth.models import User
 from django.http.request import split_domain_port, validate_host
 from starlette.datastructures import Headers
 
+from memory.audit import record_failed_sign_in
 from memory.problems import BUSY_SECONDS, NO_CONNECTION, find_busy
 from zoea import rate_limits
-from zoea.auth import Caller, find_token_caller, find_user_caller, read_bearer
+from zoea.auth import (
+    UNKNOWN,
+    Caller,
+    find_scope_address,
+    find_token_caller,
+    find_user_caller,
+    read_bearer,
+)
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
 Scope = dict[str, Any]
@@ -92,11 +100,14 @@ def with_caller(app: App) -> App:
         caller = await _find_caller(token, scope)
         if caller is None and token is not None:
             # Wrong tokens over HTTP count together with these.
-            address = (scope.get("client") or ("",))[0]
+            address = find_scope_address(scope)
             if rate_limits.wrong_tokens.take(address):
                 reason = "Too many wrong tokens: try again in a minute."
                 await Refuse(CLOSE_TOO_MANY, reason)(scope, receive, send)
                 return
+            await database_sync_to_async(record_failed_sign_in)(
+                UNKNOWN, address, "token"
+            )
         cookie_alone = token is None and Headers(scope=scope).get("origin") is None
         if caller is not None and cookie_alone:
             await Refuse()(scope, receive, send)

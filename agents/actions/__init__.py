@@ -24,9 +24,11 @@ from agents.actions.pins import set_pin_state as set_pin_state
 from agents.actions.settings import DEFAULT_PROMPT_NAME as DEFAULT_PROMPT_NAME
 from agents.actions.settings import clear_failed_summaries as clear_failed_summaries
 from agents.actions.settings import delete_budget as delete_budget
+from agents.actions.settings import delete_tool_policy as delete_tool_policy
 from agents.actions.settings import get_default_prompt as get_default_prompt
 from agents.actions.settings import rollback_prompt as rollback_prompt
 from agents.actions.settings import save_budget as save_budget
 from agents.actions.settings import save_prompt as save_prompt
+from agents.actions.settings import save_provider as save_provider
 from agents.actions.settings import save_tool_policy as save_tool_policy
 from agents.actions.settings import take_back_summary as take_back_summary

@@ -15,10 +15,17 @@ from agents import events
 from agents.actions.base import ActionError, validate_row
 from agents.encryption import SecretUnreadableError
 from agents.models import AlertDelivery, AlertSettings, AlertTarget
+from memory import audit
 
 LONGEST_URL, LONGEST_SECRET, SHORTEST_SECRET = 2_000, 500, 8
 MOST_TARGETS = 50
 Kind = AlertTarget.Kind
+# What the audit log tells of a target, and of the thresholds.
+TOLD = (
+    *("name", "kind", "sealed_url", "sealed_secret"),
+    *("rules", "enabled", "digest_hour"),
+)
+SETTINGS = [field.name for field in AlertSettings._meta.fields if field.editable]
 
 
 @transaction.atomic
@@ -33,6 +40,7 @@ def save_alert_settings(
     AlertSettings.objects.bulk_create([AlertSettings(pk=1)], ignore_conflicts=True)
     row = AlertSettings.objects.select_for_update().get(pk=1)
     _check_version(row.version, version)
+    old = audit.read_columns(row, SETTINGS)
     for name, value in values.items():
         setattr(row, name, value)
     row.rules = list(dict.fromkeys(row.rules))
@@ -40,6 +48,10 @@ def save_alert_settings(
     row.version += 1
     validate_row(row)
     row.save()
+    told = audit.read_columns(row, SETTINGS)
+    audit.record_change(
+        "alerts.update", "alerts:settings", by=by, before=old, after=told
+    )
     return row
 
 
@@ -80,6 +92,12 @@ def save_alert_target(
     row.failures, row.retry_at, row.failing_since = 0, None, None
     row.last_error = ""
     row.save()
+    audit.record_change(
+        "alert_target.update" if before else "alert_target.create",
+        f"alert_target:{(before or row).name}",
+        before=audit.read_columns(before, TOLD),
+        after=audit.read_columns(row, TOLD),
+    )
     # What it refused may be taken now.
     refused = row.deliveries.filter(state__in=AlertDelivery.OPEN, refusals__gt=0)
     refused.update(due_at=timezone.now())
@@ -87,8 +105,13 @@ def save_alert_target(
     return made
 
 
+@transaction.atomic
 def delete_alert_target(*, target: AlertTarget) -> None:
     """Delete a target with what it was still to be told."""
+    told = audit.read_columns(target, TOLD)
+    audit.record_change(
+        "alert_target.delete", f"alert_target:{target.name}", before=told
+    )
     target.delete()
 
 

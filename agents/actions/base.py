@@ -82,6 +82,11 @@ def check_text(text: str, field: str, most: int = MAX_TEXT) -> str:
     return kept
 
 
+def name_mysis(mysis: Mysis) -> str:
+    """A Mysis, as the audit log names it."""
+    return f"mysis:{mysis.name}"
+
+
 def validate_row(row: Model) -> None:
     """Raise ActionError 422 for the first field of a row that cannot be stored."""
     try:

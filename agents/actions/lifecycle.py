@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -14,18 +14,23 @@ from agents.actions.base import (
     append_state_event,
     check_version,
     lock_mysis,
+    name_mysis,
     retry_now,
     set_running,
     validate_row,
 )
 from agents.actions.orders import clear_open_orders
-from agents.actions.pins import replace_pins
+from agents.actions.pins import list_standing, replace_pins
 from agents.actions.settings import get_default_prompt
 from agents.events import Kind
 from agents.llm.endpoints import resolve
 from agents.llm.model_types import ModelError, UnknownProviderError
 from agents.models import BudgetSpend, Mysis, Prompt
+from memory import audit
 from memory.models import ContextPolicy
+
+# What the audit log tells of a Mysis that is made or deleted.
+MADE_OF = ("model", "prompt", "policy", "group", "max_iterations")
 
 DEMO_NAMES = (
     "Ada",
@@ -70,6 +75,8 @@ def create_mysis(  # noqa: PLR0913 (one keyword for each column)
     mysis.save()
     replace_pins(mysis, pins, by)
     append_state_event(mysis, by)
+    told = {**audit.read_columns(mysis, MADE_OF), "pins": list(pins)}
+    audit.record("mysis.create", name_mysis(mysis), by=by, after=told)
     return mysis
 
 
@@ -83,9 +90,10 @@ def update_mysis(
     ActionError 409 where it is another now. 422 for what cannot be stored.
     """
     locked = lock_mysis(mysis)
-    before = locked.model
+    before, thing = locked.model, name_mysis(locked)
     pins = changes.pop("pins", None)
     check_version(locked, changes, version)
+    old = _read_changed(locked, changes, pins)
     for field, value in changes.items():
         setattr(locked, field, value)
     check_provider(locked.model)
@@ -101,7 +109,19 @@ def update_mysis(
         retry_now(locked)
     changed = [*changes, *(["pins"] if pins is not None else [])]
     append_state_event(locked, by, changed=changed)
+    new = _read_changed(locked, changes, pins)
+    audit.record_change("mysis.update", thing, by=by, before=old, after=new)
     return locked
+
+
+def _read_changed(
+    mysis: Mysis, changes: Mapping[str, object], pins: Sequence[str] | None
+) -> dict[str, Any]:
+    """What the audit log compares of a change."""
+    told = audit.read_columns(mysis, list(changes)) if changes else {}
+    if pins is not None:
+        told["pins"] = list_standing(mysis)
+    return told
 
 
 @transaction.atomic
@@ -117,6 +137,8 @@ def delete_mysis(*, mysis: Mysis, by: str) -> None:
         data={"name": locked.name, "state": "deleted", "by": by},
     )
     number = locked.pk
+    told = {"id": number, **audit.read_columns(locked, (*MADE_OF, "state"))}
+    audit.record("mysis.delete", name_mysis(locked), by=by, before=told)
     locked.delete()
     # After its calls, in the order in which an answer is counted: else a deadlock.
     BudgetSpend.objects.filter(subject=number).delete()
@@ -139,8 +161,11 @@ def start_mysis(
         )
     cleared = clear_open_orders([locked], by=by, upto=upto) if clear_orders else 0
     more = {"before": locked.state, **({"cleared": cleared} if cleared else {})}
+    old = {"state": locked.state}
     set_running(locked, trigger="start")
     append_state_event(locked, by, **more)
+    told = {"state": locked.state, **({"cleared_orders": cleared} if cleared else {})}
+    audit.record("mysis.start", name_mysis(locked), by=by, before=old, after=told)
     return locked
 
 
@@ -156,6 +181,8 @@ def stop_mysis(*, mysis: Mysis, by: str) -> Mysis:
     locked.save(update_fields=["state", "epoch", "activity", "hold"])
     scheduling.unschedule(locked)
     append_state_event(locked, by, before=before)
+    old, new = {"state": before}, {"state": locked.state}
+    audit.record("mysis.stop", name_mysis(locked), by=by, before=old, after=new)
     return locked
 
 

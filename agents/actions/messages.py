@@ -27,11 +27,13 @@ from agents.actions.base import (
     check_text,
     describe_memory,
     lock_mysis,
+    name_mysis,
     wake_myses,
 )
 from agents.events import Kind
 from agents.models import Broadcast, Delivery, Mysis, Order
 from agents.order_status import select_awaiting
+from memory import audit
 from memory.context.result_types import Source
 from memory.context.types import INTENT_ORIGINS, PEER
 from memory.models import Memory, Origin, Role
@@ -55,6 +57,8 @@ def send_message(*, mysis: Mysis, text: str, by: str) -> Memory:
         raise _refuse_at_rest(locked)
     order = orders.store_order(text=kept, by=by, to={"myses": [locked.pk]})
     [row] = _store_messages(order, [locked], kept, by)
+    told = {"text": kept, "order": order.pk if order else None}
+    audit.record("mysis.message", name_mysis(locked), by=by, after=told)
     return row
 
 
@@ -86,6 +90,9 @@ def send_order(
     order = orders.store_order(text=kept, by=by, to=to, supersedes=supersedes)
     assert order is not None  # noqa: S101 (no Mysis sends orders)
     _store_messages(order, listening, kept, by)
+    names = [mysis.name for mysis in listening]
+    told = {"text": kept, "to": names, "supersedes": supersedes}
+    audit.record("order.send", f"order:{order.pk}", by=by, after=told)
     return order, [each.detail for each in refused]
 
 
@@ -156,6 +163,8 @@ def send_broadcast(
         supersedes=supersedes,
         broadcast=broadcast,
     )
+    told = {"text": kept, "to": broadcast.to, "supersedes": supersedes}
+    audit.record("broadcast.send", f"broadcast:{broadcast.pk}", by=by, after=told)
     # A failure is no business of the sender's: it is stored, and upkeep delivers it.
     transaction.on_commit(partial(deliver_broadcast, broadcast.pk), robust=True)
     return broadcast

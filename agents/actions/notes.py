@@ -23,6 +23,7 @@ from agents.actions.base import (
     lock_mysis,
 )
 from agents.models import Account, Mysis
+from memory import audit
 from memory.context.sections import LONGEST_NOTE, NoteNameError, clean_note_name
 from memory.models import Note
 from memory.notes import drop_versions, find_next_version, select_notes
@@ -79,6 +80,13 @@ def save_note(  # noqa: PLR0913 (one keyword for each part of a note)
     _drop_oldest(known, VERSIONS_OF_NOTE)
     _drop_oldest(Note.objects.filter(mysis=locked), VERSIONS_OF_MYSIS)
     append_state_event(locked, by, note=name, version=made.version)
+    audit.record(
+        "note.update" if old else "note.create",
+        f"note:{locked.name}/{name}",
+        by=by,
+        before={"version": old.version, "text": old.text} if old else {},
+        after={"version": made.version, "text": text},
+    )
     return made
 
 
@@ -89,6 +97,8 @@ def forget_note(*, mysis: Mysis, name: str, by: str) -> Note:
     note = find_note(locked, name)
     _end(note, by)
     append_state_event(locked, by, note=note.name, forgotten=True)
+    old = {"version": note.version, "text": note.text}
+    audit.record("note.delete", f"note:{locked.name}/{note.name}", by=by, before=old)
     return note
 
 

@@ -20,6 +20,7 @@ from agents.events import Kind
 from agents.models import Broadcast, Mysis, Order, OrderRecipient, OrderState
 from agents.models.orders import OPEN_STATES, SUMMED_UP
 from agents.order_status import LISTENING
+from memory import audit
 from memory.context.types import PEER
 from memory.models import Memory
 from memory.redaction import hide_secrets
@@ -166,10 +167,17 @@ def change_order(
     changed = [row for row in rows if _differs(row, state, said)]
     again = [row for row in changed if _is_reopened(row, state)]
     whole = mysis is None and len(changed) > 1
+    old = {"states": sorted({str(row.state) for row in changed})}
     _save(changed, by, state, said, whole=whole)
     if whole:
         events.append_all([_describe_whole(order, changed, by, state, said)])
     _wake(again, by)
+    if changed:
+        told = {"state": state, "note": said, "myses": [r.mysis.name for r in changed]}
+        given = {name: value for name, value in told.items() if value is not None}
+        audit.record(
+            "order.update", f"order:{order.pk}", by=by, before=old, after=given
+        )
     return len(changed)
 
 

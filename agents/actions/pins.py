@@ -15,9 +15,12 @@ from agents.actions.base import (
     lock_mysis,
 )
 from agents.models import Mysis, Pin
+from memory import audit
 from memory.assembly.hashes import hash_text
 
 State = Pin.State
+# What the audit log tells of a pin.
+TOLD = ("text", "state")
 
 
 @transaction.atomic
@@ -33,6 +36,10 @@ def add_pin(*, mysis: Mysis, text: str, by: str, supersedes: Pin | None = None) 
         _mark(supersedes, State.SUPERSEDED, by)
     pin = _store(locked, text, by)
     _tell(locked, by)
+    told = {"text": pin.text}
+    if supersedes is not None:
+        told["supersedes"] = str(supersedes.pk)
+    audit.record("pin.create", _name(pin), by=by, after=told)
     return pin
 
 
@@ -43,8 +50,16 @@ def save_pin(*, pin: Pin, by: str) -> Pin:
     _seal(pin, by)
     if pin.state in Pin.STANDING:
         _refuse_double(locked, pin)
+    old = audit.read_stored(pin, TOLD)
     pin.save()
     _tell(locked, by)
+    audit.record_change(
+        "pin.update" if old else "pin.create",
+        _name(pin),
+        by=by,
+        before=old,
+        after=audit.read_columns(pin, TOLD),
+    )
     return pin
 
 
@@ -52,6 +67,8 @@ def save_pin(*, pin: Pin, by: str) -> Pin:
 def delete_pin(*, pin: Pin, by: str) -> None:
     """Delete a pin; views lack it from the next call on."""
     locked = lock_mysis(pin.mysis)
+    old = audit.read_columns(pin, TOLD)
+    audit.record("pin.delete", _name(pin), by=by, before=old)
     pin.delete()
     _tell(locked, by)
 
@@ -72,9 +89,17 @@ def set_pin_state(*, pin: Pin, state: str, by: str, before: str | None = None) -
         _refuse_other(pin, before)
     if state in Pin.STANDING and pin.state not in Pin.STANDING:
         _refuse_double(locked, pin)
+    old = {"state": pin.state}
     _mark(pin, State(state), by)
     _tell(locked, by)
+    audit.record("pin.state", _name(pin), by=by, before=old, after={"state": state})
     return pin
+
+
+def list_standing(mysis: Mysis) -> list[str]:
+    """The texts of the orders that stand, oldest first."""
+    standing = mysis.pins.filter(state__in=Pin.STANDING)
+    return list(standing.order_by("pk").values_list("text", flat=True))
 
 
 def replace_pins(mysis: Mysis, texts: Sequence[str], by: str) -> None:
@@ -91,6 +116,10 @@ def replace_pins(mysis: Mysis, texts: Sequence[str], by: str) -> None:
         if text not in known:
             _store(mysis, text, by)
     _forget_lost(mysis)
+
+
+def _name(pin: Pin) -> str:
+    return f"pin:{pin.mysis.name}/{pin.pk}"
 
 
 def _tell(mysis: Mysis, by: str) -> None:

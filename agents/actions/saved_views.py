@@ -7,6 +7,7 @@ from django.db import transaction
 
 from agents.actions.base import ActionError, validate_row
 from agents.models import SavedView
+from memory import audit
 
 MOST_VIEWS = 20
 
@@ -27,6 +28,8 @@ def save_view(*, user: User, name: str, query: str) -> SavedView:
     view = SavedView(user=user, name=_clean_name(name), query=query)
     validate_row(view)
     view.save()
+    told = {"query": query}
+    audit.record("view.create", _name(user, view.name), by=_who(user), after=told)
     return view
 
 
@@ -40,9 +43,17 @@ def rename_view(*, view: SavedView, name: str) -> SavedView:
         raise ActionError(
             f"View {view.name} was deleted meanwhile.", code="not_found", status=404
         )
-    present.name = _clean_name(name)
+    old, present.name = present.name, _clean_name(name)
     validate_row(present)
     present.save(update_fields=["name"])
+    user = present.user
+    audit.record(
+        "view.rename",
+        _name(user, old),
+        by=_who(user),
+        before={"name": old},
+        after={"name": present.name},
+    )
     return present
 
 
@@ -51,14 +62,33 @@ def choose_default_view(*, user: User, view: SavedView | None) -> None:
     """Let the Fleet page open with this view of the user; with None as it is."""
     User.objects.select_for_update().get(pk=user.pk)
     mine = SavedView.objects.filter(user=user)
+    old = mine.filter(is_default=True).values_list("name", flat=True).first()
     mine.filter(is_default=True).update(is_default=False)
     if view is not None:
         mine.filter(pk=view.pk).update(is_default=True)
+    audit.record(
+        "view.choose",
+        f"user:{user.get_username()}",
+        by=_who(user),
+        before={"view": old},
+        after={"view": view.name if view else None},
+    )
 
 
 @transaction.atomic
 def delete_view(*, view: SavedView) -> None:
+    told = {"query": view.query}
+    user = view.user
+    audit.record("view.delete", _name(user, view.name), by=_who(user), before=told)
     view.delete()
+
+
+def _name(user: User, name: str) -> str:
+    return f"view:{user.get_username()}/{name}"
+
+
+def _who(user: User) -> str:
+    return f"operator:{user.get_username()}"
 
 
 def _clean_name(name: str) -> str:

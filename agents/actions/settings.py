@@ -1,4 +1,4 @@
-"""Actions on budgets, prompts and summaries of histories."""
+"""Actions on budgets, prompts, summaries of histories, providers and tool policies."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from agents.actions.base import (
 from agents.budgets import restart_count
 from agents.events import Kind
 from agents.llm.prompts import DEFAULT_PROMPT
-from agents.models import Budget, Mysis, Prompt, PromptVersion, ToolPolicy
+from agents.models import Budget, Mysis, Prompt, PromptVersion, Provider, ToolPolicy
+from memory import audit
 from memory.assembly import history_summaries
+from memory.assembly.hashes import hash_text
 from memory.context.summary_prompt import SUMMARY_HEADINGS
 from memory.models import HistorySummary
 
@@ -52,7 +54,14 @@ def save_budget(*, budget: Budget, version: str | None = None) -> Budget:
     if version is not None:
         _check_budget(budget, version)
     before = Budget.objects.filter(pk=budget.pk).values_list(*_COUNTED).first()
+    old = audit.read_stored(budget)
     budget.save()
+    audit.record_change(
+        "budget.update" if old else "budget.create",
+        f"budget:{budget.name}",
+        before=old,
+        after=audit.read_columns(budget),
+    )
     counted = tuple(getattr(budget, name) for name in _COUNTED)
     if before != counted and (before or budget.period == Budget.Period.DAY):
         restart_count(budget)
@@ -67,6 +76,8 @@ def delete_budget(*, budget: Budget, version: str | None = None) -> None:
     held = _lock_held()
     if version is not None:
         _check_budget(budget, version)
+    told = audit.read_columns(budget)
+    audit.record_change("budget.delete", f"budget:{budget.name}", before=told)
     budget.delete()
     scheduling.schedule_all(held, trigger="budget")
 
@@ -100,6 +111,18 @@ def save_prompt(*, prompt: Prompt, text: str, by: str, note: str = "") -> Prompt
     events.append(
         Kind.PROMPT_CHANGED,
         data={"prompt": prompt.name, "version": version.number, "by": by},
+    )
+    audit.record(
+        "prompt.update" if newest else "prompt.create",
+        f"prompt:{prompt.name}",
+        by=by,
+        before={"version": newest} if newest else {},
+        after={
+            "version": version.number,
+            "note": version.note,
+            "length": len(version.text),
+            "sha256": hash_text(version.text),
+        },
     )
     return version
 
@@ -148,6 +171,12 @@ def take_back_summary(*, summary: HistorySummary, by: str) -> HistorySummary | N
     instead = f"summary {older.generation}" if older else "the history itself"
     reason = f"Summary {summary.generation} was taken back: {instead} is sent again."
     _append_compaction_event(summary, "reverted", by, reason)
+    audit.record(
+        "summary.take_back",
+        f"summary:{mysis.name}/{summary.generation}",
+        by=by,
+        after={"instead": instead},
+    )
     return older
 
 
@@ -159,6 +188,9 @@ def clear_failed_summaries(*, chosen: QuerySet[HistorySummary], by: str) -> int:
     history_summaries.clear_failures(failed)
     for row in rows:
         _append_compaction_event(row, "cleared", by, "A failed summary was cleared.")
+    if rows:
+        told = {"summaries": [str(row) for row in rows]}
+        audit.record("summary.clear_failed", by=by, before=told)
     return len(rows)
 
 
@@ -190,6 +222,21 @@ def install_summary_prompt() -> None:
 
 
 @transaction.atomic
+def save_provider(*, provider: Provider) -> Provider:
+    """Store a new or changed provider whose values were checked."""
+    stored = Provider.objects.select_for_update().filter(pk=provider.pk).first()
+    old = audit.read_columns(stored)
+    provider.save()
+    audit.record_change(
+        "provider.update" if old else "provider.create",
+        f"provider:{stored or provider}",
+        before=old,
+        after=audit.read_columns(provider),
+    )
+    return provider
+
+
+@transaction.atomic
 def save_tool_policy(*, tool: str, policy: str) -> ToolPolicy:
     """Set what a tool counts as in the whole fleet, from the next call on.
 
@@ -197,7 +244,26 @@ def save_tool_policy(*, tool: str, policy: str) -> ToolPolicy:
     """
     rows = ToolPolicy.objects.select_for_update()
     row = rows.filter(tool=tool).first() or ToolPolicy(tool=tool)
+    old = audit.read_stored(row)
     row.policy = policy
     validate_row(row)
     row.save()
+    audit.record_change(
+        "tool_policy.update" if old else "tool_policy.create",
+        f"tool:{tool}",
+        before=old,
+        after=audit.read_columns(row),
+    )
     return row
+
+
+@transaction.atomic
+def delete_tool_policy(*, tool: str) -> bool:
+    """Let a tool go by what is known of it again; whether anything was set for it."""
+    row = ToolPolicy.objects.select_for_update().filter(tool=tool).first()
+    if row is None:
+        return False
+    told = {"policy": row.policy}
+    audit.record("tool_policy.delete", f"tool:{tool}", before=told)
+    row.delete()
+    return True

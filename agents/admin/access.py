@@ -13,6 +13,7 @@ from agents.encryption import SecretUnreadableError
 from agents.llm.provider_check import try_provider
 from agents.models import Account, Provider
 from agents.provider_forms import PROVIDER_ERRORS, KeyedForm, secret_field
+from memory.admin.audit import AuditedAdmin
 from memory.admin.read_only import NewestValuesFilter
 
 # The label of the button that saves a provider and checks it.
@@ -38,9 +39,10 @@ class ProviderForm(KeyedForm):
 
 
 @admin.register(Provider)
-class ProviderAdmin(admin.ModelAdmin[Provider]):
+class ProviderAdmin(AuditedAdmin[Provider]):
     """LLM endpoints; a row here wins over the environment."""
 
+    audited_as = "provider"
     form = ProviderForm
     fields = (
         "name",
@@ -124,9 +126,10 @@ class AccountForm(forms.ModelForm[Account]):
 
 
 @admin.register(Account)
-class AccountAdmin(admin.ModelAdmin[Account]):
+class AccountAdmin(AuditedAdmin[Account]):
     """The pool of game accounts."""
 
+    audited_as = "account"
     form = AccountForm
     list_display = ("username", "empire", "assigned_to", "in_use", "has_password")
     list_filter = (("empire", NewestValuesFilter),)

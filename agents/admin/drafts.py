@@ -24,6 +24,7 @@ from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.dashboard import context_diff
 from agents.llm.prompts import render_prompt
 from agents.models import Mysis, Prompt
+from memory.admin.audit import AuditedAdmin
 from memory.admin.records import PolicyAdmin, PolicyForm
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.context.summary_prompt import build_summary_prompt
@@ -41,7 +42,7 @@ TRY_ON = forms.ModelChoiceField(
 )
 
 
-class DraftAdmin(admin.ModelAdmin[M]):
+class DraftAdmin(AuditedAdmin[M]):
     """Rows that can be tried on a Mysis before they are saved.
 
     ``used_as`` is the field of a Mysis that names such a row.
@@ -229,7 +230,7 @@ class PolicyDraftForm(PolicyForm):
 class PolicyDraftAdmin(DraftAdmin[ContextPolicy], PolicyAdmin):
     """Strategy, options and budget under a name."""
 
-    used_as = "policy"
+    used_as = audited_as = "policy"
     draft_form = PolicyDraftForm
 
     def select_users(self, pk: int | None) -> QuerySet[Mysis]:

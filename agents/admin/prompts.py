@@ -71,7 +71,7 @@ class PromptAdmin(DraftAdmin[Prompt]):
     """System prompts. The newest version is what every next call is sent (A10)."""
 
     form = PromptForm
-    used_as = "prompt"
+    used_as = audited_as = "prompt"
     draft_form = DraftForm
     try_draft = staticmethod(try_prompt)
     list_display = ("name", "version", "users", "created_at")
@@ -129,6 +129,11 @@ class PromptAdmin(DraftAdmin[Prompt]):
                 by=name_operator(request),
                 note=form.cleaned_data["note"],
             )
+
+    def record_form(self, form: Any) -> None:
+        """Another name alone: the action tells of the versions, also of the first."""
+        if form.audited:
+            super().record_form(form)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Deletion:
         """What is deleted with it; a prompt that a Mysis uses is protected."""

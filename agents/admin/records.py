@@ -39,6 +39,7 @@ from agents.models import (
 )
 from agents.models.llm import AskedWindow
 from agents.tool_catalogue import CLASHES
+from memory.admin.audit import AuditedAdmin
 from memory.admin.read_only import (
     MysisFilter,
     MysisOfTurnFilter,
@@ -302,9 +303,10 @@ class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
 
 
 @admin.register(ToolPolicy)
-class ToolPolicyAdmin(admin.ModelAdmin[ToolPolicy]):
+class ToolPolicyAdmin(AuditedAdmin[ToolPolicy]):
     """What tools count as, set by hand for the whole fleet."""
 
+    audited_as = "tool_policy"
     list_display = ("tool", "policy", "updated_at")
     list_filter = ("policy",)
     search_fields = ("tool",)

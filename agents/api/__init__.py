@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agents.api import (
     alerts,
+    audit,
     digest,
     fleet,
     lanes,
@@ -38,6 +39,7 @@ routers = {
     "accounts": llm.accounts_router,
     "usage": spending.usage_router,
     "alerts": alerts.alerts_router,
+    "audit": audit.audit_router,
     "budgets": spending.budgets_router,
     "messages": myses.messages_router,
     "notes": notes.notes_router,

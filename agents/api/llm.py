@@ -254,8 +254,7 @@ def _change_provider(provider: Provider, body: ProviderChange) -> Provider:
             "the stored key was given for another address or kind; give the key "
             'again, or "" to remove it.',
         )
-    provider.save()
-    return provider
+    return actions.save_provider(provider=provider)
 
 
 class AccountOut(Schema):

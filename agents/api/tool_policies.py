@@ -66,7 +66,6 @@ def set_tool_policy(
 @tool_policies_router.delete("/tool-policies/{path:tool}", response={204: None})
 def delete_tool_policy(request: HttpRequest, tool: ToolName) -> Status[None]:
     """Take it back: the tool goes by what is known of it again."""
-    gone, _ = ToolPolicy.objects.filter(tool=tool.replace("\x00", "")).delete()
-    if not gone:
+    if not actions.delete_tool_policy(tool=tool.replace("\x00", "")):
         raise make_missing(f"Nothing is set for a tool {tool[:100]!r}.")
     return Status(204, None)

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from agents.dashboard.live.turn_page import find_turn
 from agents.db import run_long_in_db
 from agents.views.access import find_mysis
+from memory import audit
 from memory.models.secret_tools import read_secret_tools
 from memory.transfer import in_out
 
@@ -49,6 +50,8 @@ def _send(
     if form not in KINDS:
         raise Http404(f"format: give one of {', '.join(KINDS)}.")
     ending, kind = KINDS[form]
+    if request.method == "GET":
+        audit.record("log.download", f"log:{name}", after={"format": form})
     pieces = in_out.write_pieces(
         mysis_id, form, turn_id=turn_id, secret=read_secret_tools()
     )

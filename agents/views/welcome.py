@@ -139,7 +139,7 @@ def _save_provider(request: PageRequest, form: forms.BaseForm) -> HttpResponse |
             form.add_error(trial.field or None, trial.words)
             return None
         messages.success(request, trial.words)
-    form.save()
+    actions.save_provider(provider=form.instance)
     request.session.pop(TYPED, None)
     return redirect("welcome-step", PROMPT)
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from memory.admin import memories, records
+from memory.admin import audit, memories, records
 
-__all__ = ["memories", "records"]
+__all__ = ["audit", "memories", "records"]

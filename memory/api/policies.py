@@ -14,6 +14,7 @@ from ninja import Body as RequestBody
 from ninja import Query, Router, Schema, Status
 from pydantic import Field, WithJsonSchema
 
+from memory import audit
 from memory.api.parameters import (
     Body,
     Name,
@@ -117,6 +118,7 @@ CHANGED = (
     "budget_reserve",
     "updated_at",
 )
+TOLD = CHANGED[:-1]
 
 
 @policies_router.get("/policies", response=Page[PolicyOut])
@@ -131,6 +133,8 @@ def create_policy(request: HttpRequest, body: PolicyIn) -> Status[ContextPolicy]
     with transaction.atomic():
         policy = apply_change(ContextPolicy(), body)
         _note_who(request, policy, ADDITION)
+        told = audit.read_columns(policy, TOLD)
+        audit.record_change("policy.create", f"policy:{policy.name}", after=told)
     return Status(201, policy)
 
 
@@ -147,8 +151,12 @@ def update_policy(
     """Change what is given; the next call of every Mysis with it is made so."""
     with transaction.atomic():
         rows = ContextPolicy.objects.select_for_update()
-        policy = apply_change(get_row(rows, reference, "policy"), body)
+        stored = get_row(rows, reference, "policy")
+        thing, old = f"policy:{stored.name}", audit.read_columns(stored, TOLD)
+        policy = apply_change(stored, body)
         _note_who(request, policy, CHANGE)
+        new = audit.read_columns(policy, TOLD)
+        audit.record_change("policy.update", thing, before=old, after=new)
     return policy
 
 

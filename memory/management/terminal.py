@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from django.core.management import CommandError
+from django.core.management import BaseCommand, CommandError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeRemainingColumn as Remaining
 
+from memory.audit import Actor, acting_as
 from memory.handles import Owner, find_owner
 
 BAD_INPUT = 2
+
+
+class ActingCommand(BaseCommand):
+    """A command whose acts stand in the audit log as those of whoever runs it."""
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        """Run the command, and let the audit log name its user."""
+        with acting_as(Actor(f"command line ({_find_account()})")):
+            return super().execute(*args, **options)
+
+
+def _find_account() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        # In a container a number may have no name.
+        return str(os.getuid())
 
 
 def make_command_error(text: str) -> CommandError:

@@ -18,6 +18,7 @@ from django.db.backends.postgresql.base import ServerBindingCursor
 from django.db.models import DateTimeField, Field, JSONField, Model
 from psycopg.rows import dict_row, tuple_row
 
+from .audit import AuditEntry
 from .contexts import (
     ContextPolicy,
     ContextText,
@@ -33,6 +34,7 @@ M = TypeVar("M", bound=Model)
 __all__ = [
     "AccountClock",
     "ActionUnderWay",
+    "AuditEntry",
     "ContextPolicy",
     "ContextText",
     "GameEvent",

@@ -26,7 +26,7 @@ from agents.tools.request import INTERRUPTED, Outcome
 from agents.views.by_hand import MOST, CommandForm
 from memory.assembly import log_rows
 from memory.context.types import Described
-from memory.models import GameSnapshot, Memory
+from memory.models import AuditEntry, GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
 from tests.factories import make_memory, make_mysis, make_turn
 from tests.programs import Program
@@ -502,3 +502,13 @@ def test_numbers_to_choose_from_and_parameters_past_the_fields() -> None:
     assert "p39, p40, p41" in form.fields["others"].help_text
     assert fill(arg_size="1").fields["arg_size"].clean("1") == 1
     assert "Write an object" in str(fill(others="[1]").errors["others"])
+
+
+def test_the_audit_log_knows_who_runs_a_command_and_from_where(
+    ada: Mysis, sandbox: SandboxServer, admin_program: Program
+) -> None:
+    admin_program.client.defaults["REMOTE_ADDR"] = "192.0.2.7"
+    command(admin_program, "get_version")
+    row = AuditEntry.objects.get(action="mysis.command")
+    assert (row.token, row.address) == ("test admin", "192.0.2.7")
+    assert (row.object, row.after["tool"]) == ("mysis:Ada", "get_version")

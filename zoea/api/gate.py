@@ -18,10 +18,11 @@ from typing import Any, NoReturn
 from django.http import HttpRequest, JsonResponse, UnreadablePostError
 from django.http.response import HttpResponseBase
 
+from memory.audit import acting_as
 from memory.problems import Problem, release_connection
 from zoea import rate_limits
 from zoea.api.idempotency import answer_once
-from zoea.auth import API_ROOT, READS, admit_caller, check_csrf
+from zoea.auth import API_ROOT, READS, Caller, admit_caller, check_csrf, find_address
 from zoea.middleware import Middleware
 from zoea.models import Role
 
@@ -67,6 +68,10 @@ class ApiGateMiddleware(Middleware):
     def _answer(self, request: HttpRequest) -> HttpResponseBase:
         caller = admit_caller(request)
         request.caller = caller  # type: ignore[attr-defined]
+        with acting_as(caller.as_actor(find_address(request))):
+            return self._answer_caller(request, caller)
+
+    def _answer_caller(self, request: HttpRequest, caller: Caller) -> HttpResponseBase:
         if request.method in READS:
             return self.get_response(request)
         with read_body(request, caller.role) as body:

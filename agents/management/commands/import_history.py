@@ -5,16 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from agents import history_import
+from agents.actions.base import name_mysis
 from agents.models import Mysis
-from memory.management.terminal import make_command_error, require_owner, show_bar
+from memory.audit import record
+from memory.management.terminal import (
+    ActingCommand,
+    make_command_error,
+    require_owner,
+    show_bar,
+)
 from memory.transfer.formats import open_history
 from memory.transfer.line import TransferError
 
 
-class Command(BaseCommand):
+class Command(ActingCommand):
     """Checks the whole file, then stores what is not there yet."""
 
     help = (
@@ -57,6 +64,8 @@ class Command(BaseCommand):
         source = history_import.with_passwords(found)
         with show_bar("Checking", None) as done:
             total, found_notes = history_import.check_source(mysis, source, done)
+        told = {"file": path.name, "messages": total}
+        record("history.import", name_mysis(mysis), after=told)
         with show_bar(f"Importing into {mysis.name}", total) as done:
             stored = history_import.import_messages(mysis, source, done)
         notes, refused = history_import.import_notes(mysis, found_notes)

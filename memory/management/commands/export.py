@@ -8,14 +8,20 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
-from memory.management.terminal import make_command_error, require_owner, show_bar
+from memory.audit import record
+from memory.management.terminal import (
+    ActingCommand,
+    make_command_error,
+    require_owner,
+    show_bar,
+)
 from memory.models import Memory
 from memory.transfer import in_out
 
 
-class Command(BaseCommand):
+class Command(ActingCommand):
     """Writes every message, oldest first."""
 
     help = (
@@ -34,6 +40,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Write, with a bar on standard error."""
         owner = require_owner(options["mysis"])
+        told = {"format": options["format"], "file": options["output"] or ""}
+        record("log.download", f"log:{owner.name}", after=told)
         pieces = in_out.write_pieces(owner.pk, options["format"])
         total = Memory.objects.filter(mysis_id=owner.pk).count()
         try:

@@ -31,7 +31,7 @@ from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory import calibration
 from memory.assembly import sent_view as kept_views
 from memory.context.report import count_shared_bytes
-from memory.models import ContextPolicy, GameSnapshot, Memory, SentContext
+from memory.models import AuditEntry, ContextPolicy, GameSnapshot, Memory, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
@@ -55,6 +55,14 @@ async def test_the_pilot_registers_and_plays(ada: Mysis, sandbox: SandboxServer)
     seen = await in_db(events.read_after)(0)
     assert all(secret not in everything for secret in secrets)
     assert all(secret not in json.dumps(seen) for secret in secrets)
+
+
+async def test_a_turn_writes_nothing_into_the_audit_log(
+    ada: Mysis, sandbox: SandboxServer
+):
+    asked = await in_db(AuditEntry.objects.count)()
+    await fly(ada, "start")
+    assert await in_db(AuditEntry.objects.count)() == asked
 
 
 async def test_what_a_call_was_sent_can_be_shown_again(

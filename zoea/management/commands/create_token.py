@@ -5,15 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
+from memory.management.terminal import ActingCommand
 from zoea.auth import TokenError, create_token
 from zoea.commandline import parse_whole
 from zoea.models import Role
 
 
-class Command(BaseCommand):
+class Command(ActingCommand):
     help = "Make an API token and print it, once; only its hash is stored."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -10,15 +10,15 @@ import argparse
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
 
 from agents import events
 from agents.actions.lifecycle import create_demo_fleet
+from memory.management.terminal import ActingCommand
 from memory.snapshots import writes
 from zoea.auth import create_sign_in_link
 
 
-class Command(BaseCommand):
+class Command(ActingCommand):
     help = "Bring the database up to date; the last line is a link that signs in once."
     requires_system_checks = []
 

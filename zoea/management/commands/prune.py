@@ -6,25 +6,28 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.conf import settings
+from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from agents import retention
 from agents.retention import Step
-from memory.management.terminal import show_bar
+from memory import audit
+from memory.management.terminal import ActingCommand, show_bar
 from zoea.api import idempotency
 from zoea.commandline import parse_whole
 
 MOST_DAYS = 36_500
 
 
-class Command(BaseCommand):
+class Command(ActingCommand):
     """Removes batch after batch; may be ended at any time and run again."""
 
     help = (
         "Remove what is older than so many days: turns with their calls and what "
         "these were sent, messages, events, and snapshots from before a logout; and "
         "answers kept for repeated writes, after their day. "
+        "The audit log is kept for ZOEA_AUDIT_DAYS at least. "
         "Kept is what the summary in use, a pin or an open turn needs, the newest "
         "order, and whatever a call that stays was sent."
     )
@@ -40,19 +43,26 @@ class Command(BaseCommand):
         kept = timedelta(days=options["keep_days"])
         dry: bool = options["dry_run"]
         done = "would be removed" if dry else "removed"
+        gone: dict[str, int] = {}
         for step in list_steps(timezone.now() - kept):
+            gone[step.what] = step.count
             if not dry:
                 with show_bar(f"Removing {step.what}", step.count) as advance:
                     for removed in step.removal:
                         advance(removed)
             self.stdout.write(f"{step.what}: {step.count} {done}")
+        if not dry:
+            told = {"keep_days": options["keep_days"], "removed": gone}
+            audit.record("prune", after=told)
 
 
 def list_steps(before: datetime) -> Iterator[Step]:
     """The removals of rows from before a moment, and of all expired answers.
 
-    Answers to repeated writes are promised for a day, and of no use after it.
+    The audit log is kept for ``settings.ZOEA_AUDIT_DAYS`` at least. Answers to repeated writes are promised for a day, and of no use after it.
     """
     yield from retention.plan_steps(before)
+    audited = timezone.now() - timedelta(days=settings.ZOEA_AUDIT_DAYS)
+    yield retention.plan_audit_step(min(before, audited))
     answers = idempotency.find_expired(timezone.now())
     yield Step("kept answers", answers.count(), retention.remove_rows(answers))
