@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from django.db import connection
 from psycopg_pool import PoolTimeout, TooManyRequests
 
@@ -85,3 +89,22 @@ def release_connection() -> None:
     """
     if connection.connection is not None and not connection.in_atomic_block:
         connection.close()
+
+
+class ConcurrencyLimit:
+    """At most so many at once in this process; others wait ``seconds``, then are refused."""
+
+    def __init__(self, places: int, *, seconds: float, refusal: str) -> None:
+        self.seconds = seconds
+        self.refusal = refusal
+        self._free = threading.BoundedSemaphore(places)
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Hold a place; raises a 503 Problem where none became free in time."""
+        if not self._free.acquire(timeout=self.seconds):
+            raise make_busy(self.refusal)
+        try:
+            yield
+        finally:
+            self._free.release()

@@ -41,6 +41,7 @@ from zoea.models import ApiToken, Role, SignInLink
 API_ROOT = "/api/v1"
 LINK_ROOT = "/sign-in"
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
+WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 _PURE = re.compile(r"/context/assemble/?")
 _COMMAND = re.compile(r"/myses/[^/]+/command/?")

@@ -6,7 +6,7 @@ whether the transport still takes data, and which also sends many small messages
 the detour through the server.
 
 Daphne stores a whole request on disk before anybody looks at it. Here it stores no more
-than the largest body of any route and one byte, by which the route sees that there was
+than the largest body of its route and one byte, by which the route sees that there was
 more. The rest is read and dropped: a client that is cut off while it sends could not
 read the answer that says why.
 """
@@ -20,11 +20,12 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
+from urllib.parse import unquote
 
 from daphne import http_protocol
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 
-from zoea.api.gate import LARGEST
+from zoea.api.gate import LARGER, MAX_BYTES, trim_memory
 from zoea.websockets import App, Scope
 
 # Bytes that the kernel may hold for one client beside the 64 KiB of the transport.
@@ -140,16 +141,37 @@ class FlowProtocol(WebSocketProtocol):  # type: ignore[misc]
 
 
 class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]
-    """A Daphne request that stores at most LARGEST bytes and one more."""
+    """A Daphne request that stores one byte more than its route takes at most."""
 
-    kept = 0
+    room = MAX_BYTES + 1
+    stored = 0
+
+    def gotLength(self, length: int | None) -> None:
+        """Make room for the body: the headers have come, the body has not."""
+        super().gotLength(length)
+        self.room = self._find_most_bytes() + 1
+
+    def _find_most_bytes(self) -> int:
+        names = (b"authorization", b"cookie")
+        if not any(map(self.requestHeaders.hasHeader, names)):
+            # A stranger is refused anyhow.
+            return MAX_BYTES
+        # The request learns its own path only after the body.
+        path = unquote(self.channel._path.partition(b"?")[0])
+        return LARGER.get(path, MAX_BYTES)
 
     def handleContentChunk(self, data: bytes) -> None:
         """Store what there is room for; drop the rest."""
-        room = LARGEST + 1 - self.kept
-        if room > 0:
-            self.kept += min(room, len(data))
-            super().handleContentChunk(data[:room])
+        kept = data[: self.room - self.stored]
+        if kept:
+            self.stored += len(kept)
+            super().handleContentChunk(kept)
+
+    def finish(self) -> None:
+        """End the answer; what a large body took of memory goes back."""
+        super().finish()
+        if self.stored > MAX_BYTES:
+            trim_memory()
 
 
 _current: ContextVar[Flow | None] = ContextVar("flow", default=None)

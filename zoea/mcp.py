@@ -24,8 +24,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
 from agents.mcp_server import Guest, answer_request
+from memory.json_bounds import JsonBounds
 from memory.problems import Problem, find_busy
 from zoea import rate_limits
+from zoea.api.gate import MAX_BYTES, check_counts, make_too_large
 from zoea.auth import (
     NO_BEARER,
     find_scope_address,
@@ -37,13 +39,15 @@ from zoea.websockets import App, Scope, is_origin_allowed
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
 
+# A call of a tool holds a handful of each.
+BOUNDS = JsonBounds(containers=1_000, messages=1_000, values=10_000)
 MAX_DETAIL = 300
 MESSAGES = {
     400: ("bad_request", "The request is no message of MCP."),
     404: ("not_found", "There is no such method or session: MCP has none here."),
     406: ("not_acceptable", "Send 'Accept: application/json, text/event-stream'."),
-    413: ("too_large", "The body is larger than 1,048,576 bytes: send less at once."),
     415: ("unsupported_type", "Send 'Content-Type: application/json'."),
     500: ("internal", "The server failed; its log says why."),
 }
@@ -62,6 +66,8 @@ def with_mcp(pages: App) -> App:
         async with ThreadSensitiveContext():
             try:
                 guest = await admit_guest(scope)
+                body = await _read_body(receive)
+                check_counts(body, BOUNDS)
             except Exception as error:
                 problem = error if isinstance(error, Problem) else find_busy(error)
                 if problem is None:
@@ -70,7 +76,8 @@ def with_mcp(pages: App) -> App:
                 refusal = JSONResponse(document, problem.status, problem.headers)
                 await refusal(scope, receive, send)
                 return
-            await answer_request(scope, receive, ShapedSend(send), guest)
+            again = _receive_again(body, receive)
+            await answer_request(scope, again, ShapedSend(send), guest)
 
     return application
 
@@ -97,6 +104,31 @@ async def admit_guest(scope: Scope) -> Guest:
         throttle=lambda: rate_limits.writes.take(caller.by),
         actor=caller.as_actor(address),
     )
+
+
+async def _read_body(receive: Receive) -> bytes:
+    """Read the body; raises a 413 Problem once it is larger than MAX_BYTES."""
+    body = bytearray()
+    more = True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > MAX_BYTES:
+            raise make_too_large(MAX_BYTES)
+    return bytes(body)
+
+
+def _receive_again(body: bytes, receive: Receive) -> Receive:
+    """A ``receive`` that gives the body that was read, then what comes."""
+    message: Message | None = {"type": "http.request", "body": body}
+
+    async def receive_again() -> Message:
+        nonlocal message
+        found, message = message, None
+        return found if found is not None else await receive()
+
+    return receive_again
 
 
 def _check_origin(scope: Scope) -> None:

@@ -1,4 +1,4 @@
-"""The middleware: probes, content policy, sign-in, who acts, bad addresses, write limit.
+"""The middleware: probes, content policy, methods, sign-in, who acts, addresses, limits.
 
 The probes /healthz and /readyz are answered before anything else, so that a probe that
 calls the process by its IP address, or over plain HTTP behind a TLS proxy, is answered.
@@ -20,7 +20,13 @@ from django.contrib.auth.views import redirect_to_login
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import Error
-from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    JsonResponse,
+    QueryDict,
+)
 from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 from django.utils.cache import patch_vary_headers
@@ -36,6 +42,9 @@ from zoea.commandline import connect_directly
 YEARS = range(MINYEAR, MAXYEAR)
 LEAP_YEAR = 2000
 DATE_PARTS = ("year", "month", "day")
+
+# What can only be read: probes, files, and sockets that are asked for as pages.
+READABLE = ("/healthz", "/readyz", "/static/", "/ws/")
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -57,6 +66,23 @@ class HealthMiddleware(Middleware):
             if request.path_info == "/readyz":
                 return _check_ready()
         return self.get_response(request)
+
+
+class MethodMiddleware(Middleware):
+    """Answers 405 to methods that no page takes, such as TRACE, whoever asks.
+
+    A page that takes fewer says so itself; so do the REST API and the metrics.
+    """
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path_info.startswith((f"{API_ROOT}/", "/metrics")):
+            return self.get_response(request)
+        readable = request.path_info.startswith(READABLE)
+        taken = ("GET", "HEAD") if readable else ("GET", "HEAD", "POST")
+        if request.method in taken:
+            return self.get_response(request)
+        said = f"This address takes {', '.join(taken)} alone."
+        return HttpResponseNotAllowed(taken, said, content_type="text/plain")
 
 
 def _check_ready() -> JsonResponse:

@@ -10,10 +10,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
-from memory.problems import make_busy
+from memory.problems import ConcurrencyLimit as ConcurrencyLimit
 
 
 class Limiter:
@@ -78,25 +77,6 @@ def take_each(*wanted: tuple[Limiter, str]) -> float:
                 earlier.give_back(its_key)
             return max(each.wait(its_key) for each, its_key in wanted)
     return 0.0
-
-
-class ConcurrencyLimit:
-    """At most so many at once in this process; others wait ``seconds``, then are refused."""
-
-    def __init__(self, places: int, *, seconds: float, refusal: str) -> None:
-        self.seconds = seconds
-        self.refusal = refusal
-        self._free = threading.BoundedSemaphore(places)
-
-    @contextmanager
-    def taken(self) -> Iterator[None]:
-        """Hold a place; raises a 503 Problem where none became free in time."""
-        if not self._free.acquire(timeout=self.seconds):
-            raise make_busy(self.refusal)
-        try:
-            yield
-        finally:
-            self._free.release()
 
 
 # Well above the 50 writes a second that every token is promised.

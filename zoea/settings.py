@@ -95,6 +95,7 @@ MIDDLEWARE = [
     "zoea.middleware.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "zoea.middleware.ContentSecurityPolicyMiddleware",
+    "zoea.middleware.MethodMiddleware",
     "zoea.middleware.PartOrPageMiddleware",
     "django.middleware.gzip.GZipMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

@@ -120,6 +120,14 @@ def sign_out(request: HttpRequest) -> HttpResponseBase:
     return redirect(settings.LOGOUT_REDIRECT_URL)
 
 
+@login_not_required
+def socket_alone(request: HttpRequest) -> HttpResponse:
+    """Tell whoever asks for a socket as for a page to upgrade."""
+    said = "This address is a WebSocket: connect to it by ws:// or wss://."
+    headers = {"Upgrade": "websocket"}
+    return HttpResponse(said, "text/plain", status=426, headers=headers)
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's answer to an exception: 503 for a busy database, else 500."""
     problem = find_busy(sys.exception())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
-from pydantic import AliasPath, Field
+from pydantic import AliasPath, BeforeValidator, Field
 
 from agents import actions, usage
 from agents.api.turns import Tokens, WithTokens, read_changes, read_path
@@ -220,12 +220,23 @@ class UsagePage(Page[UsageLine]):
     total: UsageOut
 
 
+def _read_day(value: Any) -> Any:
+    """A day from its text: pydantic would also take seconds since 1970."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return datetime.strptime(value, "%Y-%m-%d").date()
+    except ValueError:
+        raise ValueError("give a day such as 2026-02-05") from None
+
+
 class Wanted(Schema):
     """How to add up, and from which day on."""
 
     by: Literal["mysis", "policy", "model", "day"] = "day"
     since: Annotated[
         date | None,
+        BeforeValidator(_read_day),
         Field(
             description="A day (UTC); without it the last 30.", examples=["2026-02-05"]
         ),

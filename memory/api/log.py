@@ -141,10 +141,14 @@ def search_calls(request: HttpRequest, asked: Query[Question]) -> Rows:
 
 
 def parse_query(asked: Search) -> str:
-    """The query without NUL; raises a 422 Problem if it is empty then."""
+    """The query without NUL; raises a 422 Problem where there is nothing to look for."""
     query = asked.q.replace("\x00", "")
     if not query.strip():
         raise make_invalid("q", "is empty; give a word to look for.")
+    if asked.mode == "fts" and not any(map(str.isalnum, query)):
+        raise make_invalid(
+            "q", "holds no word; give one, or look for it by mode=exact."
+        )
     return query
 
 

@@ -16,12 +16,15 @@ from typing import IO, Any, NoReturn
 from memory.context.assemble import assemble
 from memory.context.documents import build_result_document, parse_request
 from memory.gamestate.document import StateBlock
+from memory.json_bounds import JsonBounds, TooDeepJsonError, TooMuchJsonError
 
 HELP = "Assemble a message history as a model would be sent it. Stores nothing."
 BAD_INPUT = 2
 INTERRUPTED = 130
-# Bytes of one document, which takes gigabytes while it is worked on.
+# Bytes of one document, which takes gigabytes while it is worked on; and what it holds,
+# four times what REST takes.
 LARGEST = 256 * 1024 * 1024
+BOUNDS = JsonBounds(containers=800_000, messages=400_000, values=8_000_000)
 _TOO_LARGE = "the document is too large for this machine"
 
 
@@ -130,7 +133,7 @@ def assemble_json(data: bytes) -> dict[str, Any]:
         return build_result_document(assemble(parse_request(_load(data), StateBlock)))
     except MemoryError:
         raise InputError(_TOO_LARGE) from None
-    except RecursionError:
+    except (RecursionError, TooDeepJsonError):
         raise InputError("the document is nested too deeply") from None
     except ValueError as error:
         raise InputError(str(error)) from None
@@ -138,7 +141,13 @@ def assemble_json(data: bytes) -> dict[str, Any]:
 
 def _load(data: bytes) -> object:
     if len(data) > LARGEST:
-        raise InputError(f"the document has more than {LARGEST} bytes")
+        raise InputError(
+            f"the document has more than {LARGEST:,} bytes; give fewer messages"
+        )
+    try:
+        BOUNDS.check(data)
+    except TooMuchJsonError as error:
+        raise InputError(f"the document holds {error}; give fewer") from None
     try:
         text = data.decode("utf-8-sig", "surrogatepass")
     except UnicodeDecodeError as error:

@@ -34,9 +34,15 @@ SIGNS = "<>/\\@.:=&?#%~+*|"
 OWNER = "@"
 
 
+# Signs of "not" in a row; PostgreSQL skips what stands between them, and refuses some
+# thirty in a row with an internal error.
+_MANY_NOTS = re.compile(r"(?:-[\s!&|()]*){9,}")
+
+
 def replace_signs(query: str) -> str:
     """A query as the vectors see texts: signs that glue words become spaces."""
-    return query.translate(str.maketrans(SIGNS, " " * len(SIGNS)))
+    spaced = query.translate(str.maketrans(SIGNS, " " * len(SIGNS)))
+    return _MANY_NOTS.sub(lambda nots: " -" if nots[0].count("-") % 2 else " ", spaced)
 
 
 def make_mysis_lexeme(mysis_id: int) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from django.conf import settings
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
 
@@ -26,11 +27,16 @@ from memory.models.vectors import (
     make_mysis_lexeme,
     replace_signs,
 )
-from memory.problems import SlowSearchError
+from memory.problems import ConcurrencyLimit, SlowSearchError, release_connection
 
 Field = Literal["content", "reasoning", "calls"]
 Mode = Literal["fts", "exact"]
 SECONDS = 10.0
+# Half of the pool is for what is no search.
+_POOL: int = settings.DATABASES["default"]["OPTIONS"]["pool"]["max_size"]
+_places = ConcurrencyLimit(
+    max(1, _POOL // 2), seconds=10, refusal="Others are searching: not done."
+)
 # Hits are counted up to here, and for so many seconds.
 MOST_COUNTED = 1_000
 COUNT_SECONDS = 1.0
@@ -154,9 +160,17 @@ class Count(NamedTuple):
 def limit_time(seconds: float | None = None) -> Iterator[None]:
     """Limit each statement inside to `SECONDS`; raises SlowSearchError past that.
 
-    So a scan without an index cannot hold a connection.
+    So a scan without an index cannot hold a connection, and many at once leave some to
+    others. Raises a 503 Problem where no place became free in time.
     """
     most = SECONDS if seconds is None else seconds
+    release_connection()
+    with _places.taken(), _limited(most):
+        yield
+
+
+@contextmanager
+def _limited(most: float) -> Iterator[None]:
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(

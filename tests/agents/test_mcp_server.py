@@ -313,12 +313,26 @@ def test_other_hosts_and_origins_are_refused(server: Server, viewer: str) -> Non
 def test_other_methods_and_too_large_bodies(server: Server, viewer: str) -> None:
     bearer = {"Authorization": f"Bearer {viewer}"}
     url = f"{server.origin}/mcp"
-    for method in ("GET", "DELETE", "PUT", "OPTIONS"):
+    for method in ("GET", "DELETE", "PUT", "OPTIONS", "TRACE", "PROPFIND"):
         found = httpx2.request(method, url, headers=bearer, timeout=60)
         assert (found.status_code, found.headers["allow"]) == (405, "POST")
     large = httpx2.post(url, content=b" " * (1024 * 1024 + 1), headers=bearer)
     assert (large.status_code, large.json()["code"]) == (413, "too_large")
     assert httpx2.get(f"{server.origin}/healthz").status_code == 200
+
+
+def test_a_call_holds_few_lists_and_objects(server: Server, viewer: str) -> None:
+    bearer = {"Authorization": f"Bearer {viewer}"}
+    many = b'{"method": "tools/call", "params": [' + b"{}," * 340_000 + b"1]}"
+    found = httpx2.post(f"{server.origin}/mcp", content=many, headers=bearer)
+    assert (found.status_code, found.json()) == (
+        413,
+        {
+            "detail": "The body holds more than 1,000 lists and objects: send fewer at "
+            "once.",
+            "code": "too_large",
+        },
+    )
 
 
 DEEP = b"[" * 100_000

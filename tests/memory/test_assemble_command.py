@@ -107,8 +107,8 @@ def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
     assembly._answer(source, True)
     assert [answer.get("error") for answer in answers] == [
         None,
-        "the document has more than 1000 bytes",
-        "the document has more than 1000 bytes",
+        "the document has more than 1,000 bytes; give fewer messages",
+        "the document has more than 1,000 bytes; give fewer messages",
         None,
     ]
 
@@ -175,6 +175,14 @@ def test_a_stream_that_cannot_be_used_is_one_line(redirection: str, why: str) ->
         (b'{"messages": [], "state": 1}', "state: must be an object"),
         (b'{"messages": [], "data": {"x": NaN}}', "NaN"),
         (b'{"messages": ' + b"[" * 100_000, "nested too deeply"),
+        (
+            b'{"messages": [' + b"{}," * 1_000_000 + b"{}]}",
+            "holds more than 400,000 messages; give fewer",
+        ),
+        (
+            b'{"data": {"a": [' + b"[]," * 1_000_000 + b"1]}}",
+            "holds more than 800,000 lists and objects; give fewer",
+        ),
         (b'{"messages": [], "turns_left": ' + b"9" * 5_000 + b"}", "4300"),
         (b'{"messages": [], "\\ud800": 1}', "unknown key"),
     ],

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from django.core.handlers.asgi import ASGIRequest
 from hypothesis import given
 from hypothesis import strategies as st
+from twisted.internet.testing import StringTransport
+from twisted.web.http import HTTPChannel
 
+from memory.json_bounds import JsonBounds
 from memory.problems import Problem
-from zoea import daphne, rate_limits
+from zoea import rate_limits
 from zoea.api import gate
 from zoea.daphne import BoundedRequest
 from zoea.models import Role
@@ -150,12 +152,12 @@ VALUES = st.recursive(
 
 @given(VALUES, st.integers(1, 20))
 def test_containers_are_counted_as_they_are(value: Any, most: int) -> None:
-    with patch.object(gate, "MAX_CONTAINERS", most):
-        if containers_in(value) > most:
-            with pytest.raises(Problem):
-                gate.check_counts(json.dumps(value).encode())
-        else:
-            gate.check_counts(json.dumps(value).encode())
+    bounds = JsonBounds(containers=most, messages=most, values=1_000)
+    if containers_in(value) > most:
+        with pytest.raises(Problem):
+            gate.check_counts(json.dumps(value).encode(), bounds)
+    else:
+        gate.check_counts(json.dumps(value).encode(), bounds)
 
 
 def containers_in(value: Any) -> int:
@@ -166,15 +168,43 @@ def containers_in(value: Any) -> int:
     return 1 + sum(containers_in(each) for each in inner)
 
 
-def test_the_server_keeps_no_more_than_shows_that_there_was_more(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(daphne, "LARGEST", 10)
+def test_the_server_keeps_no_more_than_shows_that_there_was_more() -> None:
     taken = BoundedRequest.__new__(BoundedRequest)
-    taken.gotLength(None)
+    taken.content = io.BytesIO()
+    taken.room = 11
     for _ in range(5):
         taken.handleContentChunk(b"abcd")
-    assert taken.content.seek(0, os.SEEK_END) == 11
-    taken.content.seek(0)
-    assert taken.content.read() == b"abcdabcdabc"
-    taken.content.close()
+    assert taken.content.getvalue() == b"abcdabcdabc"
+
+
+@pytest.mark.parametrize(
+    ("target", "header", "limit"),
+    [
+        (b"/api/v1/context/assemble", b"Authorization: Bearer x", 2**26),
+        (b"/api/v1/context/%61ssemble?a=b", b"Cookie: sessionid=x", 2**26),
+        (b"/api/v1/context/assemble", b"X-Other: x", 2**20),
+        (b"/api/v1/broadcasts", b"Authorization: Bearer x", 2**20),
+        (b"/sign-in/", b"Cookie: sessionid=x", 2**20),
+    ],
+)
+def test_the_server_stores_what_the_route_takes(
+    target: bytes, header: bytes, limit: int
+) -> None:
+    """Before anybody looks at it, so a stranger gets no room for a history."""
+    channel = HTTPChannel()
+    channel.requestFactory = BoundedRequest
+    channel.factory = SimpleNamespace(server=Connections())
+    channel.makeConnection(StringTransport())
+    channel.dataReceived(
+        b"POST %b HTTP/1.1\r\nHost: x\r\n%b\r\nContent-Length: 99999999\r\n\r\n"
+        % (target, header)
+    )
+    assert channel.requests[0].room == limit + 1
+    channel.setTimeout(None)
+
+
+class Connections:
+    """Whom Daphne tells of its requests."""
+
+    def protocol_connected(self, protocol: object) -> None:
+        """One more."""

@@ -30,7 +30,7 @@ from zoea.rate_limits import ConcurrencyLimit, Limiter
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-MANY = 30
+MANY = 60
 # In full-width letters, which Unicode calls the same name.
 WIDE = "\uff21\uff2e\uff2e"
 

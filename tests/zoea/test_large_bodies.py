@@ -30,11 +30,15 @@ def server() -> Iterator[Server]:
         yield started
 
 
-def post(server: Server, secret: str, body: bytes) -> tuple[int, dict[str, object]]:
-    """Status and document of a body that is sent to be assembled."""
+def post(
+    server: Server, secret: str, body: bytes, path: str = PATH
+) -> tuple[int, dict[str, object]]:
+    """Status and document of a body that is sent to be assembled, or elsewhere."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
-    headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
-    connection.request("POST", PATH, body, headers)
+    headers = {"Content-Type": "application/json"}
+    if secret:
+        headers["Authorization"] = f"Bearer {secret}"
+    connection.request("POST", path, body, headers)
     answer = connection.getresponse()
     said = json.loads(answer.read())
     connection.close()
@@ -122,4 +126,32 @@ def test_a_large_history_is_assembled_and_its_memory_comes_back(
         sent = [together.submit(post, server, secret, body) for _ in range(3)]
         assert [each.result()[0] for each in sent] == [200] * 3
     assert memory.most < memory.before + 1_000, str(memory)
+    assert memory.falls_below(memory.before + 100), str(memory)
+
+
+def test_what_strangers_send_takes_no_memory(server: Server) -> None:
+    """It is read to the end, so that they can read the answer, but not kept."""
+    body = b"x" * 64 * MIB
+    assert post(server, "", b"x")[0] == 401
+    memory = Memory(server.pid)
+    with memory.watched(), ThreadPoolExecutor(8) as together:
+        sent = [together.submit(post, server, "", body, PATH) for _ in range(8)]
+        # A guessed token makes room for a history, until it is looked at.
+        sent += [together.submit(post, server, "wrong", body) for _ in range(2)]
+        assert [each.result()[0] for each in sent] == [401] * 10
+    assert memory.falls_below(memory.before + 50), str(memory)
+
+
+def test_calls_over_mcp_that_are_all_objects_take_no_memory(server: Server) -> None:
+    _, secret = create_token(name="viewer", role="viewer")
+    call = (
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"x": [%b1]}}'
+    )
+    post(server, secret, b"{}", "/mcp")
+    memory = Memory(server.pid)
+    with memory.watched(), ThreadPoolExecutor(8) as together:
+        body = call % (b"{}," * 300_000)
+        sent = [together.submit(post, server, secret, body, "/mcp") for _ in range(16)]
+        assert {each.result()[0] for each in sent} == {413}
+    assert memory.most < memory.before + 150, str(memory)
     assert memory.falls_below(memory.before + 100), str(memory)

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
 from ninja import NinjaAPI, Router, Swagger
 from ninja.errors import HttpError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
@@ -74,6 +75,8 @@ api = Api(
     auth=Admitted(),
     parser=GateParser(),
     docs=Swagger(settings={"validatorUrl": None, "persistAuthorization": False}),
+    # It would answer any method.
+    docs_decorator=require_safe,
     urls_namespace="api",
 )
 

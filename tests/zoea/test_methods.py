@@ -1,0 +1,89 @@
+"""Methods that no address takes: 405 with those it takes, at every door."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.factories import make_mysis
+from tests.programs import Program
+from zoea.api import api
+
+pytestmark = pytest.mark.django_db
+
+UNKNOWN = ("TRACE", "CONNECT", "PROPFIND")
+PAGES = ("/", "/sign-in/", "/myses/Ada/", "/send/", "/search/", "/nowhere/")
+ADMIN = ("/admin/", "/admin/login/", "/admin/auth/user/", "/favicon.ico")
+READABLE = ("/healthz", "/readyz", "/metrics", "/static/nothing.css")
+SOCKETS = ("/ws/v1/events", "/ws/dashboard/")
+
+
+@pytest.fixture(params=["stranger", "admin"])
+def visitor(request: pytest.FixtureRequest) -> Client:
+    """A browser, with or without a session; its forms lack the CSRF token."""
+    client = Client(raise_request_exception=False, enforce_csrf_checks=True)
+    if request.param == "admin":
+        client.force_login(User.objects.create_superuser("root"))
+    return client
+
+
+@pytest.mark.parametrize("method", (*UNKNOWN, "PUT", "PATCH", "DELETE", "OPTIONS"))
+@pytest.mark.parametrize(
+    ("paths", "allowed"),
+    [
+        (PAGES + ADMIN, {"GET", "HEAD", "POST"}),
+        (READABLE + SOCKETS, {"GET", "HEAD"}),
+    ],
+    ids=["pages", "what is read"],
+)
+def test_pages_probes_and_sockets_say_what_they_take(
+    visitor: Client, method: str, paths: tuple[str, ...], allowed: set[str]
+) -> None:
+    make_mysis(name="Ada")
+    for path in paths:
+        answer = visitor.generic(method, path, HTTP_X_SECRET="not to be echoed")
+        assert answer.status_code == 405, path
+        assert set(answer["Allow"].split(", ")) == allowed, path
+        assert b"echoed" not in answer.content
+
+
+@pytest.mark.parametrize("path", ["/healthz", *SOCKETS])
+def test_what_is_read_is_not_written(path: str) -> None:
+    answer = Client().post(path)
+    assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
+
+
+@pytest.mark.parametrize("path", SOCKETS)
+def test_a_socket_asked_for_as_a_page_says_what_it_is(path: str) -> None:
+    answer = Client().get(path)
+    assert (answer.status_code, answer["Upgrade"]) == (426, "websocket")
+    assert b"is a WebSocket" in answer.content
+
+
+@pytest.mark.parametrize("method", UNKNOWN)
+def test_every_rest_route_says_what_it_takes(method: str) -> None:
+    viewer = Program("viewer")
+    paths = api.get_openapi_schema()["paths"]
+    assert len(paths) > 40
+    for path, operations in paths.items():
+        allowed = {name.upper() for name in operations} - {"PARAMETERS"}
+        address = re.sub(r"\{[^}]+\}", "1", path)
+        headers = {"Authorization": f"Bearer {viewer.secret}"}
+        for known in (headers, {}):
+            answer = viewer.client.generic(method, address, headers=known)
+            assert answer.status_code == 405, path
+            assert set(answer["Allow"].split(", ")) == allowed, path
+            assert answer.json()["code"] == "method_not_allowed"
+
+
+@pytest.mark.parametrize("method", UNKNOWN)
+@pytest.mark.parametrize("path", ["openapi.json", "docs"])
+def test_the_document_can_only_be_read(method: str, path: str) -> None:
+    admin = Program("admin")
+    answer = admin.call(method, f"/{path}")
+    assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
+    assert admin.get(f"/{path}").status_code == 200
+    assert admin.call(method, "/").status_code == 404
