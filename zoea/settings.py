@@ -230,6 +230,9 @@ STORAGES = {
     },
 }
 
+# Trusted proxies in front: the visitor's address stands that many places from the right
+# in X-Forwarded-For; what is further left is only claimed.
+ZOEA_PROXIES = env.int("ZOEA_PROXIES", 0, validate=validate.Range(0, 10))
 # Behind a TLS proxy set ZOEA_TLS=1: cookies then travel over HTTPS only.
 ZOEA_TLS = env.bool("ZOEA_TLS", False)
 SESSION_COOKIE_SECURE = ZOEA_TLS

@@ -7,7 +7,6 @@ an origin is refused.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -21,9 +20,9 @@ from starlette.datastructures import Headers
 from memory.problems import BUSY_SECONDS, NO_CONNECTION, find_busy
 from zoea import rate_limits
 from zoea.auth import Caller, find_token_caller, find_user_caller, read_bearer
+from zoea.proxies import App, Scope, is_plain_under_tls
 
-App = Callable[[Any, Any, Any], Awaitable[None]]
-Scope = dict[str, Any]
+CLOSE_POLICY = 1008
 CLOSE_TOO_MANY = 4429
 CLOSE_TRY_AGAIN = 1013
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -68,12 +67,15 @@ def with_busy_close(app: App) -> App:
     return wrapped
 
 
-def with_origin_check(app: App) -> App:
-    """Refuse a handshake from a page of another site."""
+def with_handshake_checks(app: App) -> App:
+    """Refuse a handshake without TLS, where there must be, and from another site."""
 
     async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
         origin = Headers(scope=scope).get("origin")
-        if origin is None or is_origin_allowed(origin, scope):
+        if is_plain_under_tls(scope):
+            reason = "Use wss: a token is not for plain HTTP."
+            await Refuse(CLOSE_POLICY, reason)(scope, receive, send)
+        elif origin is None or is_origin_allowed(origin, scope):
             await app(scope, receive, send)
         else:
             await Refuse()(scope, receive, send)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -99,7 +100,7 @@ def run_everything(myses: int, port: int, tick: float | None, workers: int) -> N
                 programs.worker_program(layout, number + 1) for number in range(workers)
             ],
             web=web,
-            welcome=f"Dashboard: {url}{link}",
+            welcome=f"Dashboard: {urljoin(url, link)}",
             game=game,
             started=started,
             server=server,
@@ -120,7 +121,7 @@ def _start(
 
 
 def _prepare(layout: Layout, myses: int, console: Console, *, own_game: bool) -> str:
-    """Bring the database up to date; returns the path of a sign-in link."""
+    """Bring the database up to date; returns where to sign in."""
     options = [f"--myses={myses}", *(["--own-game"] if own_game else [])]
     try:
         *said, link = layout.manage("prepare", "prepare", *options).run()
