@@ -149,6 +149,20 @@ def _read_ages() -> Mapping[str, Thresholds]:
         raise ImproperlyConfigured(f"ZOEA_STATE_AGES: {error}") from error
 
 
+def read_address(name: str, default: str = "") -> str:
+    """A web address from the environment; it is shown and logged, so it holds no login."""
+    address = env.str(name, default)
+    try:
+        has_login = "@" in urlsplit(address).netloc
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is no web address: {error}.") from error
+    if has_login:
+        raise ImproperlyConfigured(
+            f"{name}: take the name and the password out of the address."
+        )
+    return address
+
+
 def is_local_game(url: str) -> bool:
     """Whether a game runs on this machine or in its network, as the sandbox does."""
     host = urlsplit(url).hostname or ""
@@ -262,7 +276,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 FILE_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 # The game. ``manage.py up`` points this at the sandbox that it starts.
-SPACEMOLT_MCP_URL = env.str("SPACEMOLT_MCP_URL", "http://127.0.0.1:8765/mcp")
+SPACEMOLT_MCP_URL = read_address("SPACEMOLT_MCP_URL", "http://127.0.0.1:8765/mcp")
 SPACEMOLT_REGISTRATION_CODE = env.str("SPACEMOLT_REGISTRATION_CODE", "")
 # Sessions that may be opened at it in a minute, logins included; 0: any number.
 ZOEA_GAME_OPENINGS = env.int(
@@ -294,10 +308,10 @@ ZOEA_ON_LOGOUT = env.str(
 )
 
 # LLM endpoints from the environment; a Provider row of that name wins.
-OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", "")
+OPENAI_BASE_URL = read_address("OPENAI_BASE_URL")
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", "")
 ANTHROPIC_API_KEY = env.str("ANTHROPIC_API_KEY", "")
-OLLAMA_BASE_URL = env.str("OLLAMA_BASE_URL", "")
+OLLAMA_BASE_URL = read_address("OLLAMA_BASE_URL")
 METRICS_PUBLIC = env.bool("METRICS_PUBLIC", False)
 
 # Imported by whoever runs jobs: who only queues them needs neither models nor the game.
