@@ -29,6 +29,7 @@ from zoea.commandline import (
     check_secret_key,
     open_database,
 )
+from zoea.files import ensure_private_folder
 from zoea.postgres import EmbeddedPostgres
 from zoea.postgres.process import from_os_error
 from zoea.supervise import programs
@@ -194,7 +195,7 @@ def claim_folder(data: Path) -> Claim:
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        ensure_private_folder(data)
         descriptor = os.open(data / "up.lock", flags, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         held = Claim(descriptor, unclean=bool(_read_record(descriptor)))
