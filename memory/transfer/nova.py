@@ -58,7 +58,6 @@ MOST_STEPS = 500_000_000
 _STEPS_AT_ONCE = 1_000_000
 # What reading plain tables asks of SQLite.
 _PRAGMAS = frozenset({"table_list", "table_xinfo"})
-_READABLE = frozenset({*MOST_ROWS, "sqlite_master"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +206,7 @@ def _authorize(
     """What SQLite may do for a statement: read known tables, not by a view or trigger."""
     allowed = {
         sqlite3.SQLITE_SELECT: True,
-        sqlite3.SQLITE_READ: what in _READABLE and by is None,
+        sqlite3.SQLITE_READ: what in MOST_ROWS and by is None,
         sqlite3.SQLITE_PRAGMA: what in _PRAGMAS,
     }
     return sqlite3.SQLITE_OK if allowed.get(action) else sqlite3.SQLITE_DENY
