@@ -241,15 +241,11 @@ def wait_until_open(port: int, process: subprocess.Popen[bytes]) -> None:
 @pytest.fixture(scope="module")
 def site(django_db_setup: None, django_db_blocker: Any) -> Iterator[Site]:
     tls, plain = find_free_ports(2)
-    told = {
-        "ZOEA_TLS": "1",
-        "ZOEA_PROXIES": "1",
-        "ZOEA_ORIGINS": f"https://127.0.0.1:{tls}",
-    }
+    origin = f"https://127.0.0.1:{tls}"
     with (
         tempfile.TemporaryDirectory(prefix="zoea-nginx-") as name,
         django_db_blocker.unblock(),
-        run_server(**told) as server,
+        run_server(ZOEA_TLS="1", ZOEA_PROXIES="1", ZOEA_ORIGINS=origin) as server,
     ):
         folder = Path(name)
         trust = make_certificate(folder)
