@@ -58,9 +58,9 @@ async def opened(settings: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 
 @sync_to_async
-def sign_in(name: str, **rights: bool) -> str:
+def sign_in(name: str) -> str:
     client = Client()
-    client.force_login(User.objects.create_user(name, password="old", **rights))
+    client.force_login(User.objects.create_user(name, password="old"))
     return str(client.session.session_key)
 
 
