@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
@@ -42,6 +43,19 @@ def check_tag(tag: str) -> None:
             "A tag is a word or some, without commas, line ends and spaces around it."
         )
     check_visible(tag)
+
+
+def check_no_login(address: str) -> None:
+    """Refuse a web address with a name or password: addresses are shown and logged."""
+    try:
+        has_login = "@" in urlsplit(address).netloc
+    except ValueError:
+        return  # what is no address is refused as such
+    if has_login:
+        raise ValidationError(
+            "Take the name and the password out of the address: it is shown in many "
+            "places. A key has a field of its own."
+        )
 
 
 def check_model_settings(settings: object) -> None:

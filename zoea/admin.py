@@ -13,6 +13,7 @@ from django.contrib.auth.models import Group, User
 from django.db import models, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils import timezone
 
 from memory import audit
@@ -108,18 +109,24 @@ class TokenAdmin(AuditedAdmin[ApiToken]):
     def save_model(
         self, request: HttpRequest, obj: ApiToken, form: Any, change: bool
     ) -> None:
-        """Make the secret of a new token and show it, once."""
-        if change:
-            super().save_model(request, obj, form, change)
-            return
-        secret = make_secret()
-        obj.digest = hash_secret(secret)
+        """Make the secret of a new token."""
+        if not change:
+            request.new_secret = make_secret()  # type: ignore[attr-defined]
+            obj.digest = hash_secret(request.new_secret)  # type: ignore[attr-defined]
         super().save_model(request, obj, form, change)
-        self.message_user(
-            request,
-            f"The token is {secret} — copy it now, it is not shown again.",
-            messages.WARNING,
-        )
+
+    def response_add(
+        self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Show the secret in this answer alone: a notice would put it into a cookie."""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "A new API token",
+            "opts": self.opts,
+            "token": obj,
+            "secret": request.new_secret,  # type: ignore[attr-defined]
+        }
+        return render(request, "admin/zoea/apitoken/made.html", context)
 
     @admin.action(description="Revoke the selected tokens")
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:

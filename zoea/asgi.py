@@ -26,7 +26,7 @@ from django.urls import path, re_path  # noqa: E402
 
 from agents.consumers.dashboard import DashboardConsumer  # noqa: E402
 from agents.consumers.event_stream import EventStream  # noqa: E402
-from zoea import daphne, mcp, websockets  # noqa: E402
+from zoea import daphne, mcp, proxies, websockets  # noqa: E402
 
 daphne.install()
 
@@ -75,15 +75,17 @@ sockets = URLRouter(
         re_path(r"", websockets.Refuse.as_asgi()),
     ]
 )
-application = ProtocolTypeRouter(
-    {
-        "http": mcp.with_mcp(Pages()),
-        "websocket": daphne.with_flow(
-            websockets.with_origin_check(
-                websockets.with_busy_close(
-                    AuthMiddlewareStack(websockets.with_caller(sockets))
+application = proxies.with_visitor(
+    ProtocolTypeRouter(
+        {
+            "http": mcp.with_mcp(Pages()),
+            "websocket": daphne.with_flow(
+                websockets.with_handshake_checks(
+                    websockets.with_busy_close(
+                        AuthMiddlewareStack(websockets.with_caller(sockets))
+                    )
                 )
-            )
-        ),
-    }
+            ),
+        }
+    )
 )

@@ -232,6 +232,10 @@ def find_token_caller(secret: str) -> Caller | None:
     [(number, name, role, used_at)] = found
     if used_at is None or used_at < now - LAST_USED_STEP:
         ApiToken.objects.filter(pk=number).update(last_used_at=now)
+    return make_token_caller(name, role)
+
+
+def make_token_caller(name: str, role: str) -> Caller:
     return Caller(f"{TOKEN_PREFIX}{name}", Role[role.upper()], session=False)
 
 

@@ -26,7 +26,7 @@ from daphne import http_protocol
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 
 from zoea.api.gate import LARGER, MAX_BYTES, trim_memory
-from zoea.websockets import App, Scope
+from zoea.proxies import App, Scope
 
 # Bytes that the kernel may hold for one client beside the 64 KiB of the transport.
 SEND_BUFFER = 128 * 1024

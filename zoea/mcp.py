@@ -35,7 +35,8 @@ from zoea.auth import (
     unauthenticated_problem,
 )
 from zoea.models import Role
-from zoea.websockets import App, Scope, is_origin_allowed
+from zoea.proxies import App, Scope, is_plain_under_tls
+from zoea.websockets import is_origin_allowed
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -84,6 +85,9 @@ def with_mcp(pages: App) -> App:
 
 async def admit_guest(scope: Scope) -> Guest:
     """Find the caller; raises a Problem for anybody who may not come in."""
+    if is_plain_under_tls(scope):
+        # No redirect, as pages get: the token would go out in clear once more.
+        raise Problem(403, "tls_required", "Use https: a token is not for plain HTTP.")
     _check_origin(scope)
     if scope["method"] != "POST":
         raise Problem(

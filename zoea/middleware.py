@@ -7,6 +7,7 @@ calls the process by its IP address, or over plain HTTP behind a TLS proxy, is a
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -45,6 +46,8 @@ DATE_PARTS = ("year", "month", "day")
 
 # What can only be read: probes, files, and sockets that are asked for as pages.
 READABLE = ("/healthz", "/readyz", "/static/", "/ws/")
+# Columns with something sealed, and hashes of tokens, links and passwords.
+_SECRET = re.compile(r"sealed_\w+|(?:\w+_)?digest|password|session_(?:key|data)")
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -138,6 +141,18 @@ class PartOrPageMiddleware(Middleware):
         return response
 
 
+class PrivateAnswersMiddleware(Middleware):
+    """Keeps pages and REST answers out of every cache; static files come before this.
+
+    A view that lets its answer be asked about again (an ETag) says so itself.
+    """
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        response.headers.setdefault("Cache-Control", "private, no-store")
+        return response
+
+
 class SignInRequiredMiddleware(LoginRequiredMiddleware):
     """Nobody who is not signed in sees a page, but for views marked as open."""
 
@@ -164,18 +179,24 @@ class ActorMiddleware(Middleware):
 
 
 class AdminAddressMiddleware(Middleware):
-    """Answers 404 to an admin address with a NUL or an impossible date.
+    """Answers 404 to an admin address with a NUL, an impossible date, or for a secret.
 
-    Django's list filters would pass it on to the database, which would end in a 500.
+    Django's list filters would pass it on to the database: the first two would end in a
+    500, and who filters by what a sealed text begins with could read it letter by letter.
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if not request.path_info.startswith("/admin/"):
             return self.get_response(request)
         nul = "\x00" in request.path_info or "%00" in request.META["QUERY_STRING"]
-        if nul or not _has_real_dates(request.GET):
+        if nul or _asks_for_secret(request.GET) or not _has_real_dates(request.GET):
             return render(request, "404.html", status=404)
         return self.get_response(request)
+
+
+def _asks_for_secret(query: QueryDict) -> bool:
+    """Whether a list would be filtered by a secret column, also of a related table."""
+    return any(_SECRET.fullmatch(part) for name in query for part in name.split("__"))
 
 
 def _has_real_dates(query: QueryDict) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils import timezone
 
 
 class Role(models.IntegerChoices):
@@ -31,6 +32,12 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @classmethod
+    def select_usable(cls) -> models.QuerySet[ApiToken]:
+        """Those that are neither revoked nor expired."""
+        endless = models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now())
+        return cls.objects.filter(endless, revoked_at=None)
 
 
 class SignInLink(models.Model):

@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 
 from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
-from environs import Env, validate
+from environs import Env, ValidationError, validate
 
 from memory.gamestate.types import Thresholds, read_limits
+from zoea.files import FILE_MODE, ensure_private_folder, restrict
 from zoea.postgres import socket_directory
 
 
@@ -34,7 +35,7 @@ def load_keys(configured: str, data: Path) -> tuple[list[str], bool]:
 
 
 def _read_or_make_key(path: Path) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    ensure_private_folder(path.parent)
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     if not path.exists():
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -47,6 +48,7 @@ def _read_or_make_key(path: Path) -> str:
             pass
         finally:
             fresh.unlink()
+    restrict(path, FILE_MODE)
     key = path.read_text().strip()
     if not key:
         raise OSError(f"{path} is empty")
@@ -99,6 +101,7 @@ MIDDLEWARE = [
     "zoea.middleware.PartOrPageMiddleware",
     "django.middleware.gzip.GZipMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "zoea.middleware.PrivateAnswersMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -150,6 +153,16 @@ def _read_ages() -> Mapping[str, Thresholds]:
         return read_limits(env.str("ZOEA_STATE_AGES", ""))
     except ValueError as error:
         raise ImproperlyConfigured(f"ZOEA_STATE_AGES: {error}") from error
+
+
+def refuse_login(address: str) -> None:
+    """Refuse a web address with a name and password: it is shown and logged."""
+    try:
+        has_login = "@" in urlsplit(address).netloc
+    except ValueError as error:
+        raise ValidationError(f"this is no web address: {error}.") from error
+    if has_login:
+        raise ValidationError("take the name and the password out of the address.")
 
 
 def is_local_game(url: str) -> bool:
@@ -234,6 +247,9 @@ STORAGES = {
     },
 }
 
+# Trusted proxies in front: the visitor's address stands that many places from the right
+# in X-Forwarded-For; what is further left is only claimed.
+ZOEA_PROXIES = env.int("ZOEA_PROXIES", 0, validate=validate.Range(0, 10))
 # Behind a TLS proxy set ZOEA_TLS=1: cookies then travel over HTTPS only.
 ZOEA_TLS = env.bool("ZOEA_TLS", False)
 SESSION_COOKIE_SECURE = ZOEA_TLS
@@ -262,7 +278,9 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 FILE_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 # The game. ``manage.py up`` points this at the sandbox that it starts.
-SPACEMOLT_MCP_URL = env.str("SPACEMOLT_MCP_URL", "http://127.0.0.1:8765/mcp")
+SPACEMOLT_MCP_URL = env.str(
+    "SPACEMOLT_MCP_URL", "http://127.0.0.1:8765/mcp", validate=refuse_login
+)
 SPACEMOLT_REGISTRATION_CODE = env.str("SPACEMOLT_REGISTRATION_CODE", "")
 # Sessions that may be opened at it in a minute, logins included; 0: any number.
 ZOEA_GAME_OPENINGS = env.int(
@@ -296,10 +314,10 @@ ZOEA_ON_LOGOUT = env.str(
 )
 
 # LLM endpoints from the environment; a Provider row of that name wins.
-OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", "")
+OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", "", validate=refuse_login)
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", "")
 ANTHROPIC_API_KEY = env.str("ANTHROPIC_API_KEY", "")
-OLLAMA_BASE_URL = env.str("OLLAMA_BASE_URL", "")
+OLLAMA_BASE_URL = env.str("OLLAMA_BASE_URL", "", validate=refuse_login)
 METRICS_PUBLIC = env.bool("METRICS_PUBLIC", False)
 
 # Imported by whoever runs jobs: who only queues them needs neither models nor the game.

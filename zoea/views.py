@@ -30,13 +30,12 @@ from memory.problems import find_busy
 from zoea import rate_limits
 from zoea.api.gate import answer_problem
 from zoea.auth import API_ROOT, find_address, is_loopback, use_sign_in_link
+from zoea.proxies import is_added_by_proxy, is_behind_proxy
 
 PAGE = "zoea/sign_in.html"
 MAX_NAME = 150
 JSON_PATHS = (f"{API_ROOT}/", "/metrics")
 BACKEND = "django.contrib.auth.backends.ModelBackend"
-# What a proxy adds: behind one, a loopback address says nothing about the visitor.
-PROXIED = ("Forwarded", "X-Forwarded-For", "X-Real-IP")
 NEW_LINK = (
     "Start the program again (make up) for a new one, or sign in below with a name "
     "and password."
@@ -92,7 +91,10 @@ def sign_in_link(request: HttpRequest, secret: str) -> HttpResponseBase:
     A HEAD or a prefetch does not use the link up.
     """
     if not _is_local(request):
-        said = "This link works only on the machine that runs the program."
+        said = (
+            "This link works only on the machine that runs the program, without a "
+            "proxy between: sign in below with a name and password."
+        )
         return _render_page(request, AuthenticationForm(request), said, status=403)
     if request.method == "HEAD" or "prefetch" in _prefetch_purpose(request):
         return HttpResponse(status=204)
@@ -172,7 +174,7 @@ def _refuse_try(
 
 def _is_local(request: HttpRequest) -> bool:
     """Whether the request comes from this machine, as far as can be known."""
-    if any(name in request.headers for name in PROXIED):
+    if is_behind_proxy() or is_added_by_proxy(request.headers):
         return False
     return is_loopback(find_address(request))
 

@@ -1,4 +1,4 @@
-"""Who may open a WebSocket: checks of origin and caller.
+"""Who may open a WebSocket, and keep it open: checks of TLS, origin and caller.
 
 A browser sends its page's origin, which must be this site (scheme, host and port) or
 one of ``ZOEA_ORIGINS``. A program brings a token and no origin. A session cookie without
@@ -7,15 +7,24 @@ an origin is refused.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.db.utils import Error
 from django.http.request import split_domain_port, validate_host
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
 from starlette.datastructures import Headers
 
 from memory.audit import record_failed_sign_in
@@ -27,14 +36,26 @@ from zoea.auth import (
     find_scope_address,
     find_token_caller,
     find_user_caller,
+    hash_secret,
+    make_token_caller,
     read_bearer,
 )
+from zoea.models import ApiToken
+from zoea.proxies import App, Scope, is_plain_under_tls
 
-App = Callable[[Any, Any, Any], Awaitable[None]]
-Scope = dict[str, Any]
+CLOSE_POLICY = 1008
+# Seconds between two checks of all callers.
+RECHECK = 10.0
+CLOSE_CHANGED = {
+    "type": "websocket.close",
+    "code": 4401,
+    "reason": "The token or session ended, or its role changed.",
+}
 CLOSE_TOO_MANY = 4429
 CLOSE_TRY_AGAIN = 1013
 DEFAULT_PORTS = {"http": 80, "https": 443}
+
+logger = logging.getLogger(__name__)
 
 
 class Refuse(AsyncWebsocketConsumer):  # type: ignore[misc]
@@ -76,12 +97,15 @@ def with_busy_close(app: App) -> App:
     return wrapped
 
 
-def with_origin_check(app: App) -> App:
-    """Refuse a handshake from a page of another site."""
+def with_handshake_checks(app: App) -> App:
+    """Refuse a handshake without TLS, where there must be, and from another site."""
 
     async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
         origin = Headers(scope=scope).get("origin")
-        if origin is None or is_origin_allowed(origin, scope):
+        if is_plain_under_tls(scope):
+            reason = "Use wss: a token is not for plain HTTP."
+            await Refuse(CLOSE_POLICY, reason)(scope, receive, send)
+        elif origin is None or is_origin_allowed(origin, scope):
             await app(scope, receive, send)
         else:
             await Refuse()(scope, receive, send)
@@ -92,13 +116,12 @@ def with_origin_check(app: App) -> App:
 def with_caller(app: App) -> App:
     """Put the caller into ``scope["caller"]``, None for nobody known.
 
-    ``scope["still_caller"]`` checks again, for sockets that stay open for days.
+    A socket may stay open for days: it is closed once its caller is no longer the same.
     """
 
     async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
-        token = _find_token(scope)
-        caller = await _find_caller(token, scope)
-        if caller is None and token is not None:
+        key, caller = await database_sync_to_async(_find_caller)(scope)
+        if caller is None and key.of_token:
             # Wrong tokens over HTTP count together with these.
             address = find_scope_address(scope)
             if rate_limits.wrong_tokens.take(address):
@@ -108,32 +131,136 @@ def with_caller(app: App) -> App:
             await database_sync_to_async(record_failed_sign_in)(
                 UNKNOWN, address, "token"
             )
-        cookie_alone = token is None and Headers(scope=scope).get("origin") is None
+        cookie_alone = not key.of_token and Headers(scope=scope).get("origin") is None
         if caller is not None and cookie_alone:
             await Refuse()(scope, receive, send)
             return
-
-        async def still_caller() -> bool:
-            return await _find_caller(token, scope) is not None
-
-        found = {**scope, "caller": caller, "still_caller": still_caller}
-        await app(found, receive, send)
+        found = {**scope, "caller": caller}
+        if caller is None:
+            await app(found, receive, send)
+            return
+        opened = OpenSocket(key, caller, send)
+        try:
+            await app(found, receive, partial(watch.send, opened))
+        finally:
+            watch.forget(opened)
 
     return wrapped
 
 
-@database_sync_to_async  # type: ignore[untyped-decorator]
-def _find_caller(token: str | None, scope: Scope) -> Caller | None:
-    """The present caller of a token, or else of a session."""
+@dataclass(frozen=True, slots=True)
+class CallerKey:
+    """What a socket was opened with: the hash of a token, or the key of a session."""
+
+    of_token: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenSocket:
+    """An open socket, and who opened it, with the role of that moment."""
+
+    key: CallerKey
+    caller: Caller
+    send: Any
+
+
+class CallerWatch:
+    """Closes sockets whose callers ended or changed.
+
+    All those of a process are checked together, every ``RECHECK`` seconds, with three
+    statements however many there are.
+    """
+
+    def __init__(self) -> None:
+        self._open: set[OpenSocket] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    async def send(self, opened: OpenSocket, message: Any) -> None:
+        """Send a message of the application; watch the caller from the handshake on."""
+        await opened.send(message)
+        if message["type"] != "websocket.accept":
+            return
+        self._open.add(opened)
+        loop, task = asyncio.get_running_loop(), self._task
+        if task is None or task.done() or task.get_loop() is not loop:
+            self._task = loop.create_task(self._run(), name="caller-watch")
+
+    def forget(self, opened: OpenSocket) -> None:
+        """Leave out a socket that is closed."""
+        self._open.discard(opened)
+
+    async def _run(self) -> None:
+        """Check until no socket is open."""
+        while self._open:
+            await asyncio.sleep(RECHECK)
+            try:
+                await self._close_changed()
+            except Error as error:
+                logger.warning("The callers of sockets cannot be checked: %s", error)
+            except Exception:
+                logger.exception("The check of sockets' callers failed.")
+
+    async def _close_changed(self) -> None:
+        checked = tuple(self._open)
+        keys = {each.key for each in checked}
+        callers = await database_sync_to_async(find_callers)(keys)
+        changed = [each for each in checked if callers.get(each.key) != each.caller]
+        for each in changed:
+            self.forget(each)
+        await asyncio.gather(
+            *(each.send(dict(CLOSE_CHANGED)) for each in changed),
+            return_exceptions=True,
+        )
+
+
+watch = CallerWatch()
+
+
+def _find_caller(scope: Scope) -> tuple[CallerKey, Caller | None]:
+    """The caller of a handshake; a token counts alone, also beside a session."""
+    token = _find_token(scope)
     if token is not None:
-        return find_token_caller(token)
-    user = scope.get("user")
-    if user is None or not user.is_authenticated:
-        return None
+        return CallerKey(True, hash_secret(token)), find_token_caller(token)
     session = scope.get("session")
-    if session is not None and not session.exists(session.session_key):
-        return None
-    return find_user_caller(User.objects.filter(pk=user.pk).first())
+    key = CallerKey(False, (session and session.session_key) or "")
+    return key, find_callers({key}).get(key)
+
+
+def find_callers(keys: Collection[CallerKey]) -> dict[CallerKey, Caller]:
+    """The present callers of tokens and sessions; without those that have none."""
+    tokens = [key.text for key in keys if key.of_token]
+    sessions = [key.text for key in keys if not key.of_token]
+    return {
+        **{CallerKey(True, one): who for one, who in _find_of_tokens(tokens)},
+        **{CallerKey(False, one): who for one, who in _find_of_sessions(sessions)},
+    }
+
+
+def _find_of_tokens(digests: Collection[str]) -> Iterator[tuple[str, Caller]]:
+    for token in ApiToken.select_usable().filter(digest__in=digests):
+        yield token.digest, make_token_caller(token.name, token.role)
+
+
+def _find_of_sessions(keys: Collection[str]) -> Iterator[tuple[str, Caller]]:
+    rows = Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
+    stored = {row.session_key: row.get_decoded() for row in rows}
+    users = User.objects.in_bulk(
+        {int(one[SESSION_KEY]) for one in stored.values() if SESSION_KEY in one}
+    )
+    for key, session in stored.items():
+        user = users.get(int(session.get(SESSION_KEY, 0)))
+        if user is not None and _has_hash_of(user, session):
+            caller = find_user_caller(user)
+            if caller is not None:
+                yield key, caller
+
+
+def _has_hash_of(user: User, session: Mapping[str, Any]) -> bool:
+    """Whether a session was begun under the user's present password."""
+    given = session.get(HASH_SESSION_KEY, "")
+    hashes = (user.get_session_auth_hash(), *user.get_session_auth_fallback_hash())
+    return any(constant_time_compare(given, each) for each in hashes)
 
 
 def _find_token(scope: Scope) -> str | None:

@@ -10,15 +10,11 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.conf import settings
-from django.contrib.auth import get_user
-from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
@@ -51,7 +47,8 @@ from memory.handles import parse_id
 # has time for all else. What comes after a quiet time is sent at once.
 SOONEST, LONGEST_REST = 0.25, 1.0
 BEAT = 10.0
-RECHECK = 30.0
+# Then all of a page is compared with what is known, also without an event.
+REDRAW = 30.0
 CAP = 60
 # How long a flush waits for a browser that does not read.
 PATIENCE = 5.0
@@ -72,8 +69,8 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def connect(self) -> None:
         """Accept, then judge: a browser cannot read why a handshake failed."""
         await self.accept()
-        user = self.scope.get("user")
-        if user is None or not user.is_authenticated:
+        caller = self.scope.get("caller")
+        if caller is None or not caller.session:
             await self.close(code=SIGNED_OUT)
             return
         page = await database_sync_to_async(make_page)(self.scope["query_string"])
@@ -106,22 +103,19 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             hub.unsubscribe(self.viewer)
 
     async def _follow(self, dirty: Dirty) -> None:
-        flushed = checked = beaten = time.monotonic()
+        flushed = redrawn = beaten = time.monotonic()
         rest = SOONEST
         while True:
             now = time.monotonic()
-            if now - checked >= RECHECK:
-                checked = now
-                if not await database_sync_to_async(still_signed_in)(self.scope):
-                    await self.close(code=SIGNED_OUT)
-                    return
+            if now - redrawn >= REDRAW:
+                redrawn = now
                 dirty.everything = True
             if (dirty and now - flushed >= rest) or now - beaten >= BEAT:
                 await self._flush(dirty)
                 flushed, beaten = now, time.monotonic()
                 took = beaten - now
                 rest = max(SOONEST, took + min(took, LONGEST_REST))
-            due = flushed + rest if dirty else min(checked + RECHECK, beaten + BEAT)
+            due = flushed + rest if dirty else min(redrawn + REDRAW, beaten + BEAT)
             await self._gather(dirty, due - time.monotonic())
 
     async def _gather(self, dirty: Dirty, seconds: float) -> None:
@@ -300,11 +294,3 @@ def _owner(params: Params) -> Mysis | None:
 def _waiting(params: Params) -> list[int]:
     given = params.get("pending", "").split(",")[:PENDING]
     return [number for part in given if (number := parse_id(part)) is not None]
-
-
-def still_signed_in(scope: dict[str, Any]) -> bool:
-    """Whether the session of the handshake is good now: not ended, not changed."""
-    engine = import_module(settings.SESSION_ENGINE)
-    request = HttpRequest()
-    request.session = engine.SessionStore(scope["session"].session_key)
-    return bool(get_user(request).is_authenticated)

@@ -30,7 +30,6 @@ FAILED = 1011
 
 # A client that takes nothing for so long does not read any more.
 STALLED = 10.0
-RECHECK = 30.0
 KEPT_TEXTS = 2_000
 MOST_AT_ONCE = 64 * 1024
 
@@ -92,7 +91,7 @@ def _write_text(item: Keyed[Item]) -> str:
 class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
     """One program that follows the event log; what it sends is ignored."""
 
-    tasks: tuple[asyncio.Task[None], ...] = ()
+    task: asyncio.Task[None] | None = None
     # The last event that was sent.
     after: int
 
@@ -109,17 +108,13 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close(code=BAD_REQUEST, reason=str(error))
             return
         sockets.open["stream"] += 1
-        self.tasks = (
-            asyncio.create_task(self._run(wish), name="event-stream"),
-            asyncio.create_task(self._watch_caller(), name="event-stream-caller"),
-        )
+        self.task = asyncio.create_task(self._run(wish), name="event-stream")
 
     async def disconnect(self, code: int) -> None:
-        if self.tasks:
+        if self.task is not None:
             sockets.open["stream"] -= 1
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+            self.task.cancel()
+            await asyncio.gather(self.task, return_exceptions=True)
 
     async def _run(self, wish: StreamRequest) -> None:
         try:
@@ -183,11 +178,3 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
             await asyncio.wait_for(flow.drained(), STALLED)
         except TimeoutError:
             raise TooSlowError from None
-
-    async def _watch_caller(self) -> None:
-        ask: Any = self.scope.get("still_caller")
-        while ask is not None:
-            await asyncio.sleep(RECHECK)
-            if not await ask():
-                await self.close(code=SIGNED_OUT, reason="The token or session ended.")
-                return

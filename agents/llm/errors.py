@@ -84,8 +84,9 @@ def make_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
     said = _clean(endpoint, str(error) or type(error).__name__)
     if redirected := _caused_by(error, RedirectedError):
         return ModelError(
-            f"{endpoint.name} redirects to {redirected.origin}, where no key is sent.",
-            "Set the base URL of the provider to the address that is meant.",
+            f"{endpoint.name} redirects to {redirected.address[:LONGEST]}; redirects are "
+            "not followed.",
+            "Set the base URL of the provider to where its API is.",
         )
     if large := _caused_by(error, TooLargeError):
         return ModelError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
 from django.db import models
 from django.db.models import Q
 
 from agents.encryption import sealed_property
-from agents.validators import NAME
+from agents.validators import NAME, check_no_login
 
 
 class Provider(models.Model):
@@ -46,6 +47,13 @@ class Provider(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def clean(self) -> None:
+        """Refuse an address that holds a secret, at its field."""
+        try:
+            check_no_login(self.base_url)
+        except ValidationError as error:
+            raise ValidationError({"base_url": error}) from error
 
 
 class Prompt(models.Model):

@@ -351,6 +351,7 @@ def read_summary(request: HttpRequest, reference: MysisReference) -> HttpRespons
     elif response is None:
         response = JsonResponse({"state": document.state, "summary": document.summary})
     response["ETag"] = etag
+    # A copy must be kept to be asked about; it is the caller's own, and asked about always.
     response["Cache-Control"] = "private, no-cache"
     patch_vary_headers(response, ["Accept", "Authorization", "Cookie"])
     return response

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from memory.context.types import ORIGINS, ROLES
 from memory.gamestate.values import repair_text
@@ -29,6 +29,9 @@ from memory.transfer.nova import MAGIC, NovaDatabase
 SYNONYMS = {"developer": "system", "function": "tool"}
 LONGEST_NAME = 200
 LARGEST_DOCUMENT = 512 * 1024 * 1024
+# A line may be a whole chat.
+LONGEST_LINE = 64 * 1024 * 1024
+MOST_LINES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ def _find_owner(path: Path, name: str, wanted: str) -> str:
 def _detect_kind(path: Path) -> str:
     """Whether each line is JSON ("lines") or the whole file is ("document")."""
     with path.open("rb") as file:
-        first = next((line for line in file if line.strip()), b"")
+        first = next((line for line in _read_lines(file) if line.strip()), b"")
     if not first:
         raise TransferError("is empty")
     try:
@@ -128,10 +131,19 @@ def _read_values(path: Path, kind: str) -> Iterator[tuple[str, Any]]:
         yield from _split_chat(_parse_json(path.read_bytes(), "the file"), "message")
         return
     with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(_read_lines(file), 1):
             place = f"line {number}"
+            if len(line) > LONGEST_LINE:
+                raise TransferError(f"{place}: longer than {LONGEST_LINE:,} bytes")
+            if number > MOST_LINES:
+                raise TransferError(f"has more than {MOST_LINES:,} lines: split it")
             if line.strip():
                 yield from _split_chat(_parse_json(line, place), place)
+
+
+def _read_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file; of one that is too long no more than tells so."""
+    return iter(lambda: file.readline(LONGEST_LINE + 1), b"")
 
 
 def _split_chat(value: Any, place: str) -> Iterator[tuple[str, Any]]:

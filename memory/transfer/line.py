@@ -86,6 +86,7 @@ def parse_object(value: object) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+LONGEST_MOMENT = 100
 # As databases of Go programs write it, with or without a fraction and a zone.
 _MOMENT = re.compile(
     r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d+))?\s*"
@@ -100,7 +101,8 @@ def parse_moment(value: object) -> datetime | None:
     try:
         if isinstance(value, int | float):
             return datetime.fromtimestamp(value, UTC)
-        found = _MOMENT.fullmatch(str(value).strip())
+        text = str(value).strip()
+        found = _MOMENT.fullmatch(text) if len(text) <= LONGEST_MOMENT else None
         if found is None:
             return None
         day, time, fraction, zone = found.groups()
@@ -121,16 +123,20 @@ def parse_tick(value: object) -> int | None:
 # --- Secrets
 
 SHORTEST = 4
+# Time grows with the length of a text, whatever it holds: what may be long begins at the
+# beginning of a word or is bounded.
 _NAME = r"(?:\w*password|session[ _-]?id|\w*token|registration_code)"
+_WORDS = ("password", "session", "token", "registration_code")
+_NAME_END = r"(?:password|session[ _-]?id|token|registration_code)"
 # As a value of JSON, quoted once or, inside of a text of JSON, twice.
-_VALUE = re.compile(rf'({_NAME}\\?"\s*:\s*\\?")((?:[^"\\]|\\.)+?)(\\?")', re.I)
+_VALUE = re.compile(rf'({_NAME_END}\\?"\s*:\s*\\?")((?:[^"\\]|\\.)+?)(\\?")', re.I)
 _SAID = re.compile(rf"\b({_NAME})(\W{{1,6}}|\W+is\W+)([\w-]{{16,}})", re.I)
 # Shorter ones where they look like one: with a digit, after the word or "is".
 _TOLD = re.compile(
-    r"\b(\w*password)(\W{1,6}|\W+is\W+)(?=\S*\d)([^\s\"'\\,;<>(){}\[\]]{4,})", re.I
+    r"\b(\w*password)(\W{1,6}|\W+is\W+)(?=\S{0,64}\d)([^\s\"'\\,;<>(){}\[\]]{4,})", re.I
 )
 _NUMBERED = r"(?:\w*password|session[ _-]?id)"
-_NUMBER = re.compile(rf'({_NUMBERED}(\\?")\s*:\s*)-?\d[\d.]*', re.I)
+_NUMBER = re.compile(r'((?:password|session[ _-]?id)(\\?")\s*:\s*)-?\d[\d.]*', re.I)
 
 
 def mask_message(
@@ -159,6 +165,9 @@ def mask_text(text: str, secrets: Collection[str] = ()) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST:
             text = text.replace(secret, HIDDEN)
+    folded = text.casefold()
+    if not any(word in folded for word in _WORDS):
+        return text
     text = _VALUE.sub(rf"\1{HIDDEN}\3", text)
     text = _NUMBER.sub(rf"\1\2{HIDDEN}\2", text)
     return _TOLD.sub(rf"\1\2{HIDDEN}", _SAID.sub(rf"\1\2{HIDDEN}", text))

@@ -41,6 +41,23 @@ ORIGINS = {
 }
 # So many calls are remembered for results that come late.
 REMEMBERED = 500
+# The file may be anybody's. What it may hold, by table: the rows of one Mysis in the
+# first.
+MOST_ROWS = {
+    "memories": 1_000_000,
+    "game_state_snapshots": 100_000,
+    "accounts": 10_000,
+    "myses": 10_000,
+    "agents": 10_000,
+}
+# Bytes of a text or row, calls of a message, and steps of SQLite's machine, of which a
+# row takes some ten.
+LONGEST_TEXT = 16 * 1024 * 1024
+MOST_CALLS = 1_000
+MOST_STEPS = 500_000_000
+_STEPS_AT_ONCE = 1_000_000
+# What reading plain tables asks of SQLite.
+_PRAGMAS = frozenset({"table_list", "table_xinfo"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +85,51 @@ class NovaDatabase:
 
     def __init__(self, path: Path) -> None:
         self._base = _open(path)
-        tables = {row[0] for row in self._ask("SELECT name FROM sqlite_master")}
-        known = [each for each in TABLES if each[0] in tables]
-        if not known or "memories" not in tables:
+        self._steps_left = MOST_STEPS
+        self._base.set_authorizer(_authorize)
+        self._base.set_progress_handler(self._count_steps, _STEPS_AT_ONCE)
+        try:
+            tables = self._read_columns()
+            known = [each for each in TABLES if each[0] in tables]
+            if not known or "memories" not in tables:
+                raise TransferError("is an SQLite database, but not one of Zoea Nova")
+        except TransferError:
             self.close()
-            raise TransferError("is an SQLite database, but not one of Zoea Nova")
+            raise
         self._owners, self._owner = known[0]
-        self._columns = {row[1] for row in self._ask("PRAGMA table_info(memories)")}
+        self._columns = tables["memories"]
         self._tables = tables
 
     def close(self) -> None:
         self._base.close()
 
+    def _read_columns(self) -> dict[str, set[str]]:
+        """The columns of the tables that are known; raises TransferError for others.
+
+        A view, a virtual table or a computed column is a program of whoever made the
+        file, which would run when it is read.
+        """
+        found: dict[str, set[str]] = {}
+        for _, name, kind, *_ in self._ask("PRAGMA table_list"):
+            table = str(name)
+            if table not in MOST_ROWS:
+                continue
+            plain = kind == "table"
+            columns = list(self._ask(f"PRAGMA table_xinfo({table})")) if plain else []
+            if not plain or any(hidden for *_, hidden in columns):
+                raise TransferError(f"{table} is no plain table: nothing else is read")
+            found[table] = {str(column[1]) for column in columns}
+        return found
+
+    def _count_steps(self) -> bool:
+        """Called by SQLite; true ends the statement."""
+        self._steps_left -= _STEPS_AT_ONCE
+        return self._steps_left < 0
+
     def read_names(self) -> dict[str, str]:
         """The names of its Myses by their ids."""
-        rows = self._ask(f"SELECT id, name FROM {self._owners} ORDER BY created_at")  # noqa: S608 (one of two known names)
+        query = f"SELECT id, name FROM {self._owners} ORDER BY created_at"  # noqa: S608 (one of two known names)
+        rows = self._ask_rows(self._owners, query)
         return {str(row[0]): str(row[1]) for row in rows}
 
     def read_passwords(self) -> frozenset[str]:
@@ -93,9 +140,9 @@ class NovaDatabase:
         """Its game accounts; ``owner`` is a Mysis's id or name there, or empty."""
         if "accounts" not in self._tables:
             return []
-        known = {row[1] for row in self._ask("PRAGMA table_info(accounts)")}
-        owner = "assigned_to" if "assigned_to" in known else "NULL"
-        rows = self._ask(f"SELECT username, password, {owner} FROM accounts")  # noqa: S608
+        owner = "assigned_to" if "assigned_to" in self._tables["accounts"] else "NULL"
+        query = f"SELECT username, password, {owner} FROM accounts"  # noqa: S608
+        rows = self._ask_rows("accounts", query)
         return [
             NovaAccount(*(repair_text(str(value or "")) for value in row))
             for row in rows
@@ -105,9 +152,10 @@ class NovaDatabase:
         """Its game states, the oldest first; those without a name are left out."""
         if "game_state_snapshots" not in self._tables:
             return
-        rows = self._ask(
+        rows = self._ask_rows(
+            "game_state_snapshots",
             "SELECT username, tool_name, content, game_tick, captured_at "
-            "FROM game_state_snapshots ORDER BY id"
+            "FROM game_state_snapshots ORDER BY id",
         )
         for username, tool, content, tick, captured in rows:
             at = parse_moment(captured)
@@ -124,7 +172,7 @@ class NovaDatabase:
         )
         query = f"SELECT {columns} FROM memories WHERE {self._owner} = ? ORDER BY id"  # noqa: S608
         log = _Log(self.read_names())
-        for row in self._ask(query, [owner]):
+        for row in self._ask_rows("memories", query, [owner]):
             yield log.read_line(["" if value is None else value for value in row])
 
     def _ask(
@@ -134,7 +182,34 @@ class NovaDatabase:
             with closing(self._base.execute(query, tuple(values))) as cursor:
                 yield from cursor
         except sqlite3.Error as error:
+            if self._steps_left < 0:
+                raise TransferError(
+                    f"takes more than {MOST_STEPS:,} steps to read: it is damaged, or "
+                    "made to take long"
+                ) from None
             raise TransferError(f"cannot be read as SQLite: {error}") from error
+
+    def _ask_rows(
+        self, table: str, query: str, values: Sequence[object] = ()
+    ) -> Iterator[tuple[object, ...]]:
+        """The rows of a query; raises TransferError where they are too many."""
+        most = MOST_ROWS[table]
+        for number, row in enumerate(self._ask(query, values)):
+            if number == most:
+                raise TransferError(f"{table} has more than {most:,} rows to import")
+            yield row
+
+
+def _authorize(
+    action: int, what: str | None, detail: str | None, base: str | None, by: str | None
+) -> int:
+    """What SQLite may do for a statement: read known tables, not by a view or trigger."""
+    allowed = {
+        sqlite3.SQLITE_SELECT: True,
+        sqlite3.SQLITE_READ: what in MOST_ROWS and by is None,
+        sqlite3.SQLITE_PRAGMA: what in _PRAGMAS,
+    }
+    return sqlite3.SQLITE_OK if allowed.get(action) else sqlite3.SQLITE_DENY
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -144,7 +219,10 @@ def _open(path: Path) -> sqlite3.Connection:
     for options in ("mode=ro", "mode=ro&immutable=1"):
         base = sqlite3.connect(f"{address}?{options}", uri=True)
         base.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_TEXT)
         try:
+            # Functions in what the file defines are not to be trusted.
+            base.execute("PRAGMA trusted_schema = OFF")
             base.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.Error as error:
             base.close()
@@ -210,7 +288,7 @@ class _Log:
 
 _JSON = json.JSONDecoder()
 _ID_SIGN = r'[^\s|{}"\[\]]'
-_NAME = r"[A-Za-z_][\w.-]*"
+_NAME = r"[A-Za-z_][\w.-]{0,199}"
 # What stands before arguments that are JSON: the id, which may hold colons, and the name.
 _HEAD = re.compile(rf"\s*({_ID_SIGN}{{1,200}}):({_NAME}):(?=\s*\{{)")
 # Before arguments that are no JSON, or none: they may hold colons as well as an id may,
@@ -218,6 +296,7 @@ _HEAD = re.compile(rf"\s*({_ID_SIGN}{{1,200}}):({_NAME}):(?=\s*\{{)")
 _BROKEN_HEAD = re.compile(rf"\s*({_ID_SIGN}{{1,200}}?):({_NAME})(?::|(?=\||$))")
 # Where a record begins, seen from inside of arguments that are no JSON.
 _NEXT = re.compile(rf"\|(?={_ID_SIGN}{{1,200}}:{_NAME}:\s*(?:\{{|\||$))")
+_SOMETHING = re.compile(r"\S")
 _ID = re.compile(r"[^\s:]{1,200}")
 
 
@@ -231,12 +310,17 @@ class NovaCall:
 
 
 def split_calls(text: str) -> tuple[list[NovaCall], str]:
-    """The calls of a text, and what of it is no call, letter for letter."""
-    rest = text.removeprefix(PREFIX)
+    """The calls of a text, and what of it is no call, letter for letter.
+
+    Raises TransferError for too many of them.
+    """
+    at = len(PREFIX) if text.startswith(PREFIX) else 0
     calls: list[NovaCall] = []
     others: list[str] = []
-    while rest.strip():
-        found, rest = _split_first(rest)
+    while _skip_space(text, at) < len(text):
+        if len(calls) + len(others) == MOST_CALLS:
+            raise TransferError(f"a message has more than {MOST_CALLS:,} calls")
+        found, at = _split_first(text, at)
         if isinstance(found, NovaCall):
             calls.append(found)
         elif found.strip():
@@ -260,26 +344,26 @@ def split_result(text: str, ids: Collection[str]) -> tuple[str, str]:
     return "", text
 
 
-def _split_first(rest: str) -> tuple[NovaCall | str, str]:
-    """The first record, or the text in its place; and what follows its delimiter."""
-    head = _HEAD.match(rest)
-    end = _end_of_json(rest, head.end()) if head else None
+def _split_first(text: str, start: int) -> tuple[NovaCall | str, int]:
+    """The first record from ``start`` on, or the text in its place; where the next is."""
+    head = _HEAD.match(text, start)
+    end = _end_of_json(text, head.end()) if head else None
     if head is None or end is None:
-        head = _BROKEN_HEAD.match(rest)
-        end = _end_of_other(rest)
+        head = _BROKEN_HEAD.match(text, start)
+        end = _end_of_other(text, start)
         if head is not None:
-            following = _NEXT.search(rest, head.end())
-            end = following.start() if following else len(rest)
-    what: NovaCall | str = rest[:end]
+            following = _NEXT.search(text, head.end())
+            end = following.start() if following else len(text)
+    what: NovaCall | str = text[start:end]
     if head is not None:
-        what = NovaCall(head[1], head[2], rest[head.end() : end].strip() or "{}")
-    return what, rest[end:].lstrip()[1:]
+        what = NovaCall(head[1], head[2], text[head.end() : end].strip() or "{}")
+    return what, min(len(text), _skip_space(text, end) + 1)
 
 
-def _end_of_other(text: str) -> int:
+def _end_of_other(text: str, start: int) -> int:
     """Where what is no record ends: at a delimiter that is not inside of its JSON."""
-    end = text.find("|")
-    brace = text.find("{", 0, end if end >= 0 else None)
+    end = text.find("|", start)
+    brace = text.find("{", start, end if end >= 0 else None)
     if brace >= 0:
         end = _end_of_json(text, brace) or end
     return end if end >= 0 else len(text)
@@ -287,10 +371,15 @@ def _end_of_other(text: str) -> int:
 
 def _end_of_json(text: str, start: int) -> int | None:
     """Where the arguments end, if they are JSON and a record or nothing follows."""
-    begin = start + len(text[start:]) - len(text[start:].lstrip())
     try:
-        _, end = _JSON.raw_decode(text, begin)
+        _, end = _JSON.raw_decode(text, _skip_space(text, start))
     except (ValueError, RecursionError):
         return None
-    after = text[end:].lstrip()
-    return end if not after or after[0] == "|" else None
+    after = _skip_space(text, end)
+    return end if after == len(text) or text[after] == "|" else None
+
+
+def _skip_space(text: str, start: int) -> int:
+    """Where something else than white space is, or the text ends."""
+    found = _SOMETHING.search(text, start)
+    return found.start() if found else len(text)

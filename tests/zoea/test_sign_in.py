@@ -55,6 +55,10 @@ def test_a_link_is_stored_as_a_hash_only() -> None:
         {"REMOTE_ADDR": "2001:db8::1"},
         {"HTTP_X_FORWARDED_FOR": "127.0.0.1"},
         {"HTTP_FORWARDED": "for=192.0.2.7"},
+        {"HTTP_X_FORWARDED_PROTO": "http"},
+        {"HTTP_X_FORWARDED_HOST": "zoea.example.org"},
+        {"HTTP_X_REAL_IP": "127.0.0.1"},
+        {"HTTP_VIA": "1.1 proxy"},
     ],
 )
 def test_a_link_works_from_loopback_only_and_is_not_used_up(
@@ -63,6 +67,19 @@ def test_a_link_works_from_loopback_only_and_is_not_used_up(
     path = create_sign_in_link()
     assert Client(**extra).get(path).status_code == 403
     assert Client().get(path).status_code == 302
+
+
+@in_database
+@pytest.mark.parametrize("setting", ["ZOEA_TLS", "ZOEA_PROXIES"])
+def test_a_link_works_nowhere_if_the_settings_name_a_proxy(
+    settings: Any, setting: str
+) -> None:
+    setattr(settings, setting, 1)
+    path = create_sign_in_link()
+    refused = Client().get(path)
+    assert refused.status_code == 403
+    assert b"name and password" in refused.content
+    assert SignInLink.objects.get().used_at is None
 
 
 @in_database

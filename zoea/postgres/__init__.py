@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psycopg
 
+from zoea.files import ensure_private_folder
 from zoea.postgres.cluster import Cluster
 from zoea.postgres.process import DATABASE as DATABASE
 from zoea.postgres.process import USER as USER
@@ -119,7 +120,7 @@ def _open(path: Path) -> int:
     # Not inherited by child processes, which would keep the lock.
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        ensure_private_folder(path.parent)
         return os.open(path, flags, 0o600)
     except OSError as error:
         raise from_os_error(error, path.parent) from error

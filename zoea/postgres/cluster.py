@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import psycopg
 
+from zoea.files import open_log, shorten_log
 from zoea.postgres import process
 from zoea.postgres.process import (
     DATABASE,
@@ -214,8 +215,8 @@ class Cluster:
         process.remove_stale_file(self.folder)
         self._ensure_sockets(account)
         process.remove_stale_socket(self.sockets, self.folder)
-        self._shorten_log()
-        with self.log.open("ab") as log:
+        shorten_log(self.log, _LOG_LIMIT)
+        with open_log(self.log) as log:
             self._started = subprocess.Popen(  # noqa: S603 - our own program
                 [
                     self.programs / "postgres",
@@ -255,10 +256,6 @@ class Cluster:
                     "another user: remove it, or set ZOEA_DATA to a shorter path."
                 ) from None
         account.own(self.sockets)
-
-    def _shorten_log(self) -> None:
-        if self.log.exists() and self.log.stat().st_size > _LOG_LIMIT:
-            self.log.replace(self.log.with_suffix(".log.1"))
 
     def _wait_until_ready(self) -> None:
         until = time.monotonic() + START_SECONDS

@@ -9,7 +9,6 @@ import asyncio
 import errno
 import http.client
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -22,6 +21,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rich.console import Console as Terminal
+
+from zoea import files
 
 LOG_LIMIT = 5_000_000
 _LIFELINE = Path(__file__).with_name("lifeline.py")
@@ -106,15 +107,11 @@ class Program:
 
     def _open_log(self) -> BinaryIO:
         self.shorten_log()
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        return self.log.open("ab")
+        return files.open_log(self.log)
 
     def shorten_log(self) -> None:
         """Move a log that is too long aside, also while the program writes."""
-        with suppress(FileNotFoundError):
-            if self.log.stat().st_size > LOG_LIMIT:
-                shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
-                os.truncate(self.log, 0)
+        files.shorten_log(self.log, LOG_LIMIT)
 
     def last_line(self, since: int = 0) -> str:
         """The last line that it wrote after byte ``since`` of the log."""

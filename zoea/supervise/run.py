@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -28,6 +29,7 @@ from zoea.commandline import (
     check_secret_key,
     open_database,
 )
+from zoea.files import ensure_private_folder
 from zoea.postgres import EmbeddedPostgres
 from zoea.postgres.process import from_os_error
 from zoea.supervise import programs
@@ -99,7 +101,7 @@ def run_everything(myses: int, port: int, tick: float | None, workers: int) -> N
                 programs.worker_program(layout, number + 1) for number in range(workers)
             ],
             web=web,
-            welcome=f"Dashboard: {url}{link}",
+            welcome=f"Dashboard: {urljoin(url, link)}",
             game=game,
             started=started,
             server=server,
@@ -120,7 +122,7 @@ def _start(
 
 
 def _prepare(layout: Layout, myses: int, console: Console, *, own_game: bool) -> str:
-    """Bring the database up to date; returns the path of a sign-in link."""
+    """Bring the database up to date; returns where to sign in."""
     options = [f"--myses={myses}", *(["--own-game"] if own_game else [])]
     try:
         *said, link = layout.manage("prepare", "prepare", *options).run()
@@ -193,7 +195,7 @@ def claim_folder(data: Path) -> Claim:
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        ensure_private_folder(data)
         descriptor = os.open(data / "up.lock", flags, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         held = Claim(descriptor, unclean=bool(_read_record(descriptor)))

@@ -24,12 +24,12 @@ class TooLargeError(Exception):
 
 
 class RedirectedError(httpx2.RemoteProtocolError):
-    """An answer sends us to another server; ``origin`` is which."""
+    """An answer sends us elsewhere; ``address`` is where, without login and query."""
 
     def __init__(self, url: httpx2.URL) -> None:
         port = f":{url.port}" if url.port else ""
-        self.origin = f"{url.scheme}://{url.host}{port}"
-        super().__init__(f"redirects to {self.origin}")
+        self.address = f"{url.scheme}://{url.host}{port}{url.path}"
+        super().__init__(f"redirects to {self.address}")
 
 
 def open_client() -> httpx2.AsyncClient:
@@ -40,7 +40,7 @@ def open_client() -> httpx2.AsyncClient:
     """
 
     async def bound(response: httpx2.Response) -> None:
-        _refuse_other_origin(response)
+        _refuse_redirect(response)
         # A packed body of a few bytes could unpack to gigabytes; none was asked for.
         if response.headers.get("Content-Encoding", "identity") != "identity":
             raise httpx2.RemoteProtocolError("the answer is packed without being asked")
@@ -50,7 +50,7 @@ def open_client() -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         verify=_load_certificates(),
         timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
-        follow_redirects=True,
+        follow_redirects=False,
         headers={"Accept-Encoding": "identity"},
         event_hooks={"response": [bound]},
     )
@@ -74,25 +74,7 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-def _refuse_other_origin(response: httpx2.Response) -> None:
-    """Follow no redirect to another origin: a key is not for strangers.
-
-    The client would send it ``x-api-key`` and the messages, without ``Authorization``.
-    """
+def _refuse_redirect(response: httpx2.Response) -> None:
+    """Follow no redirect: key and messages are for the address that somebody typed."""
     if response.has_redirect_location:
-        url = response.request.url
-        other = url.join(response.headers["Location"])
-        if not _is_same_origin(url, other):
-            raise RedirectedError(other)
-
-
-def _is_same_origin(url: httpx2.URL, other: httpx2.URL) -> bool:
-    """Whether two addresses are of one origin, or of one host that turns to TLS."""
-    ports = {"http": 80, "https": 443}
-    here, there = (
-        (one.scheme, one.host, one.port or ports.get(one.scheme))
-        for one in (url, other)
-    )
-    return here == there or (
-        here == ("http", url.host, 80) and there == ("https", url.host, 443)
-    )
+        raise RedirectedError(response.request.url.join(response.headers["Location"]))

@@ -12,11 +12,10 @@ import pytest
 from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
-from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.test import Client
 
-from agents import actions, events
+from agents import events
 from agents import hub as agents_hub
 from agents.consumers import dashboard
 from agents.dashboard.live.changes import Dirty
@@ -153,31 +152,6 @@ async def test_events_that_come_together_share_a_frame(
     both = await frame_with(socket, "from M0")
     assert "from M1" in both
     assert "from M2" in both
-
-
-async def test_a_session_that_ends_closes_the_socket(
-    opened: Open, cookie: str, monkeypatch: pytest.MonkeyPatch
-):
-    socket = await opened()
-    await frame(socket)
-    await sync_to_async(Session.objects.all().delete)()
-    monkeypatch.setattr(dashboard, "RECHECK", 0.0)
-    monkeypatch.setattr(dashboard, "BEAT", 0.1)
-    await sync_to_async(actions.create_mysis)(name="Ada", by="system")
-    assert await closed_with(socket) == 4401
-
-
-async def test_a_changed_password_closes_the_socket(
-    opened: Open, monkeypatch: pytest.MonkeyPatch
-):
-    socket = await opened()
-    await frame(socket)
-    user = await User.objects.aget()
-    user.set_password("another")
-    await user.asave()
-    monkeypatch.setattr(dashboard, "RECHECK", 0.0)
-    await sync_to_async(actions.create_mysis)(name="Ada", by="system")
-    assert await closed_with(socket) == 4401
 
 
 async def test_a_failing_flush_keeps_the_socket(

@@ -93,15 +93,24 @@ async def test_no_key_follows_a_redirect_to_another_origin(
         ):
             home.answer({}, 307, Location=f"{stranger.url}/chat/completions")
             error = await failing(where)
-            assert f"redirects to {stranger.url.removesuffix('/v1')}," in error.detail
+            assert f"redirects to {stranger.url}/chat/completions;" in error.detail
             assert not error.retryable
         assert stranger.raw == []
 
 
-async def test_a_redirect_within_an_origin_is_followed(provider: FakeProvider) -> None:
-    provider.answer("", 307, Location="/v1/chat/completions")
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_within_an_origin_is_not_followed(
+    provider: FakeProvider, status: int
+) -> None:
+    provider.answer("", status, Location="/v2/chat/completions?token=secret")
     provider.answer(completion("Here."))
-    assert (await ask(endpoint(provider))).text == "Here."
+    error = await failing(endpoint(provider))
+    moved = provider.url.replace("/v1", "/v2")
+    assert f"redirects to {moved}/chat/completions; redirects are not" in error.detail
+    assert "base URL" in error.remedy
+    assert "secret" not in error.detail
+    assert not error.retryable
+    assert len(provider.raw) == 1
 
 
 @st.composite

@@ -9,17 +9,23 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.management import call_command
 
 from agents import events
 from agents.actions.lifecycle import create_demo_fleet
 from memory.management.terminal import ActingCommand
 from memory.snapshots import writes
-from zoea.auth import create_sign_in_link
+from zoea.auth import LINK_ROOT, create_sign_in_link
+from zoea.proxies import is_behind_proxy
 
 
 class Command(ActingCommand):
-    help = "Bring the database up to date; the last line is a link that signs in once."
+    help = (
+        "Bring the database up to date; the last line is a link that signs in once, or "
+        "behind a proxy the sign-in page."
+    )
     requires_system_checks = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -38,5 +44,21 @@ class Command(ActingCommand):
             writes.hold_clocks()
         if options["myses"] and create_demo_fleet(myses=options["myses"]):
             self.stdout.write(f"Made a demo fleet of {options['myses']}")
-        self.stdout.write(create_sign_in_link())
+        self.stdout.write(self._make_link())
         events.hinter.close()
+
+    def _make_link(self) -> str:
+        """The path of a link that signs in once.
+
+        Behind a proxy, where none would work, the address of the sign-in page.
+        """
+        if not is_behind_proxy():
+            return create_sign_in_link()
+        admins = User.objects.filter(is_superuser=True, is_active=True)
+        if not any(one.has_usable_password() for one in admins):
+            self.stdout.write(
+                "Behind a proxy no link signs in: make a superuser with "
+                "`manage.py createsuperuser`."
+            )
+        origin = next((one for one in settings.ZOEA_ORIGINS if "*" not in one), "")
+        return f"{origin.rstrip('/')}{LINK_ROOT}/"

@@ -1,0 +1,59 @@
+"""The data folder and its logs: for their owner alone, also where they were not before."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+FOLDER_MODE, FILE_MODE = 0o700, 0o600
+
+
+def ensure_private_folder(folder: Path) -> None:
+    """Make the folder where it is missing, and close it to others; raises OSError.
+
+    As root others may still pass through (0711): the database server, which refuses to
+    be root, has its folder in it. A folder of somebody else, or one that all may write
+    to, such as /tmp, stays as it is.
+    """
+    folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    found = folder.stat()
+    if found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX:
+        passing = stat.S_IXGRP | stat.S_IXOTH if found.st_uid == 0 else 0
+        restrict(folder, FOLDER_MODE | passing)
+
+
+def open_log(path: Path) -> BinaryIO:
+    """Open a log to write at its end; its folder is made where it is missing."""
+    ensure_private_folder(path.parent)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, FILE_MODE)
+    restrict(path, FILE_MODE)
+    restrict(name_old_log(path), FILE_MODE)
+    return os.fdopen(descriptor, "ab")
+
+
+def shorten_log(path: Path, most: int) -> None:
+    """Copy a log of more bytes aside and empty it, also while a program writes to it."""
+    with suppress(FileNotFoundError):
+        if path.stat().st_size > most:
+            old = name_old_log(path)
+            # Before there is anything in it to read.
+            os.close(os.open(old, os.O_WRONLY | os.O_CREAT, FILE_MODE))
+            restrict(old, FILE_MODE)
+            shutil.copyfile(path, old)
+            os.truncate(path, 0)
+
+
+def name_old_log(path: Path) -> Path:
+    return path.with_suffix(".log.1")
+
+
+def restrict(path: Path, mode: int) -> None:
+    """Take away what a mode does not allow."""
+    with suppress(FileNotFoundError, PermissionError):
+        found = stat.S_IMODE(path.stat().st_mode)
+        if found & ~mode:
+            path.chmod(found & mode)
