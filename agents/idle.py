@@ -332,6 +332,7 @@ def _find_reason(row: _Row) -> Reason:
     if row.error:
         return Reason.NO_ANSWER
     # Since its last start, and none is open.
-    if row.order_state in _ENDED and row.waiting is None and not row.is_old:
-        return _ENDED[row.order_state]
+    ended = _ENDED.get(row.order_state or "")
+    if ended and row.waiting is None and not row.is_old:
+        return ended
     return Reason.NOTHING_DONE if row.turns else Reason.NEVER_STARTED
