@@ -11,20 +11,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import OuterRef, Subquery
-from django.db.models.functions import Left
-
-from agents.models import Mysis, Order, OrderRecipient, OrderState, Turn
+from agents.models import Mysis, OrderState
 from agents.models.fleet import find_page_key
 from agents.models.orders import OPEN_STATES
 from memory.gamestate.values import format_line
+from memory.models import fetch_rows
 
-# One that is idle again so soon after its start had nothing to do.
-SOON = timedelta(minutes=1)
+# Seconds: one that is idle again so soon after its start had nothing to do.
+SOON = 60
 # Characters of an order in a line.
 TEXT = 80
 # Names that a line has.
@@ -33,6 +31,36 @@ NAMED = 6
 LISTED = 50
 # Numbers that an address can carry; more are chosen by their state.
 ADDRESSED = 500
+
+# Asked by each look at the fleet: the ORM would take longer to write it than the server
+# to answer.
+_IDLE = """
+SELECT mysis.id, mysis.name, mysis.turn_count, mysis.last_error,
+  coalesce(last.finished_at, mysis.last_memory_at, mysis.created_at),
+  CASE WHEN first.trigger = 'start'
+    THEN extract(epoch FROM last.finished_at - first.started_at)::float8 END,
+  given.order_id, given.state, left(told.text, %(head)s),
+  coalesce(given.changed_at < first.started_at, false), waiting.order_id
+FROM agents_mysis AS mysis
+LEFT JOIN LATERAL (
+  SELECT finished_at FROM agents_turn WHERE mysis_id = mysis.id
+  ORDER BY id DESC LIMIT 1) AS last ON true
+LEFT JOIN LATERAL (
+  SELECT trigger, started_at FROM agents_turn
+  WHERE mysis_id = mysis.id AND epoch = mysis.epoch ORDER BY id LIMIT 1
+) AS first ON true
+LEFT JOIN LATERAL (
+  SELECT order_id, changed_at, state FROM agents_orderrecipient
+  WHERE mysis_id = mysis.id ORDER BY order_id DESC LIMIT 1) AS given ON true
+LEFT JOIN LATERAL (
+  SELECT order_id FROM agents_orderrecipient
+  WHERE mysis_id = mysis.id AND state = ANY(%(open)s::text[])
+  ORDER BY order_id DESC LIMIT 1) AS waiting ON true
+LEFT JOIN agents_order AS told ON told.id = given.order_id
+WHERE mysis.state = %(state)s
+  AND (%(ids)s::bigint[] IS NULL OR mysis.id = ANY(%(ids)s::bigint[]))
+ORDER BY mysis.id
+"""
 
 
 class Reason(StrEnum):
@@ -255,73 +283,56 @@ def group_idlers(found: Iterable[Idle]) -> Idlers:
 
 
 def load_idle(ids: Sequence[int] | None = None) -> list[Idle]:
-    """Those that idle, or of these those that do; two queries for any number."""
-    rows = Mysis.objects.filter(state=Mysis.State.IDLE)
-    rows = rows if ids is None else rows.filter(pk__in=ids)
-    turns = Turn.objects.filter(mysis=OuterRef("pk"))
-    started = turns.filter(epoch=OuterRef("epoch")).order_by("id")
-    orders = OrderRecipient.objects.filter(mysis=OuterRef("pk"))
-    waiting = orders.filter(state__in=OPEN_STATES)
-    found = rows.annotate(
-        ended=Subquery(turns.order_by("-id").values("finished_at")[:1]),
-        trigger=Subquery(started.values("trigger")[:1]),
-        started=Subquery(started.values("started_at")[:1]),
-        order=Subquery(orders.order_by("-order_id").values("order_id")[:1]),
-        order_at=Subquery(orders.order_by("-order_id").values("changed_at")[:1]),
-        order_state=Subquery(orders.order_by("-order_id").values("state")[:1]),
-        waiting=Subquery(waiting.order_by("-order_id").values("order_id")[:1]),
-    )
-    stored = list(found.values(*_COLUMNS))
-    texts = _load_texts({row["order"] for row in stored} - {None})
-    return [_make_idle(row, texts.get(row["order"], "")) for row in stored]
+    """Those that idle, or of these those that do; one statement for any number."""
+    values = {
+        "state": Mysis.State.IDLE,
+        "ids": None if ids is None else list(ids),
+        "open": list(OPEN_STATES),
+        "head": 4 * TEXT,
+    }
+    return [_make_idle(_Row(*row)) for row in fetch_rows(_IDLE, values, prepare=True)]
 
 
-_COLUMNS = (
-    *("id", "name", "turn_count", "last_error", "last_memory_at", "created_at"),
-    *("ended", "trigger", "started", "order", "order_state", "order_at", "waiting"),
-)
+class _Row(NamedTuple):
+    """What is stored of one that idles, its newest order, and its newest open one.
+
+    ``lasted`` are the seconds from its start to the end of its last turn, None where it
+    was a message that woke it; ``is_old`` says that its order ended before it started.
+    """
+
+    id: int
+    name: str
+    turns: int
+    error: str
+    since: datetime
+    lasted: float | None
+    order: int | None
+    order_state: str | None
+    order_head: str | None
+    is_old: bool
+    waiting: int | None
 
 
-def _load_texts(orders: Iterable[int]) -> dict[int, str]:
-    rows = Order.objects.filter(pk__in=orders)
-    found = rows.annotate(head=Left("text", 4 * TEXT)).values_list("pk", "head")
-    return {number: format_line(text, TEXT) for number, text in found}
-
-
-def _make_idle(row: Mapping[str, Any], order: str) -> Idle:
+def _make_idle(row: _Row) -> Idle:
+    lasted = row.lasted
     return Idle(
-        id=row["id"],
-        name=row["name"],
-        since=row["ended"] or row["last_memory_at"] or row["created_at"],
+        id=row.id,
+        name=row.name,
+        since=row.since,
         reason=_find_reason(row),
-        order=order,
-        order_id=row["order"],
-        newest_open=row["waiting"],
-        lasted=_count_seconds(row),
-        error=format_line(row["last_error"], TEXT),
+        order=format_line(row.order_head or "", TEXT),
+        order_id=row.order,
+        newest_open=row.waiting,
+        lasted=None if lasted is None or not 0 <= lasted < SOON else round(lasted),
+        error=format_line(row.error, TEXT),
     )
 
 
-def _count_seconds(row: Mapping[str, Any]) -> int | None:
-    """The seconds from its last start until it idled again, if under a minute."""
-    ended, started = row["ended"], row["started"]
-    if row["trigger"] != "start" or ended is None or started is None:
-        return None
-    lasted = ended - started
-    return round(lasted.total_seconds()) if timedelta(0) <= lasted < SOON else None
-
-
-def _find_reason(row: Mapping[str, Any]) -> Reason:
-    if row["last_error"]:
+def _find_reason(row: _Row) -> Reason:
+    if row.error:
         return Reason.NO_ANSWER
-    if _has_ended(row):
-        return _ENDED[row["order_state"]]
-    return Reason.NOTHING_DONE if row["turn_count"] else Reason.NEVER_STARTED
-
-
-def _has_ended(row: Mapping[str, Any]) -> bool:
-    """Whether its newest order has ended, since its last start, and none is open."""
-    if row["order_state"] not in _ENDED or row["waiting"] is not None:
-        return False
-    ended, started = row["order_at"], row["started"]
-    return started is None or ended is None or ended >= started
+    # Since its last start, and none is open.
+    ended = _ENDED.get(row.order_state or "")
+    if ended and row.waiting is None and not row.is_old:
+        return ended
+    return Reason.NOTHING_DONE if row.turns else Reason.NEVER_STARTED

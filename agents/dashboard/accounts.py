@@ -18,10 +18,16 @@ from agents.dashboard.game_state import (
 )
 from agents.dashboard.shared_results import Keyed
 from agents.models import Account, Mysis
-from memory.gamestate.confidence import Confidence, choose_worst, list_causes
+from memory.gamestate.confidence import (
+    Confidence,
+    choose_worst,
+    count_age_in_ticks,
+    judge_age,
+    list_causes,
+)
 from memory.gamestate.facts import Names, collect_names
 from memory.gamestate.invalidation import QUEUE_MARGIN_TICKS
-from memory.gamestate.types import Moment
+from memory.gamestate.types import Moment, Snapshot
 from memory.snapshots.reads import read_moments
 
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
@@ -29,6 +35,8 @@ UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
 SHOWN_FACTS = 3
 # Where the facts stand that a next step is decided by.
 OWN_TOOLS = frozenset({"get_status", "get_state", "get_ship", "get_cargo"})
+# All that a status is read from.
+USED_TOOLS = OWN_TOOLS | game_state.NAMING
 # What the step after an action is decided by: who mines looks at the hold, not the tank.
 NEEDS: Mapping[str, frozenset[str]] = {
     action: frozenset(labels.split())
@@ -49,7 +57,7 @@ ACCOUNTS_A_PAGE = 100
 _RATIO = re.compile(r"([\d,.]*\d)/([\d,.]*\d)")
 # From this share on a hold counts as full.
 FULL_HOLD = 95
-# Seconds: ages by the wall clock, where an account's tick is unknown, grow meanwhile.
+# Seconds: ages by the wall clock grow meanwhile.
 SAME_FOR = 10
 
 
@@ -93,7 +101,6 @@ class AccountStatus:
     fuel: str = ""
     hull: str = ""
     levels: tuple[Level, ...] = ()
-    tick: int | None = None
     badges: tuple[Badge, ...] = ()
 
 
@@ -114,9 +121,12 @@ def read_statuses(
 ) -> dict[str, AccountStatus]:
     """The headline facts of several accounts, and what is doubtful.
 
-    Made once for the same snapshots at the same tick.
+    Made once for the same snapshots, until one of them is to be believed less.
     """
-    found = {who: cached.get(who, ()) for who in present}
+    found = {
+        who: [one for one in cached.get(who, ()) if one.snapshot.tool in USED_TOOLS]
+        for who in present
+    }
     names = game_state.load_place_names(
         {who: _find_unnamed_places(held) for who, held in found.items()}
     )
@@ -136,11 +146,21 @@ def _status(
     held: Sequence[HeldSnapshot], moment: Moment, names: Names
 ) -> AccountStatus:
     versions = tuple(one.version for one in held)
-    seconds = int(moment.now.timestamp()) // SAME_FOR
+    ages = tuple(_grade_age(one.snapshot, moment) for one in held)
     limits = tuple(moment.thresholds.items())
     told = tuple(sorted(names.items()))
-    key = versions, told, moment.current_tick, seconds, limits
+    key = versions, told, ages, limits
     return _read_status(Keyed(key, (held, moment, names)))
+
+
+def _grade_age(snapshot: Snapshot, moment: Moment) -> tuple[object, ...]:
+    """What time has done to a snapshot: while it is the same, so are its facts."""
+    if snapshot.stale is None and not snapshot.field_ticks:
+        # After a tick a shield may have grown.
+        is_past = count_age_in_ticks(snapshot, moment) != 0
+        return judge_age(snapshot, moment), is_past
+    # Each mark and each event ages by itself.
+    return moment.current_tick, int(moment.now.timestamp()) // SAME_FOR
 
 
 @lru_cache(maxsize=1_000)
@@ -167,7 +187,6 @@ def _read_status(
         fuel=facts.get("Fuel", UNKNOWN).value,
         hull=facts.get("Hull", UNKNOWN).value,
         levels=_read_levels(facts),
-        tick=moment.current_tick,
         badges=_badges(judged),
     )
 
@@ -262,9 +281,19 @@ def _make_badge(judged: JudgedSnapshot, doubted: Sequence[ShownFact]) -> Badge:
         title=", ".join([fact.label for fact in doubted][:SHOWN_FACTS]),
         tool=judged.snapshot.tool,
         confidence="partly" if partly else str(level),
-        reason=explain_doubt(judged, level, doubted),
+        reason=_explain(judged, level, doubted),
         at=judged.snapshot.captured_at,
     )
+
+
+def _explain(
+    judged: JudgedSnapshot, level: Confidence, doubted: Sequence[ShownFact]
+) -> str:
+    """Why not to rely on it; of what grew old its tick: the row counts the age on."""
+    if level is not Confidence.STALE:
+        return explain_doubt(judged, level, doubted)
+    tick = judged.snapshot.tick
+    return "old" if tick is None else f"old: as of tick {tick}"
 
 
 def load_accounts(now: datetime, names: str = "", after: str = "") -> list[AccountRow]:

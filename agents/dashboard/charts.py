@@ -177,7 +177,8 @@ class MysisHour:
 
     ``earned`` are credits, None where nothing told them; ``line`` is the path of what
     was earned by the end of each column. What is ``known`` is of the turns that told
-    their credits: rates divide by it.
+    their credits: rates divide by it. ``per_hour`` has three digits: an hour tells no
+    more, and with all of them a row would be another one each second.
     """
 
     turns: int
@@ -238,8 +239,9 @@ def _hour(lines: Sequence[HourLine], newest: int) -> MysisHour:
     earned: list[int | None] = [None] * BUCKETS
     tokens, cost = 0, Decimal(0)
     for _, bucket, turns, spent_tokens, spent, failed, won, *_ in lines:
-        # The hour began within the column before the first: that one counts to it.
-        place = max(0, bucket - newest + BUCKETS - 1)
+        # The hour began within the column before the first: that one counts to it. A
+        # turn that began since then, in the next column, counts to the last.
+        place = min(max(0, bucket - newest + BUCKETS - 1), BUCKETS - 1)
         counts[place] += turns
         failures[place] += failed
         if won is not None:
@@ -257,7 +259,7 @@ def _hour(lines: Sequence[HourLine], newest: int) -> MysisHour:
         sum(failures),
         drawn,
         total,
-        find_rate(total, sum(line[7] for line in lines) + max(0.0, tail)),
+        _round_rate(find_rate(total, sum(line[7] for line in lines) + max(0.0, tail))),
         draw_earned(tuple(won or 0 for won in earned)) if known else "",
         sum(line[8] for line in lines),
         sum((line[9] for line in lines), Decimal(0)),
@@ -269,6 +271,10 @@ def find_rate(credits: int | None, seconds: float) -> float | None:
     if credits is None or seconds < LEAST_SECONDS:
         return None
     return credits / seconds * 3600
+
+
+def _round_rate(rate: float | None) -> float | None:
+    return None if rate is None else float(f"{rate:.3g}")
 
 
 @lru_cache(maxsize=4_096)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
+from typing import Any
 
 from django.db.models import Max, Q, QuerySet
 from django.urls import reverse
@@ -32,9 +35,12 @@ from agents.dashboard.shared_results import shared
 from agents.events import Item, Kind
 from agents.models import Event, Mysis
 from memory.gamestate.values import format_title
+from memory.models import fetch_rows
 
 # Lines of the feed.
 SHOWN = 40
+# What a line is made of, and what orders it.
+_COLUMNS = ("mysis_id", "pk", "kind", "created_at", "xid", "data")
 # How far back failures are looked for among what went well, in events.
 FAR = 20_000
 
@@ -182,11 +188,27 @@ def _find_link(kind: str, data: Data, key: str) -> str:
 
 def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
     """The newest news, newest first: of one chip if named, else all but staleness."""
+    floor = 0
+    if group == BAD:
+        floor = (Event.objects.aggregate(last=Max("pk"))["last"] or 0) - FAR
+    found = fetch_rows(*_write_newest(group, limit, floor))
+    return _make_lines(
+        (mysis, number, kind, at, json.loads(data))
+        for mysis, number, kind, at, _, data in found
+    )
+
+
+@lru_cache(maxsize=16)
+def _write_newest(group: str, limit: int, floor: int) -> tuple[str, tuple[Any, ...]]:
+    """The statement for the newest news, which takes longer to write than to answer."""
     # Each kind has an index of its own; one scan of all would read much noise.
-    first, *others = (_select_news(kind, group)[:limit] for kind in _list_kinds(group))
+    first, *others = (
+        _select_news(kind, group, floor).values_list(*_COLUMNS)[:limit]
+        for kind in _list_kinds(group)
+    )
     if others:
         first = first.union(*others, all=True).order_by("-xid", "-id")[:limit]
-    return make_event_lines(first)
+    return first.query.sql_with_params()
 
 
 def _list_kinds(group: str) -> Iterable[str]:
@@ -204,12 +226,12 @@ def _is_searched_for_failures(kind: str, group: str) -> bool:
     return group == BAD and kind in (Kind.TOOL_CALLED, Kind.MYSIS_STATE)
 
 
-def _select_news(kind: str, group: str) -> QuerySet[Event]:
+def _select_news(kind: str, group: str, floor: int) -> QuerySet[Event]:
+    """The news of a kind under a chip; failures among what went well from an id on."""
     rows = Event.objects.filter(kind=kind).order_by("-xid", "-id")
     if _is_searched_for_failures(kind, group):
-        last = Event.objects.aggregate(last=Max("pk"))["last"] or 0
         failed = Q(data__ok=False) | Q(data__state="errored")
-        return rows.filter(failed, pk__gt=last - FAR)
+        return rows.filter(failed, pk__gt=floor)
     if kind == Kind.TOOL_CALLED:
         looks = Q(data__tool__regex=f"^({'|'.join(LOOKS)})")
         return rows.exclude(looks, data__ok=True, data__told__isnull=True)

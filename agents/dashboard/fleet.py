@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from django.db.models import (
     Case,
     Count,
     F,
-    OuterRef,
     Q,
-    QuerySet,
-    Subquery,
-    TextField,
     When,
 )
-from django.db.models.functions import Cast
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.http import urlencode
 
 from agents.dashboard import charts, conversation, game_state
-from agents.dashboard.accounts import AccountStatus, read_statuses
+from agents.dashboard.accounts import USED_TOOLS, AccountStatus, read_statuses
 from agents.dashboard.charts import MysisHour, load_last_hours
 from agents.dashboard.yield_board import order_ids
 from agents.idle import Idle, load_idle
 from agents.models import Mysis
 from agents.models.fleet import find_page_key
-from memory.models import Memory, Role, SentContext
+from memory.models import Memory, fetch_rows
 from memory.snapshots.reads import read_moments
 
-M = TypeVar("M", Memory, SentContext)
 LAST_LINE = 240
 # Rows of the first paint, for a screen holds twenty, and what can be asked for.
 FIRST = 60
@@ -44,6 +38,16 @@ MOST_DIGITS = 6
 STATES = ("running", "idle", "stopped", "errored")
 # What may be the matter with those that run, as filters beside the states.
 FLAGS = ("held", "stuck", "stale")
+# The newest word of each of these Myses, and the statistics of its newest call.
+_NEWEST = """
+SELECT owner.id, said.id, sent.stats::text FROM unnest(%s::bigint[]) AS owner(id)
+LEFT JOIN LATERAL (
+  SELECT id FROM memory_memory WHERE mysis_id = owner.id AND role <> 'tool'
+  ORDER BY id DESC LIMIT 1) AS said ON true
+LEFT JOIN LATERAL (
+  SELECT stats FROM memory_sentcontext WHERE mysis_id = owner.id
+  ORDER BY id DESC LIMIT 1) AS sent ON true
+"""
 # What a row shows of its Mysis as it is stored, and the column of its account's name.
 STORED = (
     "id", "name", "group", "model", "state", "activity", "wake_at", "last_error", "hold",
@@ -75,7 +79,7 @@ class LastLine:
 
 @dataclass(frozen=True, slots=True)
 class FleetRow:
-    """All that one row shows."""
+    """All that one row shows; ``tick`` only the page of its Mysis."""
 
     id: int
     name: str
@@ -91,7 +95,7 @@ class FleetRow:
     idle: Idle | None
     account: str
     standing: AccountStatus
-    tick: int | None
+    tick: int | None = field(compare=False)
     said: LastLine | None
     gauge: charts.Gauge | None
     hour: MysisHour
@@ -287,7 +291,8 @@ def _find_doubtful_accounts(now: datetime) -> list[str]:
     flown = Mysis.objects.exclude(account=None).values_list(ACCOUNT, flat=True)
     usernames = list(flown)
     present = read_moments(usernames, now)
-    standings = read_statuses(game_state.load_snapshots(usernames), present)
+    found = game_state.load_snapshots(usernames, *USED_TOOLS)
+    standings = read_statuses(found, present)
     return [name for name, standing in standings.items() if standing.badges]
 
 
@@ -304,32 +309,37 @@ def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
     myses = {one["id"]: one for one in stored}
     usernames = [one[ACCOUNT] for one in myses.values() if one[ACCOUNT]]
     present = read_moments(usernames, now)
-    standings = read_statuses(game_state.load_snapshots(usernames), present)
-    said = _load_last_lines(ids, {pk: one["name"] for pk, one in myses.items()})
-    gauges, hours = _load_gauges(ids), load_last_hours(ids, now)
+    found = game_state.load_snapshots(usernames, *USED_TOOLS)
+    standings = read_statuses(found, present)
+    newest = {pk: told for pk, *told in fetch_rows(_NEWEST, [list(ids)])}
+    names = {pk: one["name"] for pk, one in myses.items()}
+    said = _load_last_lines((word for word, _ in newest.values() if word), names)
+    hours = load_last_hours(ids, now)
     resting = [pk for pk, one in myses.items() if one["state"] == Mysis.State.IDLE]
     idle = {one.id: one for one in load_idle(resting)} if resting else {}
     rows = []
     for one in (myses[number] for number in ids if number in myses):
         account, tick = one.pop(ACCOUNT) or "", one.pop("tick")
-        standing = standings.get(account, AccountStatus())
+        now_at = present[account].current_tick if account else None
         row = FleetRow(
             **one,
             key=find_page_key(one["id"], one["name"]),
             idle=idle.get(one["id"]),
             account=account,
-            standing=standing,
-            tick=tick if standing.tick is None else standing.tick,
+            standing=standings.get(account, AccountStatus()),
+            tick=tick if now_at is None else now_at,
             said=said.get(one["id"]),
-            gauge=gauges.get(one["id"]),
+            gauge=_parse_gauge(newest[one["id"]][1]),
             hour=hours[one["id"]],
         )
         rows.append(row)
     return rows
 
 
-def _load_last_lines(ids: Sequence[int], names: dict[int, str]) -> dict[int, LastLine]:
-    found = _select_newest(Memory.objects.exclude(role=Role.TOOL), ids)
+def _load_last_lines(
+    newest: Iterable[int], names: Mapping[int, str]
+) -> dict[int, LastLine]:
+    found = Memory.objects.filter(pk__in=newest)
     return {
         row["mysis_id"]: _make_last_line(
             conversation.make_line(row, names.get(row["mysis_id"], ""))
@@ -346,20 +356,7 @@ def _make_last_line(line: conversation.Line) -> LastLine:
     return LastLine(line.who, text, line.acts, line.at)
 
 
-def _load_gauges(ids: Sequence[int]) -> dict[int, charts.Gauge | None]:
-    found = _select_newest(SentContext.objects.all(), ids)
-    stored = found.values_list("mysis_id", Cast("stats", TextField()))
-    return {number: _parse_gauge(stats) for number, stats in stored}
-
-
 @lru_cache(maxsize=1_024)
-def _parse_gauge(stats: str) -> charts.Gauge | None:
+def _parse_gauge(stats: str | None) -> charts.Gauge | None:
     # Of a fleet most have made no new call since somebody looked.
-    return charts.make_gauge(json.loads(stats))
-
-
-def _select_newest(rows: QuerySet[M], ids: Sequence[int]) -> QuerySet[M]:
-    """Of each Mysis the newest of these rows."""
-    newest = rows.filter(mysis=OuterRef("pk")).order_by("-id").values("id")[:1]
-    wanted = Mysis.objects.filter(pk__in=ids).annotate(newest=Subquery(newest))
-    return rows.model._default_manager.filter(id__in=wanted.values("newest"))
+    return charts.make_gauge(json.loads(stats)) if stats else None

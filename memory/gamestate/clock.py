@@ -164,7 +164,7 @@ def is_reset(previous: int | None, tick: int | None) -> bool:
 def measure_recency(snapshot: Snapshot, moment: Moment) -> Recency:
     """How long ago a snapshot was taken (G7)."""
     seconds = max(0.0, count_seconds(snapshot.captured_at, moment.now))
-    ticks = _tick_age(snapshot.tick, moment.current_tick)
+    ticks = count_passed_ticks(snapshot.tick, moment.current_tick)
     if ticks is None:
         words, rough = _wall_clock_words(seconds)
         return Recency(words, words, rough, None, seconds)
@@ -183,7 +183,7 @@ def round_down(number: int) -> int:
     return 1 << number.bit_length() - 1 if number else 0
 
 
-def _tick_age(tick: int | None, current: int | None) -> int | None:
+def count_passed_ticks(tick: int | None, current: int | None) -> int | None:
     """Ticks between the two, negative for skew; None where ticks cannot tell."""
     if tick is None or current is None or tick <= 0 or current <= 0:
         return None

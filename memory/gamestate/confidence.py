@@ -13,9 +13,9 @@ from functools import lru_cache
 
 from memory.gamestate.clock import (
     STAMP_WITHIN_TICKS,
+    count_passed_ticks,
     count_seconds,
     count_ticks,
-    measure_recency,
 )
 from memory.gamestate.invalidation import SEVERAL
 from memory.gamestate.types import ANY_TOOL, Moment, Snapshot, Stale, Thresholds
@@ -86,9 +86,9 @@ def choose_worst(values: Iterable[Confidence]) -> Confidence:
 
 def count_age_in_ticks(snapshot: Snapshot, moment: Moment) -> int | None:
     """A snapshot's age by its tick, else by the clock; None where neither can tell."""
-    age = measure_recency(snapshot, moment)
-    if age.ticks is not None and not age.skew:
-        return age.ticks
+    ticks = count_passed_ticks(snapshot.tick, moment.current_tick)
+    if ticks is not None and ticks >= 0:
+        return ticks
     elapsed = count_seconds(snapshot.captured_at, moment.now)
     if elapsed < -STAMP_WITHIN_TICKS * moment.seconds_per_tick:
         return None

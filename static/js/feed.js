@@ -41,7 +41,9 @@
     held = 0;
     showHeld();
     var source = pill.dataset.source + (group() ? "?group=" + group() : "");
-    htmx.ajax("GET", source, { target: "#feed", swap: "innerHTML" }).then(function () {
+    // By the feed itself: a request of the page that is under way would hold it up.
+    var by = { source: feed(), target: feed(), swap: "innerHTML" };
+    htmx.ajax("GET", source, by).then(function () {
       feed().scrollTop = 0;
       if (isPage() && waits()) window.scrollTo(0, 0);
     });

@@ -125,7 +125,7 @@ def test_each_reason_is_said() -> None:
 
 def test_all_that_idle_cost_as_many_queries(django_assert_num_queries: Any) -> None:
     order(*(rest(f"M{n}") for n in range(5)))
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(1):
         assert len(load_idle()) == 5
 
 

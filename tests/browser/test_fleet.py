@@ -346,6 +346,20 @@ def test_the_top_bar_is_whole_on_the_smallest_phone(page: Page):
     assert page.locator(".nav a span").evaluate_all(wide) == []
 
 
+@pytest.mark.parametrize("width", [769, 780, 820, 961, 1089])
+def test_the_top_bar_is_one_line_on_a_tablet(page: Page, width: int):
+    page.set_viewport_size({"width": width, "height": 900})
+    live(page)
+    page.evaluate("document.getElementById('live-word').textContent = 'reconnecting'")
+    bar = page.locator(".bar").evaluate("one => one.getBoundingClientRect().height")
+    assert bar < 60
+    parts = page.locator(".bar .brand, .bar .nav a, .bar-end > *")
+    outside = (
+        "parts => parts.filter(one => one.getBoundingClientRect().right > innerWidth)"
+    )
+    assert parts.evaluate_all(outside) == []
+
+
 def test_every_stop_button_can_be_hit_with_a_thumb(page: Page):
     scenes.busy_fleet()
     page.set_viewport_size(PHONE)

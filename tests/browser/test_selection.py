@@ -326,3 +326,18 @@ def test_the_chips_choose_what_the_feed_shows(page: Page):
     page.get_by_role("radio", name="Actions").check(force=True)
     expect(feed.get_by_text("It broke.")).to_be_hidden()
     expect(feed.get_by_text("mine()")).to_be_visible()
+
+
+def test_a_chip_shows_its_lines_though_the_page_waits_for_another_answer(page: Page):
+    ada = make_mysis(name="Ada", state="running")
+    live(page)
+    act(ada, "mine")
+    feed = page.locator("#feed")
+    expect(feed).to_contain_text("mine()")
+    held: list[Route] = []
+    page.route("**/slow/", lambda route: held.append(route))
+    with page.expect_request("**/slow/"):
+        page.evaluate("() => { htmx.ajax('GET', '/slow/', '#notices'); }")
+    page.get_by_role("radio", name="Errors").check(force=True)
+    expect(feed.locator(".feed-line")).to_have_count(0)
+    held[0].fulfill(body="")

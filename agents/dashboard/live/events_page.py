@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from agents.dashboard.shared_results import shared, time_bucket
 from agents.events import Item, Kind, Position
 from agents.hub import passes_filter
 from agents.models import Event
+from memory.models import fetch_rows
 
 # Events on a page; in stream order, which is (xid, id).
 PAGE = 100
@@ -35,6 +37,14 @@ FACTS = (
     *("tool", "ok", "told", "state", "outcome", "confidence"),
     *(*WORDS_ON_IT, *TOLD_ELSEWHERE),
 )
+# How many of the newest events say the same of these facts.
+_NEWEST = """
+SELECT kind, facts, count(*) FROM (
+  SELECT kind, (SELECT jsonb_object_agg(key, value) FROM jsonb_each(data)
+    WHERE key = ANY(%(facts)s)) AS facts
+  FROM agents_event ORDER BY xid DESC, id DESC LIMIT %(most)s
+) AS newest GROUP BY kind, facts
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +61,14 @@ def count_newest() -> Counts:
 
 
 def _count() -> Counts:
-    rows = Event.objects.order_by("-xid", "-id")
-    facts = [f"data__{name}" for name in FACTS]
-    found = rows.values_list("kind", *facts)[:COUNTED]
-    newest = [(kind, dict(zip(FACTS, told, strict=True))) for kind, *told in found]
-    news = [(kind, data) for kind, data in newest if is_news(kind, data)]
-    groups = Counter(group for one in news for group in find_groups(*one))
-    return Counts(Counter(kind for kind, _ in newest), groups)
+    kinds, groups = Counter[str](), Counter[str]()
+    values = {"facts": list(FACTS), "most": COUNTED}
+    for kind, facts, count in fetch_rows(_NEWEST, values):
+        data = json.loads(facts or "{}")
+        kinds[kind] += count
+        if is_news(kind, data):
+            groups.update(dict.fromkeys(find_groups(kind, data), count))
+    return Counts(kinds, groups)
 
 
 def make_element_id(kind: str) -> str:

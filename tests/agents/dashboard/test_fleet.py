@@ -199,6 +199,44 @@ def test_a_row_tells_what_is_known(db: None):
     assert row.hour.cost == Decimal("0.028")
 
 
+def test_a_row_that_only_grows_older_is_the_same(db: None):
+    now = timezone.now()
+    ada, brahe = (make_mysis(name=name, state="running") for name in ("Ada", "Brahe"))
+    add_account(ada)
+    old = GameSnapshot.objects.filter(username__contains=f"-{ada.pk}")
+    add_account(brahe)
+    GameSnapshot.objects.filter(username__contains=f"-{brahe.pk}").update(
+        game_tick=TICK - 500, captured_at=now - timedelta(hours=2)
+    )
+    turn = make_turn(ada, credits_before=10, credits_after=123_610, outcome="done")
+    begun = now - timedelta(minutes=40)
+    ada.turns.filter(pk=turn.pk).update(started_at=begun, finished_at=begun)
+    numbers = [ada.pk, brahe.pk]
+    rows = fleet.load_rows(numbers, now)
+    later = fleet.load_rows(numbers, now + timedelta(seconds=11))
+    assert [row.tick for row in later] == [TICK + 1] * 2
+    assert later == rows
+    assert rows[0].hour.per_hour == 185_000
+    assert [badge.reason for badge in rows[1].standing.badges] == [
+        f"old: as of tick {TICK - 500}"
+    ]
+    assert rows[0].standing.badges == ()
+    # Past the limit of its age it is to be believed less.
+    assert old.filter(tool_name="get_status").update(game_tick=TICK - 300)
+    much_later = now + timedelta(minutes=31)
+    assert fleet.load_rows(numbers, much_later)[0].standing.badges != ()
+
+
+def test_a_turn_begun_since_the_clock_was_read_counts(db: None):
+    mysis = make_mysis(name="Ada", state="running")
+    begun = timezone.now().replace(minute=5, second=0, microsecond=0)
+    turn = make_turn(mysis)
+    mysis.turns.filter(pk=turn.pk).update(started_at=begun)
+    # A moment before, and in the column before.
+    hours = charts.load_last_hours([mysis.pk], begun - timedelta(milliseconds=1))
+    assert hours[mysis.pk].turns == 1
+
+
 def test_old_turns_do_not_count(db: None):
     mysis = make_mysis()
     turn = make_turn(mysis)
