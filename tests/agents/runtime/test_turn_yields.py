@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from agents import actions
 from agents.models import Mysis, Prompt, PromptVersion, Turn
 from agents.runtime.turn_rows import close_open_turns
+from agents.tools.request import NOT_EXECUTED
 from memory.context.tool_calls import guess_policy
 from memory.models import ContextPolicy, GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import in_db, log
-from tests.factories import make_account, make_mysis, make_turn
+from tests.factories import make_account, make_memory, make_mysis, make_turn
 
 
 def credits_in_log(rows: Sequence[Memory]) -> list[int]:
@@ -117,6 +118,36 @@ async def test_what_a_lost_turn_earned_is_kept(ada: Mysis, sandbox: SandboxServe
     turn = await in_db(lose)()
     assert turn.outcome == "interrupted"
     assert turn.credits_after - turn.credits_before == 5
+
+
+async def test_a_turn_that_was_cut_short_counts_the_actions_of_the_log(
+    ada: Mysis, sandbox: SandboxServer
+):
+    """As many as a whole turn counts of the same rows, and none without an answer."""
+    for _ in range(8):
+        await fly(ada)
+        await asyncio.to_thread(sandbox.step)
+
+    def cut_all_short() -> list[tuple[int, int]]:
+        turns = Turn.objects.order_by("pk")
+        turns.update(outcome=None, actions=0, failed_actions=0)
+        last = turns.latest("pk")
+        for name, values in (
+            ("mine", {"pending": True}),
+            ("mine", {"content": NOT_EXECUTED, "is_error": True}),
+            ("sell", {"content": "Error: not_docked: Dock first.", "is_error": True}),
+            ("sell_everything", {"content": "No such tool.", "is_error": True}),
+        ):
+            make_memory(ada, role="tool", tool_name=name, turn=last, **values)
+        close_open_turns(Mysis.objects.get(pk=ada.pk), outcome=Turn.Outcome.STOPPED)
+        return list(turns.values_list("actions", "failed_actions"))
+
+    counts = Turn.objects.order_by("pk").values_list("actions", "failed_actions")
+    whole = await in_db(list)(counts)
+    assert sum(actions for actions, _ in whole) > 5
+    cut = await in_db(cut_all_short)()
+    assert cut[:-1] == whole[:-1]
+    assert cut[-1] == (whole[-1][0] + 1, whole[-1][1] + 1)
 
 
 def test_an_account_that_another_flies_earns_for_that_one(db: None):
