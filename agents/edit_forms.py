@@ -224,5 +224,9 @@ class BudgetForm(EditForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        cost = self.instance.cost
+        if cost is not None:
+            # As it was typed: "2" is stored as 2.000000.
+            self.initial["cost"] = f"{cost.normalize():f}"
         self.fields["tokens"].widget.attrs["min"] = 0
         self.fields["cost"].widget.attrs |= {"min": 0, "step": "any"}
