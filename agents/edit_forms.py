@@ -11,7 +11,7 @@ from copy import copy
 from typing import Any, ClassVar
 
 from django import forms
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.utils.text import capfirst
 
 from agents.actions.base import MAX_TEXT, write_version
@@ -21,7 +21,7 @@ from agents.forms import DEFAULT_POLICY, LinesField
 from agents.llm.endpoints import resolve
 from agents.llm.model_list import find_model_problem
 from agents.llm.model_types import ModelError, UnknownProviderError
-from agents.models import Budget, Mysis, Prompt
+from agents.models import Budget, Mysis, Pin, Prompt
 from memory.models import ContextPolicy
 
 NEXT_CALL = "It counts from its next call on."
@@ -32,6 +32,8 @@ class EditForm(forms.ModelForm[Any]):
 
     title: ClassVar[str]
     counts: ClassVar[str] = NEXT_CALL
+    # What the version is written of where that is not what the fields hold.
+    guarded: ClassVar[Sequence[str]] = ()
     # What the fields cannot say: warnings before it is saved all the same.
     problems: Sequence[str] = ()
 
@@ -44,8 +46,12 @@ class EditForm(forms.ModelForm[Any]):
         super().__init__(*args, **{"auto_id": "edit-%s", **kwargs})
         self.columns = [name for name in self.fields if name != "version"]
         if self.instance.pk:
-            self.initial["version"] = write_version(self.instance, self.columns)
+            self.initial["version"] = self.write_version(self.instance)
         self.fields[self.columns[0]].widget.attrs["autofocus"] = True
+
+    def write_version(self, row: Model) -> str:
+        """What a row holds of what the form guards, as one text."""
+        return write_version(row, self.guarded or self.columns)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -59,7 +65,7 @@ class SettingForm(EditForm):
     @property
     def warned(self) -> str:
         """What the problems are about: who insists, insists on this alone."""
-        return write_version(self.instance, self.columns)
+        return self.write_version(self.instance)
 
     def find_problems(self, mysis: Mysis) -> list[str]:
         """Why what was typed may not work; it can be saved all the same."""
@@ -184,6 +190,27 @@ class PinForm(forms.Form):
         super().__init__(*args, **{"auto_id": "edit-%s", **kwargs})
 
 
+class PinTextForm(EditForm):
+    """The text of a standing order; saved, it is a new one in the place of the old."""
+
+    title = "Standing order"
+    counts = f"The text as it was is kept as superseded. {NEXT_CALL}"
+
+    # The text itself may be long.
+    guarded = ("digest",)
+
+    text = LinesField(
+        label="Order",
+        max_length=MAX_TEXT,
+        help_text="Always in the context, word for word.",
+        widget=forms.Textarea(attrs={"rows": 5, "dir": "auto"}),
+    )
+
+    class Meta:
+        model = Pin
+        fields = ("text",)
+
+
 class BudgetForm(EditForm):
     title = "Budget"
 
@@ -197,5 +224,9 @@ class BudgetForm(EditForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        cost = self.instance.cost
+        if cost is not None:
+            # As it was typed: "2" is stored as 2.000000.
+            self.initial["cost"] = f"{cost.normalize():f}"
         self.fields["tokens"].widget.attrs["min"] = 0
         self.fields["cost"].widget.attrs |= {"min": 0, "step": "any"}

@@ -328,7 +328,7 @@ SELECT
 """  # noqa: S608 (no input in the text)
 CLOSE_TURN = f"""
 UPDATE agents_turn SET outcome = %(outcome)s, error = %(error)s, finished_at = %(now)s,
-  {NOTE_CREDITS}
+  actions = %(actions)s, failed_actions = %(failed_actions)s, {NOTE_CREDITS}
 WHERE id = %(turn)s
 """  # noqa: S608 (no input in the text)
 FIND_AT_END = f"""

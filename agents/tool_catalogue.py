@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -22,7 +22,7 @@ from agents.models import Mysis, ToolCatalogue
 from agents.tools.own_tools import FOR_MYSES, REPORTING, SENDING
 from agents.tools.request import ToolSpec
 from memory.context.tool_calls import is_own_tool
-from memory.game_calls import find_api_version
+from memory.game_calls import WRITES, find_api_version
 from memory.models import fetch_rows
 
 NOTHING = "[]"
@@ -113,6 +113,28 @@ def remember_tools(specs: Iterable[ToolSpec], clashing: Sequence[str] = ()) -> N
 def _select_stored(specs: Iterable[ToolSpec]) -> list[ToolSpec]:
     # Those that some Myses are offered and some are not are not stored.
     return [spec for spec in specs if spec.name not in SENDING | REPORTING]
+
+
+# --- What the log tells of
+
+
+def read_actions() -> Callable[[str], bool]:
+    """Whether a command of the log would change something, by the tools known last.
+
+    One that no tool carries out could change nothing.
+    """
+    row = db.fetch_row(statements.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
+    more = (*sorted(SENDING), *sorted(REPORTING))
+    tools = list_tools(row[0] if row else NOTHING, more=more)
+    read_only = {tool["name"]: tool["read_only"] for tool in tools}
+
+    def is_action(command: str) -> bool:
+        if command in read_only:
+            return not read_only[command]
+        # Of a tool with several; an action that is not known is taken for one.
+        return command in WRITES or "/" in command
+
+    return is_action
 
 
 # --- What the operator is shown

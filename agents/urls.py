@@ -89,6 +89,7 @@ urlpatterns = [
     path("myses/<str:key>/start/", start_or_stop, {"act": "start"}, name="mysis-start"),
     path("myses/<str:key>/stop/", start_or_stop, {"act": "stop"}, name="mysis-stop"),
     path("myses/<str:key>/edit/pins/", editing.edit_pins, name="mysis-pins"),
+    path("myses/<str:key>/edit/pins/<int:pin_id>/", editing.edit_pin, name="mysis-pin"),
     path("myses/<str:key>/edit/budget/", editing.edit_budget, name="mysis-budget"),
     path("myses/<str:key>/edit/<str:part>/", editing.edit_setting, name="mysis-edit"),
     path("myses/<str:key>/models/", editing.model_names, name="mysis-models"),

@@ -20,6 +20,7 @@ from agents.actions.messages import send_broadcast as send_broadcast
 from agents.actions.messages import send_message as send_message
 from agents.actions.messages import send_order as send_order
 from agents.actions.pins import add_pin as add_pin
+from agents.actions.pins import rewrite_pin as rewrite_pin
 from agents.actions.pins import set_pin_state as set_pin_state
 from agents.actions.settings import DEFAULT_PROMPT_NAME as DEFAULT_PROMPT_NAME
 from agents.actions.settings import clear_failed_summaries as clear_failed_summaries

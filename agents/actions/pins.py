@@ -12,6 +12,7 @@ from agents.actions.base import (
     ActionError,
     append_state_event,
     check_text,
+    check_version,
     lock_mysis,
 )
 from agents.models import Mysis, Pin
@@ -21,6 +22,7 @@ from memory.assembly.hashes import hash_text
 State = Pin.State
 # What the audit log tells of a pin.
 TOLD = ("text", "state")
+NOT_STANDING = "not_standing"
 
 
 @transaction.atomic
@@ -41,6 +43,27 @@ def add_pin(*, mysis: Mysis, text: str, by: str, supersedes: Pin | None = None) 
         told["supersedes"] = str(supersedes.pk)
     audit.record("pin.create", _name(pin), by=by, after=told)
     return pin
+
+
+@transaction.atomic
+def rewrite_pin(*, pin: Pin, text: str, by: str, version: str | None = None) -> Pin:
+    """Put another text in the place of one that stands, and keep that as superseded.
+
+    The same text leaves all as it is. Raises ActionError as `add_pin`, 409 where it
+    stands no longer, and where its digest is not as ``version`` says.
+    """
+    lock_mysis(pin.mysis)
+    present = Pin.objects.select_related("mysis").filter(pk=pin.pk).first()
+    if present is None or present.state not in Pin.STANDING:
+        raise ActionError(
+            f"This order is {present.state if present else 'deleted'} and stands no "
+            "longer: add yours as a new one.",
+            code=NOT_STANDING,
+        )
+    check_version(present, ["digest"], version)
+    if check_text(text, "A pin") == present.text:
+        return present
+    return add_pin(mysis=present.mysis, text=text, by=by, supersedes=present)
 
 
 @transaction.atomic
@@ -155,7 +178,7 @@ def _refuse_gone(pin: Pin) -> None:
     if pin.state not in Pin.STANDING:
         raise ActionError(
             f"supersedes: pin {pin.pk} is {pin.state} and stands no longer: leave it out.",
-            code="not_standing",
+            code=NOT_STANDING,
         )
 
 

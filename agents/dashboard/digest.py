@@ -50,11 +50,14 @@ NAMED, LISTED = 3, 5
 RANKED, COUNTED = 3, 500
 # Characters of an error, an order or a note in a line.
 TEXT = 120
+# In the place of a state: it ran, but nobody knows whether somebody started it.
+BEGUN = "begun"
 
 _KINDS = ", ".join(f"'{kind}'" for kind in DIGEST_KINDS)
 # State events also tell of notes, orders and badges: a change is where the state before
 # was another one. Who changed settings says which. Where input woke a Mysis there is a
-# trigger: nobody started it.
+# trigger: nobody started it. Events of before have neither the state before nor a
+# trigger: who ran after it was idle, or after nobody knows what, was started or woken.
 _HAPPENED = f"""
 WITH found AS (
   SELECT id, xid, kind, mysis_id, data,
@@ -70,6 +73,8 @@ WITH found AS (
     CASE
       WHEN data ? 'changed' THEN (SELECT string_agg(one, ', ')
         FROM jsonb_array_elements_text(data->'changed') AS one)
+      WHEN kind = 'mysis.state' AND data->>'state' = 'running' AND NOT data ? 'before'
+        AND coalesce(before, 'idle') = 'idle' THEN '{BEGUN}'
       WHEN kind = 'mysis.state' THEN data->>'state'
       WHEN kind = 'error' THEN coalesce(data->>'code', left(data->>'detail', {TEXT}))
       WHEN kind = 'context.compacted' THEN coalesce(data->>'status', 'made')
@@ -341,6 +346,7 @@ def select_starts(digest: Digest) -> Iterator[tuple[str, Happened]]:
 # What a state event comes to, by whether the program itself brought it about.
 STATE_WORDS: Mapping[tuple[str, bool], str] = {
     (Mysis.State.RUNNING, False): "Started",
+    (BEGUN, False): "Started or woken",
     (Mysis.State.STOPPED, False): "Stopped",
     (Mysis.State.STOPPED, True): "Stopped",
     (Mysis.State.ERRORED, True): "Errored",

@@ -144,7 +144,12 @@ def _ended(data: Data) -> str:
 
 
 def _compacted(data: Data) -> str:
-    return _colon("context compacted", read_text(data, "reason", "status"))
+    done = SUMMARY_WORDS.get(read_text(data, "status"), "context compacted")
+    return _colon(done, read_text(data, "reason"))
+
+
+# What was done to a summary that was there; without a status it was made.
+SUMMARY_WORDS = {"reverted": "summary taken back", "cleared": "summary tried again"}
 
 
 def _memory(data: Data) -> str:

@@ -46,7 +46,8 @@ SELECT mysis_id, created_at,
 FROM agents_event
 WHERE kind = ANY('{context.compacted,alert.raised}') AND xid BETWEEN %(first)s AND %(last)s
   AND created_at >= %(since)s AND created_at < %(until)s AND mysis_id = ANY(%(myses)s)
-  AND (kind = 'context.compacted' OR data->>'rule' = 'attacked')
+  AND CASE kind WHEN 'alert.raised' THEN data->>'rule' = 'attacked'
+    ELSE coalesce(data->>'status', 'made') = 'made' END
 ORDER BY 2 DESC LIMIT %(most)s
 """
 

@@ -25,6 +25,7 @@ from agents.models import Mysis, Turn
 from agents.runtime.turn_rows import (
     TurnHandle,
     answer_open_calls,
+    count_actions,
     describe_end,
     lock_mysis,
     pause_for_budget,
@@ -50,6 +51,9 @@ LONGEST_RETRY_SECONDS = 86_400.0
 
 # How many times as many results are looked back over as make a loop.
 TRAIL_FACTOR = 4
+
+# How a turn ends that did not come to its own end.
+CUT_SHORT = (Turn.Outcome.STOPPED, Turn.Outcome.INTERRUPTED)
 
 REMEDY = "Send it a message, or look at its prompt and at its context."
 
@@ -93,6 +97,13 @@ def finish_turn(
     number, iterations, left_open, shown, unheard = found
     current = mysis.epoch == handle.epoch and mysis.state == Mysis.State.RUNNING
     outcome = ending.outcome if current else Turn.Outcome.STOPPED
+    turn = Turn(pk=handle.turn_id, mysis=mysis, number=number, iterations=iterations)
+    if outcome in CUT_SHORT:
+        # Of a call that was given up while its answer was stored, only the log knows.
+        count_actions(turn)
+    else:
+        turn.actions = sum(call.is_action for call in calls)
+        turn.failed_actions = sum(call.is_action and call.is_error for call in calls)
     if left_open:
         answer_open_calls(mysis)
     by_itself = outcome in (Turn.Outcome.DONE, Turn.Outcome.ITERATION_LIMIT)
@@ -101,9 +112,6 @@ def finish_turn(
     messages.finish_shown(answered)
     stuck = _check_stuck(mysis, calls, whole=by_itself) if current else []
     chosen = _plan_next(mysis, ending, unheard=unheard) if current else None
-    turn = Turn(pk=handle.turn_id, mysis=mysis, number=number, iterations=iterations)
-    turn.actions = sum(call.is_action for call in calls)
-    turn.failed_actions = sum(call.is_action and call.is_error for call in calls)
     _end_turn(turn, outcome, ending.error, answered)
     events.append_all(stuck)
     if chosen is not None:

@@ -27,12 +27,14 @@ from agents.context_inputs import ContextInputs, name_inputs
 from agents.events import Kind
 from agents.llm.endpoints import list_provider_candidates
 from agents.models import Account, Budget, Mysis, Provider, Turn
+from agents.tool_catalogue import read_actions
 from agents.tools.request import INTERRUPTED
 from agents.tools.snapshot import doubt_call
 from memory.assembly.turn_reads import TurnReads
 from memory.models import (
     ContextPolicy,
     Memory,
+    Role,
     build_row,
     fetch_named,
     fetch_rows,
@@ -40,6 +42,8 @@ from memory.models import (
 )
 from memory.snapshots.reads import fetches_events
 
+# An answer to a call that was written in the place of making it.
+NEVER_SENT = r"^Error: \w+: not executed"
 _JOINED = (("account_id", "account_found"), ("policy_wanted", "policy_found"))
 # By name: the server keeps the statement, and a migration may add a column.
 _COLUMNS = ", ".join(f'mysis."{field.column}"' for field in Mysis._meta.concrete_fields)
@@ -233,14 +237,30 @@ def close_turn(turn: Turn, *, outcome: Turn.Outcome) -> None:
     """Write a turn's outcome and append the event; the caller holds the Mysis's row."""
     turn.outcome = outcome
     turn.finished_at = timezone.now()
+    count_actions(turn)
     values = {
         "turn": turn.pk,
         "outcome": str(outcome),
         "error": turn.error,
         "now": turn.finished_at,
+        "actions": turn.actions,
+        "failed_actions": turn.failed_actions,
     }
     fetch_rows(statements.CLOSE_TURN, values)
     events.append_all([describe_end(turn, outcome)])
+
+
+def count_actions(turn: Turn) -> None:
+    """Set the actions of a turn that was cut short to those of the log.
+
+    A call that is still open counts for nothing: nobody knows what came of it.
+    """
+    answered = Memory.objects.filter(turn=turn.pk, role=Role.TOOL, pending=False)
+    called = answered.exclude(is_error=True, content__regex=NEVER_SENT)
+    rows = called.values_list("tool_name", "is_error")
+    is_action = read_actions()
+    failed = [is_error for command, is_error in rows if is_action(command)]
+    turn.actions, turn.failed_actions = len(failed), sum(failed)
 
 
 def describe_end(

@@ -81,6 +81,20 @@ def find_mysis(key: str) -> Mysis:
     return get_object_or_404(rows, pk=parse_id(key))
 
 
+def is_confirmed(request: PageRequest) -> bool:
+    """Whether somebody was asked already: by a script's dialog, or by `ask_first`."""
+    return bool(request.htmx) or request.POST.get("confirmed") == "yes"
+
+
+def ask_first(
+    request: PageRequest, question: str, *, label: str, back: str
+) -> HttpResponse:
+    """A page that asks; its button, which says ``label``, sends the same form again."""
+    sent = [one for one in request.POST.items() if one[0] != "csrfmiddlewaretoken"]
+    context = {"question": question, "label": label, "back": back, "sent": sent}
+    return render(request, "agents/confirm.html", context)
+
+
 def notify_success(
     request: PageRequest,
     words: str,

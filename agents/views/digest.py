@@ -27,6 +27,8 @@ from agents.models.visits import Visit
 from agents.views.access import PageRequest
 
 SPANS = ("1h", "8h", "24h", "7d")
+# What a first visit is shown.
+DEFAULT_SPAN_NAME = "24h"
 
 
 @require_safe
@@ -46,7 +48,7 @@ def digest_page(request: PageRequest) -> HttpResponse:
         # What the line of the Fleet page leads to.
         asked = ""
     context = {
-        "asked": "" if error else asked,
+        "asked": "" if error else asked or ("" if visit else DEFAULT_SPAN_NAME),
         "error": error,
         "visit": visit,
         "spans": SPANS,

@@ -15,13 +15,15 @@ from django.contrib import messages
 from django.db.models import Count, Model
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import retarget, trigger_client_event
 
 from agents import actions
 from agents.actions import ActionError
-from agents.actions.base import CHANGED, name_operator, write_version
+from agents.actions.base import CHANGED, name_operator
+from agents.actions.pins import NOT_STANDING
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.budget_bars import load_limits
 from agents.dashboard.live import fragments
@@ -32,6 +34,7 @@ from agents.edit_forms import (
     GroupForm,
     ModelNameForm,
     PinForm,
+    PinTextForm,
     PolicyForm,
     PromptForm,
     SettingForm,
@@ -42,7 +45,9 @@ from agents.models import Budget, Mysis, Pin
 from agents.views.access import (
     PageRequest,
     admin_required,
+    ask_first,
     find_mysis,
+    is_confirmed,
     notify_success,
 )
 from memory.handles import parse_id
@@ -110,7 +115,7 @@ def _refuse(form: F, error: ActionError, present: Model) -> tuple[F, int]:
     assert isinstance(form.data, QueryDict)  # noqa: S101 (it was sent)
     typed = form.data.copy()
     # Of one that was deleted there is none: it is made anew.
-    typed["version"] = write_version(present, form.columns) if present.pk else ""
+    typed["version"] = form.write_version(present) if present.pk else ""
     again = type(form)(typed, instance=copy(present))
     stands = _describe_values(present, form.columns)
     again.add_error(
@@ -199,6 +204,42 @@ def _mark_pin(request: PageRequest, mysis: Mysis, by: str) -> Pin:
     )
 
 
+@require_http_methods(["GET", "HEAD", "POST"])
+@admin_required
+def edit_pin(request: PageRequest, key: str, pin_id: int) -> HttpResponse:
+    """Write a standing order anew; what was typed for one that is gone is offered anew."""
+    mysis = find_mysis(key)
+    pin = mysis.pins.filter(pk=pin_id, state__in=Pin.STANDING).first()
+    if pin is None:
+        return _offer_new_pin(request, mysis, "This order stands no longer.")
+    sent = request.POST if request.method == "POST" else None
+    form, status = PinTextForm(sent, instance=copy(pin)), 200
+    if sent is not None and form.is_valid():
+        try:
+            actions.rewrite_pin(
+                pin=pin,
+                text=form.cleaned_data["text"],
+                by=name_operator(request),
+                version=form.cleaned_data["version"],
+            )
+        except ActionError as error:
+            if error.code == NOT_STANDING:
+                return _offer_new_pin(request, mysis, error.detail)
+            present = mysis.pins.filter(pk=pin.pk).first() or pin
+            form, status = _refuse(form, error, present)
+        else:
+            return _answer_saved(request, mysis, f"The order is saved. {NEXT_CALL}")
+    elif sent is not None:
+        status = 422
+    return _render(request, mysis, "pin", form, status)
+
+
+def _offer_new_pin(request: PageRequest, mysis: Mysis, problem: str) -> HttpResponse:
+    """The standing orders, with what was typed as a new one that is not added yet."""
+    form = PinForm(initial={"text": request.POST.get("text", "")})
+    return _render(request, mysis, "pins", form, 409, problem=problem)
+
+
 # --- Its own budget
 
 
@@ -210,6 +251,10 @@ def edit_budget(request: PageRequest, key: str) -> HttpResponse:
     budget = _find_budget(mysis)
     sent = request.POST if request.method == "POST" else None
     form, status = BudgetForm(sent, instance=copy(budget)), 200
+    if "remove" in request.POST and not is_confirmed(request):
+        back = reverse("mysis-budget", args=[mysis.page_key])
+        question = _ask_of_removal(mysis)
+        return ask_first(request, question, label="Remove this budget", back=back)
     if sent is not None:
         status = 422
         try:
@@ -221,6 +266,11 @@ def edit_budget(request: PageRequest, key: str) -> HttpResponse:
             if words:
                 return _answer_saved(request, mysis, f"{words} {NEXT_CALL}")
     return _render(request, mysis, "budget", form, status)
+
+
+def _ask_of_removal(mysis: Mysis) -> str:
+    """What is asked before its budget is removed."""
+    return f"Remove this budget? {mysis.name} may then spend up to the limits that are left."
 
 
 def _find_budget(mysis: Mysis) -> Budget:
@@ -264,7 +314,9 @@ def _render(
     request: PageRequest, mysis: Mysis, part: str, form: Any, status: int, **told: str
 ) -> HttpResponse:
     context: dict[str, Any] = {"mysis": mysis, "part": part, "form": form, **told}
+    context["action"] = request.path
     if part == "pins":
+        context["action"] = reverse("mysis-pins", args=[mysis.page_key])
         standing = mysis.pins.filter(state__in=Pin.STANDING)
         context["pins"] = standing.order_by("pk")
     if part == "model":
@@ -274,5 +326,6 @@ def _render(
         context["groups"] = named.values_list("group", flat=True).distinct()
     if part == "budget":
         context["limits"] = load_limits(mysis)
+        context["question"] = _ask_of_removal(mysis)
     template = "agents/edit/dialog.html" if request.htmx else "agents/edit.html"
     return render(request, template, context, status=status)

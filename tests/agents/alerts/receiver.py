@@ -33,6 +33,7 @@ class Receiver:
     """A context manager; ``statuses`` are answered first, then 200.
 
     ``arrived`` is set by each request, which waits for ``gate`` if there is one.
+    ``port`` is where it listens, 0 for any that is free.
     """
 
     statuses: list[int] = field(default_factory=list)
@@ -43,6 +44,7 @@ class Receiver:
     headers: dict[str, str] = field(default_factory=dict)
     more: threading.Condition = field(default_factory=threading.Condition)
     text: bytes = b"ok"
+    port: int = 0
 
     def __enter__(self) -> Self:
         owner = self
@@ -71,7 +73,7 @@ class Receiver:
             def log_message(self, format: str, *args: object) -> None:
                 return
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever)
         self._thread.start()
         return self

@@ -149,6 +149,30 @@ def test_a_state_that_was_so_before_the_span_is_no_change():
     assert list_lines("Myses") == ["Stopped: 1 by grace (Ada)"]
 
 
+def test_events_of_before_do_not_say_who_was_started():
+    """They had neither the state before nor what woke a Mysis."""
+    ada, bea = make_mysis(name="Ada"), make_mysis(name="Bea")
+    for mysis, states in (
+        (ada, ["running", "idle", "running", "running"]),
+        (bea, ["stopped", "running"]),
+    ):
+        for state in states:
+            by = "runtime" if state == "idle" else GRACE
+            told = {"name": mysis.name, "state": state, "by": by}
+            events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=told)
+    assert sorted(list_lines("Myses")) == [
+        "Idle unasked now: 2",
+        "Started or woken: 1 by grace (Ada)",
+        "Started: 1 by grace (Bea)",
+        "Stopped: 1 by grace (Bea)",
+        "Went idle: 1 (Ada)",
+    ]
+    # By one of today it is known.
+    told = {"state": "running", "before": "idle", "by": GRACE, "trigger": "message"}
+    events.append(Kind.MYSIS_STATE, mysis_id=bea.pk, data=told)
+    assert "Started: 1 by grace (Bea)" in list_lines("Myses")
+
+
 def test_all_orders_are_counted_by_their_states():
     fleet = [make_mysis(name=name, state="running") for name in ("Ada", "Bea")]
     begun = timezone.now()

@@ -441,6 +441,18 @@ def test_every_kind_has_words(db: None):
         assert line.icon == event_kinds.KINDS[kind].icon
 
 
+def test_a_summary_that_was_taken_back_is_not_told_as_a_compaction():
+    told = [
+        event_kinds.find_style(Kind.CONTEXT_COMPACTED).words(data)
+        for data in ({"reason": "R."}, {"status": "reverted", "reason": "R."}, {})
+    ]
+    assert told == [
+        "context compacted: R.",
+        "summary taken back: R.",
+        "context compacted",
+    ]
+
+
 def test_the_feed_says_what_happened_and_links_to_it(db: None):
     ada = make_mysis(name="Ada")
     said = {"memory_id": 4, "role": "assistant", "origin": "agent"}

@@ -303,6 +303,9 @@ def add_marks(mysis: Mysis) -> None:
     OrderRecipient.objects.create(order=order, mysis=mysis, memory=memory)
     story = Story(mysis, NOON)
     story.tell("context.compacted", 180, reason="Messages 1 to 9 are summarised.")
+    # A summary that was taken back compacts nothing.
+    for status in ("reverted", "cleared"):
+        story.tell("context.compacted", 190, status=status, reason="It was bad.")
     story.tell("alert.raised", 240, rule="attacked", text="Hit by pirates.")
     story.tell("alert.raised", 241, rule="fuel", text="Too little fuel.")
     write(story)

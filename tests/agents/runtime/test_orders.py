@@ -251,6 +251,43 @@ async def test_an_order_is_shown_once_though_its_worker_is_killed(
     assert await in_db(changes)(number) == ["queued", "shown", "answered"]
 
 
+async def test_each_state_comes_once_though_a_worker_is_killed_in_each(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer, tmp_path: Path
+):
+    """Before the answer that reports, and after it: what is said stays said."""
+    number = await in_db(give)(eve, "Return to base.")
+    gate = provider.arrived.__class__()
+    late = Reply(body=completion("Aye."), wait=gate)
+    reports = Reply(body=completion(None, tool_calls=[report(status="working")]))
+    ends = Reply(body=completion(None, tool_calls=[report(note="Docked.")]))
+    answers = [late, reports, late, ends, late, Reply(body=completion("Aye."))]
+    provider.answers.extend(answers)
+    told = ["queued", "shown", "shown", "done"]
+    with Workers(tmp_path, sandbox.url) as workers:
+        # One dies as it is shown, one once it is worked on, one once it is done.
+        for requests, known in ((1, 2), (3, 3), (5, 4)):
+            worker = workers.start()
+            await asyncio.to_thread(await_requests, provider, requests)
+            assert await in_db(changes)(number) == told[:known]
+            workers.kill(worker)
+        workers.start()
+        await in_db(await_end)(eve, 4)
+        gate.set()
+    assert await in_db(changes)(number) == told
+    row = await in_db(OrderRecipient.objects.get)(order=number)
+    assert (row.state, row.note, row.changed_by) == ("done", "Docked.", "mysis:Eve")
+    calls = [one.is_error for one in await results(eve)]
+    assert calls == [False, False]
+
+
+def await_requests(provider: FakeProvider, count: int) -> None:
+    """Wait until a model was asked so many times."""
+    while len(provider.requests) < count:
+        provider.arrived.clear()
+        if len(provider.requests) < count:
+            assert provider.arrived.wait(PATIENCE)
+
+
 def await_end(mysis: Mysis, number: int) -> None:
     """Wait for the event of the end of a turn."""
     after = 0

@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from math import ceil
+
+import pytest
+from django.utils import timezone
 
 from agents import actions
-from agents.models import Mysis, Prompt, PromptVersion, Turn
+from agents.dashboard.lane_seconds import ACTIVITIES, TOOLS
+from agents.dashboard.lanes import read_lanes
+from agents.dashboard.time_axis import Axis
+from agents.dashboard.yields import add_up_yield, list_lines
+from agents.models import (
+    Event,
+    ModelCall,
+    Mysis,
+    OrderRecipient,
+    Prompt,
+    PromptVersion,
+    Turn,
+)
 from agents.runtime.turn_rows import close_open_turns
+from agents.tools.request import NOT_EXECUTED
 from memory.context.tool_calls import guess_policy
 from memory.models import ContextPolicy, GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
-from tests.agents.runtime.conftest import fly
+from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import in_db, log
-from tests.factories import make_account, make_mysis, make_turn
+from tests.factories import make_account, make_memory, make_mysis, make_turn
+
+SECOND = timedelta(seconds=1)
 
 
 def credits_in_log(rows: Sequence[Memory]) -> list[int]:
@@ -43,6 +64,80 @@ async def test_credits_and_actions_are_those_of_the_log(
     assert sum(turn.failed_actions for turn in turns) == len(failed)
     assert {turn.model for turn in turns} == {"pilot"}
     assert {turn.username for turn in turns} == {"Ada"}
+
+
+async def test_board_and_lanes_tell_what_the_log_of_a_flight_tells(
+    ada: Mysis, sandbox: SandboxServer
+):
+    since = timezone.now()
+    order = {"myses": [ada], "text": "Mine until you are full.", "by": "operator:ann"}
+    await in_db(actions.send_order)(**order)
+    while (await refreshed(ada)).state == Mysis.State.RUNNING:
+        await fly(ada)
+        await asyncio.to_thread(sandbox.step)
+        if await in_db(OrderRecipient.objects.filter(state="done").exists)():
+            break
+    await in_db(actions.stop_mysis)(mysis=ada, by="operator:ann")
+    until = timezone.now()
+    rows = await in_db(log)(ada)
+    told = credits_in_log(rows)
+    tools = [row for row in rows if row.role == "tool"]
+    acts = [row for row in tools if is_action(row.tool_name)]
+    reports = [
+        r for r in tools if r.tool_name == "zoea_report_order" and not r.is_error
+    ]
+    [line] = list_lines(await in_db(add_up_yield)(since, until), "mysis")
+    sums = line.sums
+    assert sums.credits == told[-1] - told[0]
+    assert (sums.actions, sums.failed_actions) == (
+        *(len(acts), sum(row.is_error for row in acts)),
+    )
+    assert sums.actions > 10
+    assert sums.orders_done == [r.args["status"] for r in reports].count("done") == 1
+    assert sums.tokens == await in_db(add_up_tokens)()
+    axis = Axis(since, until, 1, ceil((until - since).total_seconds()))
+    [lane] = (await in_db(read_lanes)([ada.pk], axis)).lanes
+    wanted = await in_db(add_up_activities)(ada, since)
+    assert {"mining", "flying", "thinking"} <= set(wanted)
+    for name in ACTIVITIES:
+        assert lane.seconds.get(name, 0) == pytest.approx(wanted[name], abs=0.3), name
+
+
+def is_action(tool: str) -> bool:
+    return guess_policy(tool) == "mutation" or tool == "zoea_report_order"
+
+
+def add_up_tokens() -> int:
+    """Of the calls, one by one."""
+    calls = ModelCall.objects.values_list("input_tokens", "output_tokens")
+    return sum(map(sum, calls))
+
+
+def add_up_activities(mysis: Mysis, since: datetime) -> defaultdict[str, float]:
+    """Seconds from row to row: what a call did, and goes on until the wait for it ends."""
+    stop = Event.objects.filter(kind="mysis.state", data__state="stopped").latest("pk")
+    turns = list(mysis.turns.order_by("started_at"))
+    begins = [turn.started_at for turn in turns[1:]]
+    spent: defaultdict[str, float] = defaultdict(float)
+    spent["waiting"] += (turns[0].started_at - since) / SECOND
+    for turn, after in zip(turns, [*begins, stop.created_at], strict=True):
+        called = Event.objects.filter(kind="tool.called", data__turn=turn.pk)
+        calls = [
+            (TOOLS[one.data["tool"]], one.data["ms"] / 1000)
+            for one in called.filter(data__ok=True).order_by("pk")
+            if one.data["tool"] in TOOLS
+        ]
+        for activity, seconds in calls:
+            spent[activity] += seconds
+        assert turn.finished_at is not None
+        busy = sum(seconds for _, seconds in calls)
+        spent["thinking"] += (turn.finished_at - turn.started_at) / SECOND - busy
+        waits = max(turn.finished_at, turn.waits_until or turn.finished_at)
+        waits = min(waits, after)
+        last = calls[-1][0] if calls else "waiting"
+        spent[last] += (waits - turn.finished_at) / SECOND
+        spent["waiting"] += (after - waits) / SECOND
+    return spent
 
 
 async def test_time_after_an_end_is_idle_unless_it_was_put_off(
@@ -117,6 +212,36 @@ async def test_what_a_lost_turn_earned_is_kept(ada: Mysis, sandbox: SandboxServe
     turn = await in_db(lose)()
     assert turn.outcome == "interrupted"
     assert turn.credits_after - turn.credits_before == 5
+
+
+async def test_a_turn_that_was_cut_short_counts_the_actions_of_the_log(
+    ada: Mysis, sandbox: SandboxServer
+):
+    """As many as a whole turn counts of the same rows, and none without an answer."""
+    for _ in range(8):
+        await fly(ada)
+        await asyncio.to_thread(sandbox.step)
+
+    def cut_all_short() -> list[tuple[int, int]]:
+        turns = Turn.objects.order_by("pk")
+        turns.update(outcome=None, actions=0, failed_actions=0)
+        last = turns.latest("pk")
+        for name, values in (
+            ("mine", {"pending": True}),
+            ("mine", {"content": NOT_EXECUTED, "is_error": True}),
+            ("sell", {"content": "Error: not_docked: Dock first.", "is_error": True}),
+            ("sell_everything", {"content": "No such tool.", "is_error": True}),
+        ):
+            make_memory(ada, role="tool", tool_name=name, turn=last, **values)
+        close_open_turns(Mysis.objects.get(pk=ada.pk), outcome=Turn.Outcome.STOPPED)
+        return list(turns.values_list("actions", "failed_actions"))
+
+    counts = Turn.objects.order_by("pk").values_list("actions", "failed_actions")
+    whole = await in_db(list)(counts)
+    assert sum(actions for actions, _ in whole) > 5
+    cut = await in_db(cut_all_short)()
+    assert cut[:-1] == whole[:-1]
+    assert cut[-1] == (whole[-1][0] + 1, whole[-1][1] + 1)
 
 
 def test_an_account_that_another_flies_earns_for_that_one(db: None):

@@ -13,6 +13,7 @@ from django.test import Client
 from django.utils.html import escape
 
 from agents import actions
+from agents.actions.pins import save_pin
 from agents.models import Budget, Event, Mysis, Pin, Prompt, Provider
 from agents.tool_catalogue import remember_tools
 from agents.tools.request import ToolSpec
@@ -293,6 +294,65 @@ def test_standing_orders_are_added_acknowledged_and_done(admin: Client, ada: Mys
     assert admin.post(address("pins"), sent, headers=HTMX).status_code == 422
 
 
+def test_the_text_of_a_standing_order_is_edited_and_the_old_one_kept(
+    admin: Client, ada: Mysis
+):
+    old = actions.add_pin(mysis=ada, text="Never attack.", by="token:ci")
+    part = f"pins/{old.pk}"
+    assert f'href="/myses/Ada/edit/{part}/"' in (
+        admin.get(address("pins"), headers=HTMX).content.decode()
+    )
+    assert "Never attack." in admin.get(address(part)).content.decode()
+    assert send(admin, part, text="  ").status_code == 422
+    # The same again is no new version.
+    assert send(admin, part, text="Never attack.").status_code == 200
+    assert Pin.objects.count() == 1
+    answer = send(admin, part, text="Never\r\nattack miners.")
+    assert answer.status_code == 200
+    assert answer["HX-Retarget"] == "#notices"
+    assert "attack miners." in answer.content.decode()
+    old.refresh_from_db()
+    new = ada.pins.get(state="active")
+    assert (old.text, old.state) == ("Never attack.", "superseded")
+    assert (new.text, new.author) == ("Never\nattack miners.", old.changed_by)
+    # One that stands already is refused, and the order that was edited stands on.
+    double = actions.add_pin(mysis=ada, text="Mine gold.", by="token:ci")
+    answer = send(admin, f"pins/{new.pk}", text=double.text)
+    assert answer.status_code == 409
+    assert "stands already" in answer.content.decode()
+    new.refresh_from_db()
+    assert new.state == "active"
+
+
+def test_an_order_that_changed_or_ended_meanwhile_is_not_written_over(
+    admin: Client, ada: Mysis
+):
+    pin = actions.add_pin(mysis=ada, text="Never attack.", by="token:ci")
+    part = f"pins/{pin.pk}"
+    version = read_version(admin, part)
+    pin.text = "Always attack."
+    save_pin(pin=pin, by="operator:bob")
+    answer = send(admin, part, version=version, text="Mine.")
+    text = answer.content.decode()
+    assert answer.status_code == 409
+    assert "Now it is: Always attack." in text
+    assert ">\nMine.</textarea>" in text
+    assert list(Pin.objects.values_list("text", flat=True)) == ["Always attack."]
+    # Done meanwhile: what was typed is offered as a new order, and is not added yet.
+    actions.set_pin_state(pin=pin, state="done", by="operator:bob")
+    answer = send(admin, part, version=version, text="Mine.")
+    text = answer.content.decode()
+    assert answer.status_code == 409
+    assert "stands no longer" in text
+    assert ">\nMine.</textarea>" in text
+    assert f'action="{address("pins")}"' in text
+    assert Pin.objects.count() == 1
+    other = actions.add_pin(mysis=make_mysis(name="Bo"), text="x", by="token:ci")
+    assert send(admin, f"pins/{other.pk}", text="y").status_code == 409
+    other.refresh_from_db()
+    assert (other.text, other.state) == ("x", "active")
+
+
 def test_the_budget_of_a_mysis_is_made_changed_and_removed(admin: Client, ada: Mysis):
     values = {"name": "Ada alone", "period": "day", "tokens": "", "cost": "2.5"}
     assert send(admin, "budget", **values).status_code == 200
@@ -316,6 +376,22 @@ def test_the_budget_of_a_mysis_is_made_changed_and_removed(admin: Client, ada: M
     answer = send(admin, "budget", version=version, **values)
     assert answer.status_code == 409
     assert "Somebody else changed this meanwhile" in answer.content.decode()
+
+
+def test_without_a_script_a_page_asks_before_a_budget_goes(admin: Client, ada: Mysis):
+    values = {"name": "Ada alone", "period": "day", "tokens": "", "cost": "2.5"}
+    assert send(admin, "budget", **values).status_code == 200
+    sent = {"remove": "yes", "version": read_version(admin, "budget")}
+    text = admin.post(address("budget"), sent).content.decode()
+    assert "Remove this budget? Ada may then spend" in text
+    assert f'href="{address("budget")}">Cancel' in text
+    assert Budget.objects.exists()
+    # Its button sends the same again, which is still refused where it is stale.
+    again = dict(re.findall(r'name="(\w+)" value="([^"]*)"', text))
+    again = {name: unescape(value) for name, value in again.items()}
+    assert again.items() >= (sent | {"confirmed": "yes"}).items()
+    assert admin.post(address("budget"), again).status_code == 302
+    assert not Budget.objects.exists()
 
 
 def test_notes_are_written_in_the_dialog_too(

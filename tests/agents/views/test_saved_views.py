@@ -102,13 +102,44 @@ def test_views_are_nobody_elses(sign_in: Callable[..., Client]):
     assert (view.name, view.is_default) == ("mine", True)
 
 
-def test_a_viewer_keeps_none(sign_in: Callable[..., Client]):
-    viewer = sign_in("viewer")
-    assert save(viewer, "mine").status_code == 403
-    assert viewer.get("/views/", headers=HTMX).status_code == 403
-    assert not SavedView.objects.exists()
+def test_a_viewer_keeps_views_that_are_nobody_elses(sign_in: Callable[..., Client]):
+    viewer, operator = sign_in("viewer"), sign_in("operator")
     page = viewer.get("/?state=idle").content.decode()
-    assert re.search(r'class="menu operator-only" id="views-menu"', page)
+    assert '<details class="menu" id="views-menu">' in page
+    assert save(viewer, "mine").status_code == 200
+    view = SavedView.objects.get()
+    assert "mine" in viewer.get("/views/", headers=HTMX).content.decode()
+    assert "mine" not in operator.get("/views/", headers=HTMX).content.decode()
+    assert change(operator, view, "delete").status_code == 404
+    change(viewer, view, "default")
+    assert viewer.get("/")["Location"] == f"/?{view.query}"
+    assert operator.get("/").status_code == 200
+    # All else that changes something is still not for viewers.
+    assert viewer.post("/send/", {"text": "Go."}, headers=HTMX).status_code == 403
+    assert change(viewer, view, "delete").status_code == 200
+    assert not SavedView.objects.exists()
+
+
+def test_views_need_a_sign_in(client: Client):
+    for path in ("/views/", "/views/save/", "/views/1/change/"):
+        answer = client.post(path) if path != "/views/" else client.get(path)
+        assert answer.status_code == 302
+        assert "/login/" in answer["Location"] or "sign-in" in answer["Location"]
+
+
+def test_without_a_script_a_page_asks_before_a_view_goes(admin: Client):
+    save(admin, "mine")
+    view = SavedView.objects.get()
+    sent = {"act": "delete", "name": "mine", "query": "state=idle"}
+    text = admin.post(f"/views/{view.pk}/change/", sent).content.decode()
+    assert "Delete the view mine?" in text
+    assert 'href="/views/">Cancel' in text
+    assert SavedView.objects.exists()
+    again = dict(re.findall(r'name="(\w+)" value="([^"]*)"', text))
+    assert again.items() >= (sent | {"confirmed": "yes"}).items()
+    answer = admin.post(f"/views/{view.pk}/change/", again)
+    assert answer["Location"] == "/views/"
+    assert not SavedView.objects.exists()
 
 
 @pytest.mark.parametrize(
