@@ -139,6 +139,7 @@ ACTS: dict[Callable[..., Any], Callable[[], dict[str, Any]]] = {
     },
     orders.change_order: lambda: {"order": order(), "state": "done", "by": ANN},
     pins.add_pin: lambda: {"mysis": ada(), "text": "Trade.", "by": ANN},
+    pins.rewrite_pin: lambda: {"pin": pin(), "text": "Trade ice.", "by": ANN},
     pins.save_pin: lambda: {"pin": Pin(mysis=ada(), text="Trade."), "by": ANN},
     pins.delete_pin: lambda: {"pin": pin(), "by": ANN},
     pins.set_pin_state: lambda: {"pin": pin(), "state": "done", "by": ANN},
