@@ -15,6 +15,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from memory.admin.read_only import ReadOnlyAdmin
+from memory.redaction import SHOWN_ONCE
 from zoea.auth import hash_secret, make_secret
 from zoea.models import ApiToken, IdempotencyRecord, SignInLink
 
@@ -97,6 +98,7 @@ class TokenAdmin(admin.ModelAdmin[ApiToken]):
             request,
             f"The token is {secret} — copy it now, it is not shown again.",
             messages.WARNING,
+            extra_tags=SHOWN_ONCE,
         )
 
     @admin.action(description="Revoke the selected tokens")

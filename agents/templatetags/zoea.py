@@ -15,6 +15,8 @@ from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from memory.redaction import hide_secrets
+
 register = template.Library()
 
 
@@ -70,6 +72,12 @@ def ago(moment: datetime | None, prefix: str = "") -> SafeString | str:
 
 # States of orders that people read as another word.
 _ORDER_WORDS = {"not_done": "not done", "superseded": "cleared"}
+
+
+@register.filter
+def masked(text: object) -> str:
+    """A stored text without secrets, for where it is cut after that."""
+    return hide_secrets(str(text or ""))
 
 
 @register.filter

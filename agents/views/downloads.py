@@ -12,7 +12,6 @@ from django.views.decorators.http import require_safe
 from agents.dashboard.live.turn_page import find_turn
 from agents.db import run_long_in_db
 from agents.views.access import find_mysis
-from memory.models.secret_tools import read_secret_tools
 from memory.transfer import in_out
 
 # The end of a file's name, and what browsers are told that it is.
@@ -49,9 +48,7 @@ def _send(
     if form not in KINDS:
         raise Http404(f"format: give one of {', '.join(KINDS)}.")
     ending, kind = KINDS[form]
-    pieces = in_out.write_pieces(
-        mysis_id, form, turn_id=turn_id, secret=read_secret_tools()
-    )
+    pieces = in_out.write_pieces(mysis_id, form, turn_id=turn_id)
     file_name = content_disposition_header(True, f"{name}.{ending}") or "attachment"
     return StreamingHttpResponse(
         _stream(pieces), content_type=kind, headers={"Content-Disposition": file_name}

@@ -19,6 +19,7 @@ from django.http import HttpRequest, JsonResponse, UnreadablePostError
 from django.http.response import HttpResponseBase
 
 from memory.problems import Problem, release_connection
+from memory.redaction import hide_secrets_offline
 from zoea import rate_limits
 from zoea.api.idempotency import answer_once
 from zoea.auth import API_ROOT, READS, admit_caller, check_csrf
@@ -78,7 +79,7 @@ class ApiGateMiddleware(Middleware):
 
 def answer_problem(problem: Problem) -> JsonResponse:
     return JsonResponse(
-        {"detail": problem.detail, "code": problem.code},
+        {"detail": hide_secrets_offline(problem.detail), "code": problem.code},
         status=problem.status,
         headers=problem.headers,
     )
