@@ -29,6 +29,7 @@ from agents.models import Event
 from memory.gamestate.values import make_storable
 from memory.handles import find_owner, parse_id
 from memory.models import fetch_rows
+from memory.redaction import hide_secrets_in_value
 
 CHANNEL = "zoea_events"
 DEBOUNCE = 0.02
@@ -274,7 +275,7 @@ def make_item(row: Sequence[Any]) -> tuple[Position, Item]:
         kind=kind,
         at=format_moment(at),
         mysis=mysis_id,
-        data=json.loads(data) if isinstance(data, str) else data,
+        data=hide_secrets_in_value(json.loads(data) if isinstance(data, str) else data),
     )
     return Position(xid, number), item
 

@@ -115,6 +115,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "zoea.middleware.WriteLimitMiddleware",
     "zoea.api.gate.ApiGateMiddleware",
+    "zoea.middleware.MaskingMiddleware",
 ]
 
 ROOT_URLCONF = "zoea.urls"
@@ -339,7 +340,10 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}
+        "line": {
+            "()": "memory.redaction.MaskingFormatter",
+            "fmt": "%(asctime)s %(levelname)s %(name)s: %(message)s",
+        }
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.str("ZOEA_LOG_LEVEL", "WARNING")},

@@ -355,6 +355,8 @@ def assemble_document(
     body: RequestBody[Annotated[Document, WithJsonSchema(AssembleIn.json_schema())]],
 ) -> Document:
     """Assemble a history that the body brings; stores and calls nothing."""
+    # The caller's own texts come back as the core gives them.
+    request.keeps_texts = True  # type: ignore[attr-defined]
     # The schema only describes: the core reads, and its errors name key and remedy.
     try:
         return build_result_document(assemble(parse_request(body, StateBlock)))

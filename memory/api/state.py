@@ -45,6 +45,7 @@ from memory.models import (
 )
 from memory.models.contexts import EFFECTIVE_POLICY
 from memory.models.secret_tools import read_secret_tools
+from memory.redaction import hide_secret_texts, hide_secrets
 from memory.snapshots.reads import fetches_events, read_account_state, read_moments
 
 state_router = Router(tags=["memory"])
@@ -327,6 +328,13 @@ class SummaryOut(Schema):
     summary: SummaryText | None
 
 
+def _hide_secrets(document: SummaryDocument) -> SummaryDocument:
+    summary = hide_secret_texts(document.summary)
+    return SummaryDocument(
+        hide_secrets(document.state), hide_secrets(document.rough_state), summary
+    )
+
+
 @summary_router.get(
     "/myses/{reference}/summary",
     response={200: SummaryOut, 304: None},
@@ -340,7 +348,7 @@ def read_summary(request: HttpRequest, reference: MysisReference) -> HttpRespons
     """
     known_types = ["application/json", MARKDOWN]
     markdown = request.get_preferred_type(known_types) == MARKDOWN
-    document = read_document(reference)
+    document = _hide_secrets(read_document(reference))
     told = repr((markdown, document.rough_state, document.summary))
     etag = f'W/"{hashlib.sha256(told.encode()).hexdigest()[:32]}"'
     response = get_conditional_response(request, etag=etag)
