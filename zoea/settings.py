@@ -165,6 +165,16 @@ def openings_at(url: str) -> int:
     return 0 if is_local_game(url) else 25
 
 
+def _read_direct_address() -> str:
+    url: str = env.str("ZOEA_DIRECT_DATABASE_URL", "")
+    if url and not url.startswith(("postgresql://", "postgres://")):
+        raise ImproperlyConfigured(
+            "ZOEA_DIRECT_DATABASE_URL must begin with postgresql://: name the server "
+            "behind the pooler, or unset it."
+        )
+    return url if env.str("DATABASE_URL", "") else ""
+
+
 def _read_database() -> dict[str, Any]:
     url = env.str("DATABASE_URL", "")
     if url:
@@ -194,6 +204,11 @@ def _read_database() -> dict[str, Any]:
     found["DISABLE_SERVER_SIDE_CURSORS"] = env.bool("ZOEA_PGBOUNCER", False)
     return found
 
+
+# Past the pooler: for what lasts longer than a transaction (LISTEN, a worker's lock).
+ZOEA_DIRECT_DATABASE_URL = _read_direct_address()
+# Whether the database tells of nothing, so that all must be looked for.
+ZOEA_POLLING = env.bool("ZOEA_PGBOUNCER", False) and not ZOEA_DIRECT_DATABASE_URL
 
 ZOEA_EMBEDDED_POSTGRES = not env.str("DATABASE_URL", "")
 DATABASES = {"default": _read_database()}
@@ -306,7 +321,7 @@ PROCRASTINATE_WORKER_DEFAULTS = {
     "stalled_worker_timeout": 30.0,
     # Seconds. A worker is told of each job when it is due (`manage.py procrastinate`);
     # where the database tells of nothing, only polling finds them.
-    "fetch_job_polling_interval": 0.5 if env.bool("ZOEA_PGBOUNCER", False) else 5.0,
+    "fetch_job_polling_interval": 0.5 if ZOEA_POLLING else 5.0,
     # Jobs that still run then are cancelled and taken over by other workers.
     "shutdown_graceful_timeout": 2.0,
 }

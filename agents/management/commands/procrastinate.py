@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from procrastinate import PsycopgConnector
@@ -19,8 +19,10 @@ from procrastinate.contrib.django import app
 from procrastinate.contrib.django.management.commands import procrastinate
 from procrastinate.contrib.django.utils import connector_params
 from procrastinate.exceptions import ConnectorException
+from psycopg import AsyncConnection
 
 from agents import db
+from agents.events import get_connection_parameters
 from agents.runtime.recovery import WorkerJobManager
 
 logger = logging.getLogger(__name__)
@@ -66,6 +68,14 @@ class PunctualConnector(PsycopgConnector):
         async with asyncio.TaskGroup() as group:
             group.create_task(super().listen_notify(hear, names))
             group.create_task(self._tell_when_due(on_notification, names))
+
+    @asynccontextmanager
+    async def _get_standalone_connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+        # For LISTEN, which no pooler passes on.
+        async with await AsyncConnection.connect(
+            **get_connection_parameters(), autocommit=True
+        ) as connection:
+            yield connection
 
     def look_again(self) -> None:
         """Tell the worker of what is due now, though nothing was queued."""
