@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,6 +18,7 @@ from agents.llm.context_windows import (
     store_window,
 )
 from agents.llm.endpoints import ask_window, resolve, resolve_in, resolve_row
+from agents.llm.errors import is_missing_model
 from agents.llm.model_types import (
     CompletionRequest,
     Endpoint,
@@ -38,13 +38,6 @@ ROOM = 1024
 
 REFUSED = (401, 403)
 MISSING = 404
-
-# A wrong address gives a 404 too, but its page speaks of no model.
-_NO_MODEL = re.compile(
-    r"404\b.*\bmodel|400\b.*\bmodel.*(?:not exist|not found|unknown|invalid)"
-    r"|400\b.*not a valid model",
-    re.IGNORECASE,
-)
 
 # How long somebody waits in front of a page.
 PAGE_SECONDS = 20.0
@@ -88,8 +81,7 @@ class Check:
         """Whether the provider has the model; None where that was not found out."""
         if self.error is None:
             return True
-        said = self.error.detail.partition(" answered ")[2]
-        return False if _NO_MODEL.match(said) else None
+        return False if is_missing_model(self.error.detail) else None
 
     @property
     def key(self) -> str:
