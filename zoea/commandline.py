@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import psycopg
+from django import db
 from django.conf import settings
 from django.core.checks import Error
 from django.core.exceptions import ImproperlyConfigured
@@ -83,9 +84,35 @@ def run_command(
         return print_refusal(str(error))
     except (OperationalError, InterfaceError) as error:
         return print_refusal(f"The database failed: {error}")
+    except db.Error as error:
+        if (missing := _find_missing_right(error)) is None:
+            raise
+        return print_refusal(_describe_missing_right(missing))
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     return 0
+
+
+def _find_missing_right(
+    error: BaseException | None,
+) -> psycopg.errors.InsufficientPrivilege | None:
+    """The refusal of a right that an error came of; Django wraps it more than once."""
+    while error is not None and not isinstance(
+        error, psycopg.errors.InsufficientPrivilege
+    ):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _describe_missing_right(error: psycopg.errors.InsufficientPrivilege) -> str:
+    """What the database role may not do, and who gives it the right."""
+    role = settings.DATABASES["default"].get("USER") or "of DATABASE_URL"
+    reason = str(error).strip().splitlines()[0]
+    return (
+        f"The database refuses its role {role} a right ({reason}): let the owner of the "
+        f'database GRANT ALL ON SCHEMA public TO "{role}", or name another role in '
+        "DATABASE_URL."
+    )
 
 
 def print_refusal(text: str) -> int:
