@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Mapping
@@ -148,6 +149,18 @@ def _read_ages() -> Mapping[str, Thresholds]:
         raise ImproperlyConfigured(f"ZOEA_STATE_AGES: {error}") from error
 
 
+def read_running_game(data: Path) -> tuple[str, float | None]:
+    """The game that `up` plays on a data folder, and its seconds a tick; "" for none.
+
+    What a killed run wrote stays: whoever needs the game asks whether it is there.
+    """
+    try:
+        found = json.loads((data / "up.lock").read_text())
+        return str(found["game"]), float(found["tick"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "", None
+
+
 def is_local_game(url: str) -> bool:
     """Whether a game runs on this machine or in its network, as the sandbox does."""
     host = urlsplit(url).hostname or ""
@@ -272,14 +285,18 @@ SECURE_CSP = {
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 FILE_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
-# The game. ``manage.py up`` points this at the sandbox that it starts.
-SPACEMOLT_MCP_URL = env.str("SPACEMOLT_MCP_URL", "http://127.0.0.1:8765/mcp")
+# The game: the one that is named, else that of a running ``manage.py up``.
+ZOEA_GAME_NAMED = bool(env.str("SPACEMOLT_MCP_URL", ""))
+_game, _tick = ("", None) if ZOEA_GAME_NAMED else read_running_game(ZOEA_DATA)
+SPACEMOLT_MCP_URL = (
+    env.str("SPACEMOLT_MCP_URL", "") or _game or "http://127.0.0.1:8765/mcp"
+)
 SPACEMOLT_REGISTRATION_CODE = env.str("SPACEMOLT_REGISTRATION_CODE", "")
 # Sessions that may be opened at it in a minute, logins included; 0: any number.
 ZOEA_GAME_OPENINGS = env.int(
     "ZOEA_GAME_OPENINGS", openings_at(SPACEMOLT_MCP_URL), validate=validate.Range(0)
 )
-ZOEA_SECONDS_PER_TICK = env.float("ZOEA_SECONDS_PER_TICK", 10.0)
+ZOEA_SECONDS_PER_TICK = env.float("ZOEA_SECONDS_PER_TICK", _tick or 10.0)
 ZOEA_STATE_BLOCK_BYTES = env.int("ZOEA_STATE_BLOCK_BYTES", 2048)
 # Ages at which facts stop counting; the defaults are in memory/gamestate/confidence.py.
 ZOEA_STATE_AGES = _read_ages()

@@ -9,10 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
+from urllib.parse import urlsplit
 
+from django.conf import settings
+from django.core.management.base import CommandError
 from procrastinate import PsycopgConnector
 from procrastinate.connector import Notify
 from procrastinate.contrib.django import app
@@ -107,12 +111,30 @@ class PunctualConnector(PsycopgConnector):
                     await self._made.wait()
 
 
+def _require_game() -> None:
+    """Refuse where no game is named and none answers; raises CommandError."""
+    if settings.ZOEA_GAME_NAMED:
+        return
+    address = urlsplit(settings.SPACEMOLT_MCP_URL)
+    port = address.port or {"https": 443}.get(address.scheme, 80)
+    try:
+        socket.create_connection((address.hostname or "", port), 2).close()
+    except OSError:
+        raise CommandError(
+            f"No local game runs at {settings.SPACEMOLT_MCP_URL}: start one with "
+            "`manage.py up` on this data folder, or set SPACEMOLT_MCP_URL.",
+            returncode=2,
+        ) from None
+
+
 class Command(procrastinate.Command):
     """Runs workers with it; no check of pages, which a worker does not load."""
 
     requires_system_checks = ["zoea"]
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["command"] == "worker":
+            _require_game()
         db.keeps_connections.set()
         # Of its four connections one is kept while nothing is to be done.
         connector = PunctualConnector(
