@@ -246,7 +246,6 @@ def test_a_budget_that_is_too_small_for_the_tools(
         is_default=True,
         budget_tokens=6_000,
         budget_reserve=900,
-        budget_reserve=1_000,
     )
     ended = run("lab")
     assert ended.status == 1
