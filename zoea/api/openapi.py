@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from memory.api.parameters import ErrorOut
-from zoea.auth import API_ROOT, is_pure
+from zoea.auth import API_ROOT, Role, is_pure, required_role
 
 Json = dict[str, Any]
 JSON = "application/json"
@@ -167,6 +167,8 @@ def _add_refusals(method: str, path: str, operation: Json) -> None:
     statuses = {"401", "429", "503"} | (REFUSALS.keys() & answers)
     if method != "get":
         statuses |= {"400", "403", "409", "413", "422"}
+    elif required_role(method, path.replace("{", "").replace("}", "")) > Role.VIEWER:
+        statuses.add("403")
     if query:
         statuses.add("422")
     if "{" in path or "mysis" in query:
