@@ -12,7 +12,8 @@ import json
 import re
 import threading
 from collections import deque
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -66,7 +67,7 @@ def message(*content: Json, stop: str = "end_turn") -> Json:
 # -- what the real API checks ----------------------------------------------
 
 
-def check_key(headers: Mapping[str, str]) -> None:
+def check_key(headers: Message[str, str]) -> None:
     """Raise RefusedError for a wrong key, and for one that goes out as a token."""
     if "Authorization" in headers:
         raise RefusedError("Invalid bearer token", 401, "authentication_error")

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from memory.api.parameters import ErrorOut
-from zoea.auth import API_ROOT, Role, is_pure, required_role
+from zoea.auth import API_ROOT, is_pure, required_role
+from zoea.models import Role
 
 Json = dict[str, Any]
 JSON = "application/json"
