@@ -335,7 +335,8 @@ PROCRASTINATE_WORKER_DEFAULTS = {
     "concurrency": 16,
     "delete_jobs": "successful",
     "update_heartbeat_interval": 5.0,
-    "stalled_worker_timeout": 30.0,
+    # Longer than a worker that holds its lock may be starved (agents/runtime/recovery.py).
+    "stalled_worker_timeout": 90.0,
     # Seconds. A worker is told of each job when it is due (`manage.py procrastinate`);
     # where the database tells of nothing, only polling finds them.
     "fetch_job_polling_interval": 0.5 if ZOEA_POLLING else 5.0,
