@@ -292,7 +292,7 @@ class AssembleIn(Body):
     dialect: Dialect = "openai"
     counter: CounterName = "estimate"
     mysis: str = "self"
-    previous: Document | list[Any] | None = None
+    previous: Document | list[Document] | None = None
     mission: str | None = None
     turns_left: int | None = None
     max_turns: int | None = None

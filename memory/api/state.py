@@ -31,7 +31,9 @@ from memory.api.parameters import (
     build_page,
     get_owner,
     make_unknown_mysis,
+    one_of,
 )
+from memory.gamestate.confidence import Confidence
 from memory.gamestate.layout import MOST_EVENTS
 from memory.gamestate.render import render_block
 from memory.gamestate.rows import StateRow, build_rows
@@ -67,7 +69,9 @@ class RowCauseOut(CauseOut):
 class DoubtedFieldOut(Schema):
     """A field that an action made untrue."""
 
-    confidence: str = Field(examples=["invalidated"])
+    confidence: str = Field(
+        examples=["invalidated"], json_schema_extra=one_of(Confidence)
+    )
     cause: CauseOut
 
 
@@ -76,7 +80,7 @@ class StateRowOut(Schema):
 
     tool: str = Field(examples=["get_ship"])
     args: dict[str, Any]
-    confidence: str = Field(examples=["ageing"])
+    confidence: str = Field(examples=["ageing"], json_schema_extra=one_of(Confidence))
     age_ticks: int | None = Field(examples=[7])
     age_seconds: float = Field(examples=[70.4])
     reason: str | None = Field(examples=[None])
@@ -185,7 +189,9 @@ class SummaryText(Schema):
     text: str = Field(examples=["Ada mined iron at Sol and sold it at a profit."])
     tokens_before: int = Field(examples=[42000])
     tokens_after: int = Field(examples=[600])
-    status: str = Field(examples=["active"])
+    status: str = Field(
+        examples=["active"], json_schema_extra=one_of(HistorySummary.Status)
+    )
     attempts: int
     error: str = Field(examples=[""])
     cost: float = Field(examples=[0.003])
