@@ -64,6 +64,7 @@ def test_a_secret_is_hidden(text: str, secret: str) -> None:
         "Error: session_required: You must provide a session_id.",
         "Passwords are random hex strings.", "task-force-of-many-ships-number-77",
         "https://example.org/a@b", "session 12 begins", "Key to Vega, 3 jumps",
+        """hx-headers='{"X-CSRFToken": "hZ3kdjsf8723hjkfdsAb3kdjsf8723hj"}'""",
     ],
 )  # fmt: skip
 def test_what_is_no_secret_stays(text: str) -> None:
