@@ -26,9 +26,11 @@ from django.urls import path, re_path  # noqa: E402
 
 from agents.consumers.dashboard import DashboardConsumer  # noqa: E402
 from agents.consumers.event_stream import EventStream  # noqa: E402
+from agents.telemetry import telemetry  # noqa: E402
 from zoea import daphne, mcp, proxies, websockets  # noqa: E402
 
 daphne.install()
+telemetry.start("web")
 
 # Threads that wait for a request: as many as use the database at once (ZOEA_DB_POOL).
 KEPT_THREADS = 20

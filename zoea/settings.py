@@ -95,6 +95,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "zoea.middleware.HealthMiddleware",
+    "zoea.middleware.TracingMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "zoea.middleware.ContentSecurityPolicyMiddleware",
     "zoea.middleware.MethodMiddleware",

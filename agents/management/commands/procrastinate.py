@@ -22,6 +22,7 @@ from procrastinate.exceptions import ConnectorException
 
 from agents import db
 from agents.runtime.recovery import WorkerJobManager
+from agents.telemetry import telemetry
 
 logger = logging.getLogger(__name__)
 
@@ -104,6 +105,7 @@ class Command(procrastinate.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         db.keeps_connections.set()
+        telemetry.start("worker")
         # Of its four connections one is kept while nothing is to be done.
         connector = PunctualConnector(
             kwargs=connector_params(), min_size=1, max_size=4, max_idle=30
