@@ -16,8 +16,11 @@ from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 from django.db import connections
 
+from zoea.json_logs import log_uncaught
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
 django.setup(set_prefix=False)
+log_uncaught()
 
 # These modules import models, which are loaded only now.
 from channels.auth import AuthMiddlewareStack  # noqa: E402
