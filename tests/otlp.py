@@ -69,12 +69,12 @@ def _read(value: AnyValue) -> Any:
 
 @contextmanager
 def collect() -> Iterator[Collector]:
-    """Run a collector on a port of its own."""
+    """Run a receiver on a port of its own."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            collector.arrived.put((self.path, body))
+            receiver.arrived.put((self.path, body))
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -83,11 +83,11 @@ def collect() -> Iterator[Collector]:
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        collector = Collector(f"http://127.0.0.1:{server.server_port}")
+        receiver = Collector(f"http://127.0.0.1:{server.server_port}")
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:
-            yield collector
+            yield receiver
         finally:
             server.shutdown()
             thread.join()

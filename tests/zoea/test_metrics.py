@@ -243,16 +243,24 @@ async def test_open_sockets_are_counted(bearer) -> None:
     with run_server() as server:
         address = f"http://127.0.0.1:{server.port}/metrics"
 
-        def sockets() -> float:
+        def scrape() -> dict[str, float]:
             with urlopen(Request(address, headers=bearer)) as answer:
-                return values(answer.read().decode())['zoea_sockets{kind="stream"}']
+                return values(answer.read().decode())
 
-        assert await asyncio.to_thread(sockets) == 0
+        def sockets() -> float:
+            return scrape()['zoea_sockets{kind="stream"}']
+
+        before = await asyncio.to_thread(scrape)
+        assert before['zoea_sockets{kind="stream"}'] == 0
+        assert before["zoea_event_delay_seconds"] == 0
         url = f"{server.socket}/ws/v1/events"
         async with connect(url, additional_headers=bearer) as client:
             actions.create_mysis(name="Eve", by="me")
             await client.recv()
-            assert await asyncio.to_thread(sockets) == 1
+            during = await asyncio.to_thread(scrape)
+            assert during['zoea_sockets{kind="stream"}'] == 1
+            assert during["zoea_hub_viewers"] == 1
+            assert 0 < during["zoea_event_delay_seconds"] < 3600
         async with asyncio.timeout(20):
             while await asyncio.to_thread(sockets):
                 pass
