@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -95,6 +96,8 @@ class Hub:
         self._task: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
         self._position = events.START
+        # Seconds from the writing of the newest event until it was handed on.
+        self.delay = 0.0
 
     async def subscribe(self, maxsize: int = 1000) -> Viewer:
         """Join the stream from its present position on."""
@@ -166,7 +169,9 @@ class Hub:
 
     async def _offer(self, rows: Sequence[Row]) -> None:
         begun = time.monotonic()
-        self._position = rows[-1][0]
+        self._position, newest = rows[-1]
+        written = datetime.fromisoformat(newest["at"])
+        self.delay = max(0.0, (datetime.now(UTC) - written).total_seconds())
         for viewer in tuple(self._viewers):
             viewer.offer(rows)
         # As long as that took, all else of this loop has its turn. Where it took long,

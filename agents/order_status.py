@@ -121,6 +121,14 @@ def count_orders(since: datetime, until: datetime) -> dict[str, int]:
     return dict(found.annotate(count=Count("pk")).order_by())
 
 
+def count_open_recipients() -> tuple[dict[str, int], int]:
+    """How many have an open order in which state, and how many of these are overdue."""
+    rows = OrderRecipient.objects.filter(state__in=OPEN_STATES)
+    found = rows.values_list("state").annotate(n=Count("pk"))
+    counts = dict.fromkeys(map(str, OPEN_STATES), 0) | dict(found.order_by())
+    return counts, rows.filter(_is_overdue()).count()
+
+
 def _is_overdue() -> Q:
     late = F("since_turn") + settings.ZOEA_ORDER_TURNS
     long = Q(mysis__turn_count__gte=late) | Q(since_at__lte=_find_long_ago())

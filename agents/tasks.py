@@ -11,6 +11,7 @@ from agents.db import run_in_db
 from agents.runtime import recovery, turn
 from agents.runtime.recovery import running_jobs
 from agents.scheduling import TURN_QUEUE, TURN_TASK
+from agents.telemetry import log_place, open_span
 from agents.tools.snapshot import announce_aged
 
 
@@ -21,7 +22,10 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
     job_id = context.job.id
     if job_id is None:
         return
-    with running_jobs.track_job(job_id, context.job.worker_id):
+    with (
+        running_jobs.track_job(job_id, context.job.worker_id),
+        log_place(mysis=mysis_id),
+    ):
         await run_in_db(announce_aged, mysis_id)
         if await turn.admit_turn(mysis_id, job_id=job_id, trigger=trigger):
             await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
@@ -39,12 +43,14 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
 async def reconcile(timestamp: int) -> None:
     """Take up lost turns and Myses, and start this worker's own passes."""
     recovery.maintenance.ensure_running()
-    await recovery.reconcile()
+    with open_span("job reconcile", {}):
+        await recovery.reconcile()
 
 
 @app.task(name=outbox.TASK, queue=outbox.QUEUE)
 async def deliver_alerts(*, target_id: int) -> None:
     """Tell one target what is due, one after another, until it fails."""
     while (attempt := await run_in_db(outbox.claim_next, target_id)) is not None:
-        answer = await send_message(attempt.message)
-        await run_in_db(outbox.record_answer, attempt, answer)
+        with open_span("job deliver_alerts", {"zoea.target.id": target_id}):
+            answer = await send_message(attempt.message)
+            await run_in_db(outbox.record_answer, attempt, answer)

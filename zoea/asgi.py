@@ -16,8 +16,11 @@ from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 from django.db import connections
 
+from zoea.json_logs import log_uncaught
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
 django.setup(set_prefix=False)
+log_uncaught()
 
 # These modules import models, which are loaded only now.
 from channels.auth import AuthMiddlewareStack  # noqa: E402
@@ -26,9 +29,11 @@ from django.urls import path, re_path  # noqa: E402
 
 from agents.consumers.dashboard import DashboardConsumer  # noqa: E402
 from agents.consumers.event_stream import EventStream  # noqa: E402
+from agents.telemetry import telemetry  # noqa: E402
 from zoea import daphne, mcp, proxies, websockets  # noqa: E402
 
 daphne.install()
+telemetry.start("web")
 
 # Threads that wait for a request: as many as use the database at once (ZOEA_DB_POOL).
 KEPT_THREADS = 20

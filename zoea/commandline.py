@@ -7,6 +7,7 @@ names another server, that one is checked.
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 from argparse import ArgumentTypeError
@@ -26,6 +27,7 @@ from django.core.management.base import CommandParser
 from django.db import InterfaceError, OperationalError, connections
 from environs import EnvError
 
+from zoea.json_logs import build_line, is_json_wanted, log_uncaught
 from zoea.postgres import EmbeddedPostgres, PostgresError, acquire
 
 OLDEST_VERSION = 15
@@ -64,6 +66,7 @@ def run_command(
     Bad settings, a database that cannot be used and bad arguments are one line on
     standard error and status 2.
     """
+    log_uncaught()
     CommandParser.error = _refuse_arguments  # type: ignore[assignment,method-assign]
     try:
         engine = settings.DATABASES["default"]["ENGINE"]
@@ -118,7 +121,8 @@ def _describe_missing_right(error: psycopg.errors.InsufficientPrivilege) -> str:
 def print_refusal(text: str) -> int:
     """Write one line to standard error; returns the exit status 2."""
     line = " ".join(text.split())
-    sys.stderr.write(f"manage.py: {line}\n")
+    said = build_line(line, logging.ERROR) if is_json_wanted() else f"manage.py: {line}"
+    sys.stderr.write(f"{said}\n")
     return 2
 
 

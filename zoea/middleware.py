@@ -1,4 +1,4 @@
-"""The middleware: probes, content policy, methods, sign-in, who acts, addresses, limits.
+"""The middleware: probes, traces, content policy, methods, sign-in, actors, limits.
 
 The probes /healthz and /readyz are answered before anything else, so that a probe that
 calls the process by its IP address, or over plain HTTP behind a TLS proxy, is answered.
@@ -18,6 +18,7 @@ import psycopg
 from django.conf import settings
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import MiddlewareNotUsed
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import Error
@@ -32,7 +33,9 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 from django.utils.cache import patch_vary_headers
 from django_htmx.http import HttpResponseClientRedirect
+from opentelemetry.trace import SpanKind
 
+from agents.telemetry import mark_failed, open_span, telemetry
 from memory.audit import Actor, acting_as
 from memory.problems import BUSY_SECONDS, find_busy
 from memory.redaction import SHOWN_ONCE, hide_secrets
@@ -49,6 +52,9 @@ DATE_PARTS = ("year", "month", "day")
 READABLE = ("/healthz", "/readyz", "/static/", "/ws/")
 # Columns with something sealed, and hashes of tokens, links and passwords.
 _SECRET = re.compile(r"sealed_\w+|(?:\w+_)?digest|password|session_(?:key|data)")
+
+# Any other word of a client is no name of a span.
+HTTP_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -70,6 +76,32 @@ class HealthMiddleware(Middleware):
             if request.path_info == "/readyz":
                 return _check_ready()
         return self.get_response(request)
+
+
+class TracingMiddleware(Middleware):
+    """A span for each request: method, route and status, never the address itself.
+
+    That may hold a link that signs in, or what somebody searches for.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        if not telemetry.is_on:
+            raise MiddlewareNotUsed
+        super().__init__(get_response)
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        method = request.method if request.method in HTTP_METHODS else "_OTHER"
+        named = {"http.request.method": method}
+        with open_span(method, named, SpanKind.SERVER) as span:
+            response = self.get_response(request)
+            if request.resolver_match is not None:
+                route = f"/{request.resolver_match.route}"
+                span.update_name(f"{method} {route}")
+                span.set_attribute("http.route", route)
+            span.set_attribute("http.response.status_code", response.status_code)
+            if response.status_code >= 500:
+                mark_failed(span, response.status_code)
+            return response
 
 
 class MethodMiddleware(Middleware):

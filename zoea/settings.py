@@ -96,6 +96,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "zoea.middleware.HealthMiddleware",
+    "zoea.middleware.TracingMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "zoea.middleware.ContentSecurityPolicyMiddleware",
     "zoea.middleware.MethodMiddleware",
@@ -369,6 +370,10 @@ PROCRASTINATE_WORKER_DEFAULTS = {
     "shutdown_graceful_timeout": 2.0,
 }
 
+# How lines of logs look; `zoea.json_logs` reads it too, where settings cannot be.
+ZOEA_LOG_FORMAT = env.str(
+    "ZOEA_LOG_FORMAT", "text", validate=validate.OneOf(("text", "json"))
+)
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -376,9 +381,15 @@ LOGGING = {
         "line": {
             "()": "memory.redaction.MaskingFormatter",
             "fmt": "%(asctime)s %(levelname)s %(name)s: %(message)s",
+        },
+        "json": {"()": "zoea.json_logs.JsonFormatter"},
+    },
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": "json" if ZOEA_LOG_FORMAT == "json" else "line",
         }
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.str("ZOEA_LOG_LEVEL", "WARNING")},
     "loggers": {
         "zoea": {"level": "INFO"},

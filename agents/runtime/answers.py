@@ -19,6 +19,7 @@ from agents.db import run_in_db
 from agents.llm.complete import complete
 from agents.llm.model_types import Completion, CompletionRequest, ModelError
 from agents.runtime.model_calls import Opened, ReadyCall
+from agents.runtime.spans import tell_answer, trace_model_call
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
 from agents.tools.game_calls import take_up_calls
 from agents.tools.request import INTERRUPTED, Outcome
@@ -46,11 +47,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:
-    """A tool call that is stored as pending, and the row its result goes to."""
+    """A tool call that is stored as pending, and the row its result goes to.
+
+    ``id`` is the one that its answer names it by.
+    """
 
     memory_id: int
     name: str
     arguments: str
+    id: str = ""
 
 
 async def ask_model(
@@ -59,7 +64,9 @@ async def ask_model(
     """Return the answer and its milliseconds; a ModelError is recorded and raised."""
     started = time.monotonic()
     try:
-        answer = await complete(request)
+        with trace_model_call(request, opened.place) as span:
+            answer = await complete(request)
+            tell_answer(span, answer)
     except ModelError as error:
         await run_in_db(record_refusal, opened, error, _milliseconds_since(started))
         raise
@@ -212,7 +219,7 @@ def _store_rows(rows: Sequence[Memory]) -> list[PendingCall]:
         row.pk = pk
     events.send_hint()
     pending = [
-        PendingCall(row.pk, call["function"]["name"], call["function"]["arguments"])
+        PendingCall(row.pk, *_get_function(call), call["id"])
         for row, call in zip(results, speech.tool_calls, strict=True)
     ]
     return pending[:MOST_CALLS]
@@ -222,6 +229,11 @@ def _clean_reasoning(answer: Completion) -> str:
     """What a model thought; what its provider has signed must come back as it was."""
     thought = repair_text(answer.reasoning)
     return thought if answer.signature else hide_secrets(thought)
+
+
+def _get_function(call: Mapping[str, Any]) -> tuple[str, str]:
+    function = call["function"]
+    return function["name"], function["arguments"]
 
 
 def _stored_call(call: ToolCall) -> dict[str, Any]:

@@ -42,11 +42,20 @@ from agents.runtime.catch_up import (
 )
 from agents.runtime.finish import CallRecord, Ending, digest_call, finish_turn
 from agents.runtime.model_calls import ReadyCall, list_offered
+from agents.runtime.spans import (
+    tell_assembly,
+    tell_ending,
+    tell_result,
+    trace_tool,
+    trace_turn,
+)
 from agents.runtime.summary_job import make_summary
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
+from agents.telemetry import enter_call, open_span
 from agents.tool_catalogue import remember_tools, tools_are_stored
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.request import NOT_EXECUTED, CallPlace, Outcome
+from memory.assembly.prepare import PreparedRequest
 from memory.context.types import OfferedTools
 
 EMPTY_ANSWERS: Mapping[str, str] = {
@@ -141,7 +150,7 @@ async def take_turn(mysis_id: int, *, job_id: int, trigger: str) -> None:
         raise
     if handle is None:
         return
-    with canceller.guard(handle) as guarded:
+    with trace_turn(handle), canceller.guard(handle) as guarded:
         await _take_guarded(handle, guarded)
 
 
@@ -219,21 +228,14 @@ async def _prepare(
     handle: TurnHandle, endpoint: Endpoint, progress: Progress
 ) -> ReadyCall:
     """Assemble and store the next call; raises WindowError where nothing fits."""
-    within = progress.retry.tokens if progress.retry else 0
-    assemble = partial(
-        model_calls.assemble_next,
-        handle,
-        endpoint,
-        within=within,
-        calls_left=progress.left,
-    )
-    view = await run_in_db(assemble)
+    view = await _assemble(handle, endpoint, progress)
     if view.assembly.summary_wanted and not progress.compacted:
         # Once a turn: whatever comes of it, the call is made then (I24, L12).
         progress.compacted = True
         made = await make_summary(handle, endpoint, list_offered(view.assembly), view)
-        view = await run_in_db(assemble, summary_calls=made)
+        view = await _assemble(handle, endpoint, progress, summary_calls=made)
     progress.calls += 1
+    enter_call(progress.calls)
     prepared = await run_in_db(
         model_calls.persist_call, handle, progress.calls, endpoint, view
     )
@@ -244,6 +246,22 @@ async def _prepare(
             raise progress.retry.refusal
         raise WindowError(prepared.assembly.reason)
     return prepared
+
+
+async def _assemble(
+    handle: TurnHandle, endpoint: Endpoint, progress: Progress, summary_calls: int = 0
+) -> PreparedRequest:
+    with open_span("assemble_context", {"zoea.turn.id": handle.turn_id}) as span:
+        view = await run_in_db(
+            model_calls.assemble_next,
+            handle,
+            endpoint,
+            within=progress.retry.tokens if progress.retry else 0,
+            calls_left=progress.left,
+            summary_calls=summary_calls,
+        )
+        tell_assembly(span, view.assembly)
+    return view
 
 
 async def _ask(
@@ -271,13 +289,15 @@ async def _run_tools(
             raise TurnSuperseded
         try:
             keep = partial(_keep_result, handle, progress, pending[place:])
-            result = await toolbox.call(
-                call.name,
-                call.arguments,
-                keep=keep,
-                offered=progress.offered,
-                place=CallPlace(call.memory_id, handle.turn_id, progress.calls),
-            )
+            with trace_tool(call.name, call.id, call.memory_id) as span:
+                result = await toolbox.call(
+                    call.name,
+                    call.arguments,
+                    keep=keep,
+                    offered=progress.offered,
+                    place=CallPlace(call.memory_id, handle.turn_id, progress.calls),
+                )
+                tell_result(span, result)
         except GameUnreachableError:
             await run_in_db(_record_not_executed, handle, pending[place:])
             raise
@@ -355,6 +375,7 @@ def choose_ending(error: Exception) -> Ending:
 async def _finish_shielded(
     handle: TurnHandle, ending: Ending, progress: Progress
 ) -> None:
+    tell_ending(ending)
     # A worker that is told to end must not leave the turn open.
     work = run_in_db(finish_turn, handle, ending, progress.seen, progress.tried)
     await asyncio.shield(asyncio.ensure_future(work))

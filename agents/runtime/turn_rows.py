@@ -58,7 +58,8 @@ class TurnHandle:
     """A turn that has begun, and what its steps have read so far.
 
     ``fetches`` tells whether it asks for the game's events, ``cut_off`` whether the
-    turn before was cut off in that. ``providers`` are those that its model may be of.
+    turn before was cut off in that. ``providers`` are those that its model may be of,
+    ``name`` is that of the Mysis.
     """
 
     turn_id: int
@@ -72,6 +73,7 @@ class TurnHandle:
     fetches: bool = False
     cut_off: bool = False
     providers: tuple[Provider, ...] = ()
+    name: str = ""
     reads: TurnReads = field(default_factory=TurnReads, compare=False)
 
 
@@ -123,6 +125,7 @@ def begin_turn(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None
         fetches=fetches_events(mysis.effective_policy.options),
         cut_off=cut_off,
         providers=tuple(build_row(Provider, one) for one in json.loads(rows)),
+        name=mysis.name,
     )
 
 

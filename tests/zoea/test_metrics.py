@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import re
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.utils import timezone
+from prometheus_client.parser import text_string_to_metric_families
 from websockets.asyncio.client import connect
 
 from agents import actions, events, scheduling, usage
-from agents.models import Mysis
+from agents.models import Alert, ModelCall, Mysis, Turn
 from bench.processes import run_server
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 from tests.statements import record_statements
+from zoea import metrics
 from zoea.auth import create_token
-
-LINE = re.compile(r'zoea_[a-z_]+(\{[a-z]+="[a-z_]+"\})? -?[0-9.]+(e-?\d+)?')
 
 
 @pytest.fixture
@@ -40,9 +42,17 @@ def use(mysis: Mysis, **spent: Any) -> None:
 
 
 def values(text: str) -> dict[str, float]:
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    assert all(LINE.fullmatch(line) for line in lines), lines
-    return {name: float(value) for name, value in (one.split(" ") for one in lines)}
+    """All samples, as Prometheus' own client reads them."""
+    found = {}
+    for family in text_string_to_metric_families(text):
+        assert family.documentation
+        assert family.name.startswith("zoea_")
+        for sample in family.samples:
+            labels = ",".join(f'{key}="{text}"' for key, text in sample.labels.items())
+            name = sample.name + (f"{{{labels}}}" if labels else "")
+            assert name not in found
+            found[name] = sample.value
+    return found
 
 
 @pytest.mark.django_db
@@ -124,9 +134,108 @@ def test_no_name_no_text_and_no_secret(bearer) -> None:
 def test_asking_walks_no_log(bearer) -> None:
     with record_statements() as texts:
         read(bearer)
-    assert len(texts) < 20
-    for log in ("memory_memory", "agents_turn", "agents_modelcall", "agents_event"):
+    assert len(texts) < 40
+    for log in ("memory_memory", "agents_modelcall", "agents_event"):
         assert not any(f'FROM "{log}"' in text for text in texts), log
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["LATE", "LASTED", "ANSWERED", "CALLED", "BY_KIND"])
+def test_what_is_recent_is_found_by_an_index(name: str) -> None:
+    mysis = make_mysis(name="Ada")
+    old = timezone.now() - timedelta(days=2)
+    Turn.objects.bulk_create(
+        Turn(mysis=mysis, number=n, trigger="nudge", outcome="done")
+        for n in range(3000)
+    )
+    Turn.objects.update(started_at=old, finished_at=old)
+    first = Turn.objects.earliest("pk").pk
+    ModelCall.objects.bulk_create(
+        ModelCall(turn_id=first + n, number=1, model="pilot") for n in range(3000)
+    )
+    with connection.cursor() as cursor:
+        # As two days would have written them, each in a transaction of its own.
+        cursor.execute(
+            "INSERT INTO agents_event (xid, kind, data, created_at) "
+            "SELECT n, 'tool.called', '{}', %s FROM generate_series(1, 3000) AS n",
+            [old],
+        )
+        cursor.execute("ANALYZE agents_turn, agents_modelcall, agents_event")
+        recent = {"since": timezone.now() - metrics.RECENT, "bounds": [1.0, 2.0]}
+        xids = {"first": 2_999_999, "last": 3_000_000}
+        cursor.execute(f"EXPLAIN {getattr(metrics, name)}", {**recent, **xids})
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "Index" in plan
+    assert "Seq Scan" not in plan, plan
+
+
+@pytest.mark.django_db
+def test_buckets_of_what_is_recent(bearer) -> None:
+    ada = make_mysis(name="Ada")
+    for number, (late, trigger) in enumerate(
+        [(0.1, "nudge"), (0.2, "continue"), (400.0, "retry"), (9.0, "message")], start=5
+    ):
+        make_turn(
+            ada, number=number, trigger=trigger, idle_seconds=late, outcome="done"
+        )
+    turn = Turn.objects.latest("pk")
+    turn.calls.create(number=1, model="m", latency_ms=1500, finish_reason="stop")
+    turn.calls.create(number=2, model="m")
+    said = {"ok": True, "ms": 70, "turn": turn.pk}
+    for tool in ("mine", "zoea_recall", "zoea_search_memory", "zoea_note"):
+        events.append("tool.called", mysis_id=ada.pk, data={**said, "tool": tool})
+    events.append(
+        "tool.called", mysis_id=ada.pk, data={**said, "tool": "dock", "ok": False}
+    )
+    now = values(read(bearer).content.decode())
+    late = "zoea_turn_lateness_seconds"
+    assert now[f'{late}_bucket{{le="0.1"}}'] == 1
+    assert now[f'{late}_bucket{{le="0.25"}}'] == 2
+    assert now[f'{late}_bucket{{le="300"}}'] == 2
+    assert now[f'{late}_bucket{{le="+Inf"}}'] == now[f"{late}_gcount"] == 3
+    assert now[f"{late}_gsum"] == pytest.approx(400.3)
+    assert now['zoea_call_seconds_bucket{le="1"}'] == 0
+    assert now['zoea_call_seconds_bucket{le="2.5"}'] == 1
+    assert now['zoea_tool_seconds_bucket{le="0.1"}'] == 5
+    assert now['zoea_recent_turns{outcome="done"}'] == 4
+    kinds = {
+        (kind, result): now[f'zoea_recent_tools{{kind="{kind}",result="{result}"}}']
+        for kind in ("game", "own", "recall", "search")
+        for result in ("ok", "failed")
+    }
+    assert {key: n for key, n in kinds.items() if n} == {
+        ("game", "ok"): 1,
+        ("game", "failed"): 1,
+        ("own", "ok"): 1,
+        ("recall", "ok"): 1,
+        ("search", "ok"): 1,
+    }
+
+
+@pytest.mark.django_db
+def test_what_is_wrong_is_counted_by_its_cause(bearer) -> None:
+    ada = make_mysis(name="Ada", state="running")
+    make_mysis(name="Cy", last_error="no", last_error_code="key")
+    make_mysis(name="Bob", last_error="?", hold="The budget is spent.", stuck="Loop")
+    actions.send_message(mysis=ada, text="Go.", by="me")
+    now = timezone.now()
+    Alert.objects.create(rule="fuel", mysis=ada, name="Ada", cause="f", raised_at=now)
+    scheduling.schedule(ada, trigger="retry", at=now - timedelta(hours=1))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO procrastinate_workers (last_heartbeat) "
+            "VALUES (now()), (now() - interval '1 hour')"
+        )
+    found = values(read(bearer).content.decode())
+    assert found['zoea_myses_failing{code="key"}'] == 1
+    assert found['zoea_myses_failing{code="other"}'] == 1
+    assert (found["zoea_myses_held"], found["zoea_myses_stuck"]) == (1, 1)
+    assert found['zoea_open_alerts{rule="fuel"}'] == 1
+    assert found['zoea_open_orders{state="queued"}'] == 1
+    assert found["zoea_oldest_due_job_seconds"] > 1800
+    assert found['zoea_workers{state="alive"}'] == 1
+    assert found['zoea_workers{state="silent"}'] == 1
+    assert found["zoea_database_bytes"] > 1_000_000
 
 
 @pytest.mark.django_db(transaction=True)
@@ -134,16 +243,24 @@ async def test_open_sockets_are_counted(bearer) -> None:
     with run_server() as server:
         address = f"http://127.0.0.1:{server.port}/metrics"
 
-        def sockets() -> float:
+        def scrape() -> dict[str, float]:
             with urlopen(Request(address, headers=bearer)) as answer:
-                return values(answer.read().decode())['zoea_sockets{kind="stream"}']
+                return values(answer.read().decode())
 
-        assert await asyncio.to_thread(sockets) == 0
+        def sockets() -> float:
+            return scrape()['zoea_sockets{kind="stream"}']
+
+        before = await asyncio.to_thread(scrape)
+        assert before['zoea_sockets{kind="stream"}'] == 0
+        assert before["zoea_event_delay_seconds"] == 0
         url = f"{server.socket}/ws/v1/events"
         async with connect(url, additional_headers=bearer) as client:
             actions.create_mysis(name="Eve", by="me")
             await client.recv()
-            assert await asyncio.to_thread(sockets) == 1
+            during = await asyncio.to_thread(scrape)
+            assert during['zoea_sockets{kind="stream"}'] == 1
+            assert during["zoea_hub_viewers"] == 1
+            assert 0 < during["zoea_event_delay_seconds"] < 3600
         async with asyncio.timeout(20):
             while await asyncio.to_thread(sockets):
                 pass

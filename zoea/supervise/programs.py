@@ -23,6 +23,7 @@ from typing import BinaryIO
 from rich.console import Console as Terminal
 
 from zoea import files
+from zoea.json_logs import build_line, is_json_wanted, read_line
 
 LOG_LIMIT = 5_000_000
 _LIFELINE = Path(__file__).with_name("lifeline.py")
@@ -121,7 +122,7 @@ class Program:
             lines = log.read().decode(errors="replace").split("\n")
             for line in reversed(lines):
                 if line.strip():
-                    return line.strip()[:500]
+                    return read_line(line.strip())[:500]
         return ""
 
     def log_size(self) -> int:
@@ -303,12 +304,13 @@ class Console:
     """Lines on standard output; a spinner only on a terminal."""
 
     def __init__(self) -> None:
-        self._terminal = Terminal(highlight=False) if sys.stdout.isatty() else None
+        drawn = sys.stdout.isatty() and not is_json_wanted()
+        self._terminal = Terminal(highlight=False) if drawn else None
 
     def say(self, text: str) -> None:
         """Write one line, unwrapped."""
         try:
-            sys.stdout.write(f"{text}\n")
+            sys.stdout.write(f"{build_line(text)}\n")
             sys.stdout.flush()
         except BrokenPipeError:
             # Nobody reads any more, but the fleet goes on.

@@ -28,6 +28,7 @@ from psycopg import AsyncConnection
 from agents import db
 from agents.events import get_connection_parameters
 from agents.runtime.recovery import WorkerJobManager
+from agents.telemetry import telemetry
 
 logger = logging.getLogger(__name__)
 
@@ -136,6 +137,7 @@ class Command(procrastinate.Command):
         if options["command"] == "worker":
             _require_game()
         db.keeps_connections.set()
+        telemetry.start("worker")
         # Of its four connections one is kept while nothing is to be done.
         connector = PunctualConnector(
             kwargs=connector_params(), min_size=1, max_size=4, max_idle=30

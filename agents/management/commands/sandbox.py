@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from sandbox.game.run import HELP, CannotStart, add_arguments, run
+
+logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
@@ -26,5 +30,8 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=2) from None
 
     def _announce(self, line: str) -> None:
+        if settings.ZOEA_LOG_FORMAT == "json":
+            logger.info(line)
+            return
         self.stdout.write(line)
         self.stdout.flush()

@@ -6,7 +6,9 @@ import argparse
 import sys
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
+from django.utils.log import configure_logging
 
 from zoea.commandline import DatabaseError, parse_whole, print_refusal
 from zoea.supervise.children import GaveUpError
@@ -54,6 +56,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until Ctrl-C or SIGTERM (status 0); 2: it cannot start; 1: it gave up."""
+        # Without the apps nobody else does.
+        configure_logging(settings.LOGGING_CONFIG, settings.LOGGING)
         try:
             run_everything(
                 myses=0 if options["no_demo"] else options["myses"],
