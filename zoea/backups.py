@@ -63,7 +63,7 @@ def _run(program: str, *options: str) -> None:
     path = Cluster(settings.ZOEA_DATA).programs / program
     # Of what is in the command line everybody may read, of the environment nobody.
     word = {"PGPASSWORD": str(parameters.get("password") or "")}
-    ended = subprocess.run(
+    ended = subprocess.run(  # noqa: S603 - PostgreSQL's program, no shell
         [str(path), *options, f"--dbname={make_conninfo(**known)}"],
         env={**os.environ, **word},
         capture_output=True,
