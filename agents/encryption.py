@@ -1,7 +1,8 @@
 """Secrets at rest: Fernet under the installation's keys, newest first.
 
 ``settings.ZOEA_KEYS`` holds one or more secrets; the first encrypts, all
-decrypt, so a key is rotated by putting a new one in front.
+decrypt, so a key is rotated by putting a new one in front (`manage.py rotate_key`
+then seals all that is stored under it).
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ class SecretUnreadableError(Exception):
     """A stored secret was encrypted under a key that is no longer configured."""
 
 
-def _fernet() -> MultiFernet:
+def _fernets() -> list[Fernet]:
     keys: list[str] = settings.ZOEA_KEYS
     digests = (hashlib.sha256(key.encode()).digest() for key in keys)
-    return MultiFernet([Fernet(base64.urlsafe_b64encode(d)) for d in digests])
+    return [Fernet(base64.urlsafe_b64encode(d)) for d in digests]
 
 
 def seal(text: str) -> str:
     """Encrypt; an empty text stays empty."""
-    return _fernet().encrypt(text.encode()).decode() if text else ""
+    return MultiFernet(_fernets()).encrypt(text.encode()).decode() if text else ""
 
 
 def unseal(token: str) -> str:
@@ -46,12 +47,26 @@ def unseal(token: str) -> str:
     if not token:
         return ""
     try:
-        return _fernet().decrypt(token.encode()).decode()
+        return MultiFernet(_fernets()).decrypt(token.encode()).decode()
     except InvalidToken as error:
         raise SecretUnreadableError(
             "A stored secret cannot be read with the present key: restore the "
             "old ZOEA_SECRET_KEY (or the key file) behind the new one."
         ) from error
+
+
+def reseal(token: str) -> str:
+    """The same secret under the first key; a token that is so already stays as it is.
+
+    Raises SecretUnreadableError where no key fits.
+    """
+    if not token:
+        return ""
+    try:
+        _fernets()[0].decrypt(token.encode())
+    except InvalidToken:
+        return seal(unseal(token))
+    return token
 
 
 def unseal_again(token: str) -> str:

@@ -30,7 +30,13 @@ class Ended:
 
 
 class Commands:
-    """A context manager; ``run`` gives what a shell would see."""
+    """A context manager; ``run`` gives what a shell would see.
+
+    ``environment`` is for all of them, beside that of the tests.
+    """
+
+    def __init__(self, **environment: str) -> None:
+        self._environment = environment
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
@@ -39,6 +45,7 @@ class Commands:
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
+            env={**os.environ, **self._environment},
         )
         return self
 

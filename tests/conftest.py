@@ -37,7 +37,9 @@ connections._connections = threading.local()  # type: ignore[attr-defined]
 LONGEST = (
     "zoea/test_up.py",
     "browser/test_fleet.py",
+    "upgrade/test_every_release.py",
     "zoea/test_postgres.py",
+    "upgrade/test_side_by_side.py",
     "context/test_growing_log.py",
     "agents/runtime/test_killed_workers.py",
     "browser/test_selection.py",

@@ -15,6 +15,7 @@ from django.core.management import call_command
 
 from agents import events
 from agents.actions.lifecycle import create_demo_fleet
+from agents.stored_secrets import find_unreadable
 from memory.management.terminal import ActingCommand
 from memory.snapshots import writes
 from zoea.auth import LINK_ROOT, create_sign_in_link
@@ -44,6 +45,12 @@ class Command(ActingCommand):
             writes.hold_clocks()
         if options["myses"] and create_demo_fleet(myses=options["myses"]):
             self.stdout.write(f"Made a demo fleet of {options['myses']}")
+        if unreadable := find_unreadable():
+            self.stdout.write(
+                f"Stored secrets that the present key cannot read: {len(unreadable)} "
+                f"(the first: {unreadable[0]}). Nothing is lost: put the old key behind "
+                "the new one in ZOEA_SECRET_KEY, or the old secret.key back."
+            )
         self.stdout.write(self._make_link())
         events.hinter.close()
 

@@ -1,0 +1,115 @@
+"""The secrets in the database: which the keys open, and sealing them under the newest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.apps import apps
+from django.db import transaction
+from django.db.models import Model, Q
+
+from agents.encryption import SecretUnreadableError, reseal, unseal
+
+PREFIX = "sealed_"
+BATCH = 200
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of secrets; ``unreadable`` names each that no key opens."""
+
+    resealed: int = 0
+    current: int = 0
+    unreadable: list[str] = field(default_factory=list)
+
+
+def list_sealed_columns() -> list[tuple[type[Model], list[str]]]:
+    """The models with secrets, and the columns that hold them."""
+    found = []
+    for model in apps.get_models():
+        names = [column.name for column in model._meta.concrete_fields]
+        sealed = [name for name in names if name.startswith(PREFIX)]
+        if sealed:
+            found.append((model, sealed))
+    return found
+
+
+def count_secrets() -> int:
+    """How many rows hold a secret."""
+    return sum(
+        _select_sealed(model, columns).count()
+        for model, columns in list_sealed_columns()
+    )
+
+
+def find_unreadable() -> list[str]:
+    """The names of the secrets that no key opens."""
+    return [
+        _name(model, pk, column)
+        for model, columns in list_sealed_columns()
+        for pk, *tokens in _select_sealed(model, columns).values_list("pk", *columns)
+        for column, token in zip(columns, tokens, strict=True)
+        if not _opens(token)
+    ]
+
+
+def reseal_all(tally: Tally) -> Iterator[int]:
+    """Seal all secrets under the newest key; yields the number of rows of each batch.
+
+    A batch is a transaction, so an end at any moment leaves every secret readable. What
+    no key opens stays as it is.
+    """
+    for model, columns in list_sealed_columns():
+        last = 0
+        while pks := list(
+            _select_sealed(model, columns)
+            .filter(pk__gt=last)
+            .order_by("pk")
+            .values_list("pk", flat=True)[:BATCH]
+        ):
+            last = pks[-1]
+            _reseal_batch(model, columns, pks, tally)
+            yield len(pks)
+
+
+@transaction.atomic
+def _reseal_batch(
+    model: type[Model], columns: list[str], pks: list[Any], tally: Tally
+) -> None:
+    # Locked, so that a secret which is stored meanwhile is not written over.
+    rows = model._default_manager.select_for_update(no_key=True).filter(pk__in=pks)
+    for row in rows.order_by("pk"):
+        changed = {}
+        for column in columns:
+            token = getattr(row, column)
+            try:
+                fresh = reseal(token)
+            except SecretUnreadableError:
+                tally.unreadable.append(_name(model, row.pk, column))
+                continue
+            if fresh != token:
+                changed[column] = fresh
+            elif token:
+                tally.current += 1
+        if changed:
+            model._default_manager.filter(pk=row.pk).update(**changed)
+            tally.resealed += len(changed)
+
+
+def _select_sealed(model: type[Model], columns: list[str]) -> Any:
+    empty = Q(*((column, "") for column in columns))
+    return model._default_manager.exclude(empty)
+
+
+def _opens(token: str) -> bool:
+    try:
+        unseal(token)
+    except SecretUnreadableError:
+        return False
+    return True
+
+
+def _name(model: type[Model], pk: Any, column: str) -> str:
+    return f"{column.removeprefix(PREFIX)} of {model._meta.verbose_name} {pk}"

@@ -1,0 +1,1 @@
+"""Databases and programs of the landed releases, beside what is here now."""
