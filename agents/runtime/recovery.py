@@ -37,6 +37,7 @@ from agents.alerts.judge import watch_fleet
 from agents.db import run_in_db
 from agents.events import get_connection_parameters
 from agents.models import Mysis, Turn
+from agents.runtime import clock_jumps
 from agents.runtime.finish import put_to_rest
 from agents.runtime.turn_rows import close_open_turns
 from agents.runtime.waiting import event_polls
@@ -293,15 +294,22 @@ async def _try_to_reconcile() -> None:
 
 async def reconcile() -> None:
     """Run one pass; safe in several processes at once."""
+    now = asyncio.get_running_loop().time()
+    await clock_jumps.watch_clock()
+    if not clock_jumps.database_clock.was_set_forward(now, STALLED_SECONDS):
+        await _end_stalled()
+    await finish_forgotten(now)
+    for step in (reschedule_lost, close_left_open, resume_broadcasts):
+        await run_in_db(step)
+
+
+async def _end_stalled() -> None:
     stalled = await app.job_manager.get_stalled_jobs(
         seconds_since_heartbeat=STALLED_SECONDS
     )
     for job in stalled:
         logger.warning("Job %s of a worker that is gone is taken up.", job.id)
         await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
-    await finish_forgotten(asyncio.get_running_loop().time())
-    for step in (reschedule_lost, close_left_open, resume_broadcasts):
-        await run_in_db(step)
 
 
 async def finish_forgotten(now: float) -> None:
