@@ -194,6 +194,8 @@ def _read_database() -> dict[str, Any]:
             "HOST": str(socket_directory(ZOEA_DATA)),
         }
     found["CONN_MAX_AGE"] = 0
+    # Of the pool: after a restart of the server none of its connections is of any use.
+    found["CONN_HEALTH_CHECKS"] = True
     found.setdefault("OPTIONS", {})
     found["OPTIONS"] |= {
         "pool": {

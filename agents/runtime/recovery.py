@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,12 +24,10 @@ from typing import Any
 import psycopg
 from django.db import DatabaseError, transaction
 from django.db.models import Exists, OuterRef, QuerySet
-from procrastinate.connector import BaseConnector
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Status
-from procrastinate.manager import JobManager
 
 from agents import scheduling
 from agents.actions.messages import resume_broadcasts
@@ -251,35 +249,6 @@ async def hold_lock(database: psycopg.AsyncConnection[Any], number: int) -> bool
     await database.execute(HOLD_LOCK, [number])
     await database.execute(ENTER_LOCK, [number])
     return True
-
-
-class WorkerJobManager(JobManager):
-    """The queue's own, which knows when a worker of this process begins and ends."""
-
-    def __init__(
-        self, connector: BaseConnector, look_again: Callable[[], None]
-    ) -> None:
-        super().__init__(connector)
-        self._look_again = look_again
-        self._keepers: dict[int, LockKeeper] = {}
-
-    async def register_worker(self) -> int:
-        """Have the lock before the first job."""
-        number = await super().register_worker()
-        self._keepers[number] = keeper = LockKeeper(number)
-        await keeper.begin()
-        return number
-
-    async def finish_job_by_id_async(self, *args: Any, **options: Any) -> None:
-        """Look for the next job too: PostgreSQL does not tell that this one's lock is free."""
-        await super().finish_job_by_id_async(*args, **options)
-        self._look_again()
-
-    async def unregister_worker(self, worker_id: int) -> None:
-        """End in order: there is nothing to take up."""
-        await self._keepers.pop(worker_id).end()
-        await self.connector.execute_query_async(LEAVE_LOCK, number=worker_id)
-        await super().unregister_worker(worker_id)
 
 
 async def _try_to_reconcile() -> None:

@@ -9,19 +9,25 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Sequence
+import math
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
+import psycopg
 from procrastinate import PsycopgConnector
-from procrastinate.connector import Notify
+from procrastinate.connector import BaseConnector, Notify
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.management.commands import procrastinate
 from procrastinate.contrib.django.utils import connector_params
 from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import Job
+from procrastinate.manager import JobManager
 
 from agents import db
-from agents.runtime.recovery import WorkerJobManager
+from agents.runtime.recovery import GRACE_SECONDS, LEAVE_LOCK, LockKeeper
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +38,9 @@ BLOCKED = 0.5
 REST = 5.0
 # So many seconds after the moment, by another clock than ours, a job is surely due.
 MARGIN = 0.002
+
+# Pauses between two tries while the database is away.
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 
 # By the partial index on jobs that are to be done.
 NEXT_DUE = """
@@ -63,9 +72,11 @@ class PunctualConnector(PsycopgConnector):
             else:
                 await on_notification(channel=channel, payload=payload)
 
+        listen = partial(super().listen_notify, hear, names)
+        tell = self._tell_when_due(on_notification, names)
         async with asyncio.TaskGroup() as group:
-            group.create_task(super().listen_notify(hear, names))
-            group.create_task(self._tell_when_due(on_notification, names))
+            group.create_task(outlast(listen))
+            group.create_task(tell)
 
     def look_again(self) -> None:
         """Tell the worker of what is due now, though nothing was queued."""
@@ -95,6 +106,86 @@ class PunctualConnector(PsycopgConnector):
             with suppress(TimeoutError):
                 async with asyncio.timeout(rest):
                     await self._made.wait()
+
+
+class WorkerJobManager(JobManager):
+    """The queue's own, which knows when a worker begins and ends, and outlasts a lost database.
+
+    The queue's own worker ends when a single statement fails.
+    """
+
+    def __init__(
+        self, connector: BaseConnector, look_again: Callable[[], None]
+    ) -> None:
+        super().__init__(connector)
+        self._look_again = look_again
+        self._keepers: dict[int, LockKeeper] = {}
+
+    async def register_worker(self) -> int:
+        """Have the lock before the first job."""
+        number = await super().register_worker()
+        self._keepers[number] = keeper = LockKeeper(number)
+        await keeper.begin()
+        return number
+
+    async def fetch_job(
+        self, queues: Iterable[str] | None, worker_id: int
+    ) -> Job | None:
+        """Take the next job; none while the database is away."""
+        try:
+            return await super().fetch_job(queues, worker_id)
+        except ConnectorException as error:
+            _raise_unless_lost(error)
+            # Who listens looks again as soon as it is back.
+            await asyncio.sleep(SHORTEST_PAUSE)
+            return None
+
+    async def update_heartbeat(self, worker_id: int) -> None:
+        """Send a heartbeat; the next comes soon where this one fails."""
+        try:
+            await super().update_heartbeat(worker_id)
+        except ConnectorException as error:
+            _raise_unless_lost(error)
+
+    async def finish_job_by_id_async(self, *args: Any, **options: Any) -> None:
+        """Look for the next job too: PostgreSQL does not tell that this one's lock is free."""
+        finish = partial(super().finish_job_by_id_async, *args, **options)
+        # After that it counts as forgotten, and is found.
+        await outlast(finish, seconds=GRACE_SECONDS)
+        self._look_again()
+
+    async def unregister_worker(self, worker_id: int) -> None:
+        """End in order: there is nothing to take up."""
+        await self._keepers.pop(worker_id).end()
+        await self.connector.execute_query_async(LEAVE_LOCK, number=worker_id)
+        await super().unregister_worker(worker_id)
+
+
+async def outlast(
+    work: Callable[[], Awaitable[None]], *, seconds: float = math.inf
+) -> None:
+    """Do it again while the database is away, for so many seconds."""
+    tries, since = 0, time.monotonic()
+    while True:
+        begun = time.monotonic()
+        try:
+            return await work()
+        except ConnectorException as error:
+            _raise_unless_lost(error)
+            now = time.monotonic()
+            if now - since > seconds:
+                raise
+            # What went well for long begins anew.
+            tries = 1 if now - begun > LONGEST_PAUSE else tries + 1
+            if tries == 1:
+                logger.warning("The queue lost the database: %s", error.__cause__)
+        await asyncio.sleep(min(SHORTEST_PAUSE * 2.0**tries, LONGEST_PAUSE))
+
+
+def _raise_unless_lost(error: ConnectorException) -> None:
+    """Raise what is no matter of connection or room: to try again cannot help."""
+    if not isinstance(error.__cause__, psycopg.OperationalError):
+        raise error
 
 
 class Command(procrastinate.Command):
