@@ -17,7 +17,7 @@ NO_CONNECTION = "The database has no free connection."
 LOST_CONNECTION = "The database is away for a moment."
 NO_SPACE = "The database has no disk space left: free some."
 # The server ends, or starts; without a code the connection broke.
-_LOST = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", None})
+_LOST = frozenset({"57P01", "57P02", "57P03", "57P05", None})
 
 
 class Problem(Exception):

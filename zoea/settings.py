@@ -205,6 +205,11 @@ def _read_database() -> dict[str, Any]:
             "max_idle": 30,
         },
         "connect_timeout": 10,
+        # Of a server whose machine is gone nobody says so: else a step waits for hours.
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 20_000,
         # What a pooler in transaction mode prepares, its next client does not find.
         "prepare_threshold": None if env.bool("ZOEA_PGBOUNCER", False) else 2,
     }

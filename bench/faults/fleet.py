@@ -20,7 +20,7 @@ from bench.chaos.installation import Installation, run_installation
 from bench.chaos.models import Decision, Mind, OpenAI, RequestFacts
 from bench.chaos.run import TOLD_WINDOW, Operator
 from bench.faults.proxy import Proxy
-from bench.providers.openai import KEY
+from bench.providers.openai import KEY, Reply
 from sandbox.game.testing import SandboxServer
 
 TICK = 0.5
@@ -46,10 +46,27 @@ SELECT (SELECT count(*) FROM agents_turn WHERE outcome IS NULL)
 
 
 class CalmMind(Mind):
-    """Models that never fail by themselves."""
+    """Models that never fail by themselves; ``ballast`` more bytes come with an answer."""
+
+    ballast = 0
 
     def _choose_failure(self, chance: Any, seen: RequestFacts) -> Decision | None:
         return None
+
+
+class HeavyProvider(OpenAI):
+    """Answers may be as large as the mind wants them."""
+
+    def __init__(self, mind: CalmMind) -> None:
+        super().__init__(mind)
+        self._heavy = mind
+
+    def reply(self, body: dict[str, Any]) -> Reply:
+        """What this Mysis wants, with ballast."""
+        found = super().reply(body)
+        assert isinstance(found.body, dict)
+        found.body["ballast"] = "x" * self._heavy.ballast
+        return found
 
 
 def wait_until(holds: Callable[[], object], what: str) -> float:
@@ -217,7 +234,7 @@ def fly_fleet(folder: Path, myses: int) -> Iterator[Fleet]:
     """A fleet in this folder, at rest; every program has ended after the block."""
     mind = CalmMind(seed=1)
     with (
-        OpenAI(mind) as provider,
+        HeavyProvider(mind) as provider,
         SandboxServer(tick=TICK, max_players=1000) as game,
         Proxy(read_port(provider.url)) as model,
         Proxy(read_port(game.url)) as play,

@@ -22,6 +22,9 @@ OUTAGE = 600.0
 HOLD = 2.0
 """Seconds for which a fault lasts that would go by before anybody met it."""
 
+#: Bytes of an answer for which a starved worker has no room; fewer than it refuses.
+BALLAST = 3_500_000
+
 JOB_MADE = json.dumps({"type": "job_inserted", "job_id": 0})
 
 
@@ -223,8 +226,10 @@ def starve_workers(fleet: Fleet) -> Trial:
     pids = [fleet.installation.children[name].process.pid for name in WORKERS]
     await_turn_of(fleet, WORKERS[0])
     former = [starve(pid) for pid in pids]
-    time.sleep(HOLD)
+    fleet.mind.ballast = BALLAST
+    wait_until(lambda: "MemoryError" in read_logs(fleet), "a lack of memory")
     seen = fleet.read_activity()
+    fleet.mind.ballast = 0
     for pid, limits in zip(pids, former, strict=True):
         with suppress(ProcessLookupError):
             resource.prlimit(pid, resource.RLIMIT_AS, limits)
@@ -236,7 +241,7 @@ def starve_workers(fleet: Fleet) -> Trial:
 
 def starve(pid: int) -> tuple[int, int]:
     """Bound a process to what it has; its former limits."""
-    used = psutil.Process(pid).memory_info().vms
+    used = psutil.Process(pid).memory_info().rss
     former = resource.prlimit(pid, resource.RLIMIT_AS)
     resource.prlimit(pid, resource.RLIMIT_AS, (used, former[1]))
     return former
@@ -324,7 +329,7 @@ SCENES = (
         "outage", "provider and game are away for 10 minutes", lose_provider_and_game
     ),
     Scene("memory", "a worker is killed for its memory", kill_worker),
-    Scene("starved", "workers get no memory for 2 s", starve_workers),
+    Scene("starved", "workers get no more memory", starve_workers),
     Scene("web", "the web server is killed under viewers", kill_web),
     Scene("host", "one of two hosts is cut off in silence", lose_host),
     Scene("clock", "a worker's clock is an hour ahead", set_clock),

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 import psycopg
+from django.db import connections
 from procrastinate import PsycopgConnector
 from procrastinate.connector import BaseConnector, Notify
 from procrastinate.contrib.django import app
@@ -41,6 +42,15 @@ MARGIN = 0.002
 
 # Pauses between two tries while the database is away.
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+
+# How long the server bears silence: in a transaction, and of the network.
+SILENCE = (
+    "idle_in_transaction_session_timeout=20s",
+    "tcp_keepalives_idle=5",
+    "tcp_keepalives_interval=5",
+    "tcp_keepalives_count=3",
+    "tcp_user_timeout=20s",
+)
 
 # By the partial index on jobs that are to be done.
 NEXT_DUE = """
@@ -188,6 +198,19 @@ def _raise_unless_lost(error: ConnectorException) -> None:
         raise error
 
 
+def bound_silence() -> None:
+    """Have the server end sessions of this process that stay silent in a transaction.
+
+    Their locks would keep a Mysis from everybody for as long as the network keeps to
+    itself that this machine is gone.
+    """
+    database = connections["default"].settings_dict
+    # A pooler refuses what it does not know.
+    if not database["DISABLE_SERVER_SIDE_CURSORS"]:
+        words = " ".join(f"-c {each}" for each in SILENCE)
+        database["OPTIONS"].setdefault("options", words)
+
+
 class Command(procrastinate.Command):
     """Runs workers with it; no check of pages, which a worker does not load."""
 
@@ -195,6 +218,7 @@ class Command(procrastinate.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         db.keeps_connections.set()
+        bound_silence()
         # Of its four connections one is kept while nothing is to be done.
         connector = PunctualConnector(
             kwargs=connector_params(), min_size=1, max_size=4, max_idle=30

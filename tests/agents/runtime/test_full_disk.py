@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError, connection
-from django.test import Client
 
 from agents.models import Mysis, Turn
 from agents.runtime import recovery
