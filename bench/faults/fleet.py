@@ -166,6 +166,16 @@ class Fleet:
         one = self.operator.list_myses()[0]
         return str(one["activity"] or one["last_error"])
 
+    def send_once(self) -> str:
+        """What somebody is answered who writes to a Mysis now."""
+        text = f"Are you there? {time.monotonic_ns()}"
+        headers = {"Authorization": f"Bearer {self.operator.token}"}
+        url = f"http://127.0.0.1:{self.operator.ports[0]}/api/v1/myses/cap-1/message"
+        answer = httpx2.post(url, json={"text": text}, headers=headers, timeout=20)
+        if answer.is_success:
+            self.operator.promised.add(text)
+        return f"{answer.status_code} {answer.json().get('detail', 'accepted')}"
+
     def list_events(self) -> list[int]:
         """All events in the order in which everybody is told of them."""
         rows = self.installation.query_rows(

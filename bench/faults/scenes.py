@@ -19,8 +19,6 @@ from zoea.postgres.process import DATABASE, USER
 
 OUTAGE = 600.0
 """Seconds for which provider and game are away; the pauses are not waited for."""
-HOLD = 2.0
-"""Seconds for which a fault lasts that would go by before anybody met it."""
 
 #: Bytes of an answer for which a starved worker has no room; fewer than it refuses.
 BALLAST = 3_500_000
@@ -109,8 +107,7 @@ def fill_disk(fleet: Fleet) -> Trial:
     fill(ballast)
     try:
         wait_until(lambda: "No space left" in read_logs(fleet), "a full disk")
-        time.sleep(HOLD)
-        seen = fleet.read_ready()
+        seen = fleet.send_once()
     finally:
         ballast.unlink()
     begun = time.monotonic()
@@ -134,7 +131,18 @@ def read_logs(fleet: Fleet) -> str:
     """What the database server and the programs have written."""
     data = fleet.installation.data
     logs = [data / "postgres.log", *data.glob("logs/*.log")]
-    return "".join(log.read_text(errors="replace") for log in logs)
+    return "".join(log.read_text(errors="replace") for log in logs if log.is_file())
+
+
+def fill_log_disk(fleet: Fleet) -> Trial:
+    """Have a worker that can write no line of its log."""
+    (fleet.installation.data / "logs" / "mute.log").symlink_to("/dev/full")
+    fleet.installation.begin_worker("mute")
+    await_turn_of(fleet, "mute")
+    seconds = fleet.await_turns(fleet.find_newest_turn())
+    end_worker(fleet, "mute")
+    (fleet.installation.data / "logs" / "mute.log").unlink()
+    return Trial(seconds, "a log that has ended")
 
 
 # --- What a fleet meets
@@ -328,6 +336,7 @@ SCENES = (
     Scene(
         "outage", "provider and game are away for 10 minutes", lose_provider_and_game
     ),
+    Scene("logs", "the disk of a worker's log is full", fill_log_disk),
     Scene("memory", "a worker is killed for its memory", kill_worker),
     Scene("starved", "workers get no more memory", starve_workers),
     Scene("web", "the web server is killed under viewers", kill_web),
