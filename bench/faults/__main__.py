@@ -21,11 +21,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 
-from bench.chaos.installation import ROOT
-from bench.faults.fleet import fly_fleet
+from bench.faults.fleet import PATIENCE, Fleet, fly_fleet
 from bench.faults.scenes import SCENES, Scene, Trial, play_scene
 from bench.figures import describe_machine
 from bench.peers.report import TableData, markdown_table, rich_table
+from bench.processes import ROOT
 
 DISK = "400m"
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -56,6 +56,14 @@ def can_mount() -> bool:
             return True
     except (OSError, subprocess.CalledProcessError):
         return False
+
+
+def try_scene(scene: Scene, fleet: Fleet) -> Trial:
+    """Play a scene; a fleet that does not recover in time has lost that much."""
+    try:
+        return play_scene(scene, fleet)
+    except RuntimeError as error:
+        return Trial(PATIENCE, lost=(str(error),))
 
 
 def build_table(found: dict[Scene, list[Trial]]) -> TableData:
@@ -128,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         task = shown.add_task("", total=len(chosen) * options.repeats)
         for scene in chosen * options.repeats:
             shown.update(task, description=scene.title)
-            found[scene].append(play_scene(scene, fleet))
+            found[scene].append(try_scene(scene, fleet))
             shown.advance(task)
     table = build_table(found)
     console.print(rich_table(table))

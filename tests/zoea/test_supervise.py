@@ -389,10 +389,6 @@ async def test_a_database_that_cannot_be_started_is_tried_again(
         while "does not start" not in await said.get():
             pass
         away.rename(configuration)
-        async with asyncio.timeout(60):
-            while not (
-                server.pid and (tmp_path / "data/postgres/.s.PGSQL.5432").exists()
-            ):
-                await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(eventually, lambda: server.pid is not None)
         watch.cancel()
         await asyncio.gather(watch, return_exceptions=True)
