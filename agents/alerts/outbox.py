@@ -237,7 +237,9 @@ def shorten_pauses() -> None:
     far = AlertTarget.objects.filter(retry_at__gt=now + LONGEST_PAUSE)
     far.update(retry_at=now)
     waiting = AlertDelivery.objects.filter(state__in=AlertDelivery.OPEN)
-    waiting.filter(due_at__gt=now + LONGEST_REFUSED).update(due_at=now)
+    claimed = Q(refusals=0, due_at__gt=now + LEASE)
+    refused = Q(due_at__gt=now + LONGEST_REFUSED)
+    waiting.filter(claimed | refused).update(due_at=now)
 
 
 @transaction.atomic

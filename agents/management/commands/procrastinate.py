@@ -10,11 +10,12 @@ import asyncio
 import json
 import logging
 import math
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TextIO, cast
 
 import psycopg
 from django.db import connections
@@ -211,6 +212,26 @@ def bound_silence() -> None:
         database["OPTIONS"].setdefault("options", words)
 
 
+class TolerantStream:
+    """Standard error that loses what the disk of the log has no room for."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write it if there is room."""
+        with suppress(OSError):
+            self._stream.write(text)
+            self._stream.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+
 class Command(procrastinate.Command):
     """Runs workers with it; no check of pages, which a worker does not load."""
 
@@ -219,6 +240,8 @@ class Command(procrastinate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         db.keeps_connections.set()
         bound_silence()
+        # A line of the log is no reason not to work.
+        sys.stderr = cast(TextIO, TolerantStream(sys.stderr))
         # Of its four connections one is kept while nothing is to be done.
         connector = PunctualConnector(
             kwargs=connector_params(), min_size=1, max_size=4, max_idle=30
