@@ -103,10 +103,11 @@ def speak_up(fleet: Fleet) -> int:
 
 def fill_disk(fleet: Fleet) -> Trial:
     """Let nothing be written where the data are, until it shows."""
-    ballast = fleet.installation.data / "ballast"
+    ballast, line = fleet.installation.data / "ballast", "No space left"
+    before = count_in_logs(fleet, line)
     fill(ballast)
     try:
-        wait_until(lambda: "No space left" in read_logs(fleet), "a full disk")
+        wait_until(lambda: count_in_logs(fleet, line) > before, "a full disk")
         seen = fleet.send_once()
     finally:
         ballast.unlink()
@@ -121,17 +122,18 @@ def fill_disk(fleet: Fleet) -> Trial:
 
 def fill(path: Path) -> None:
     """Take all that is left of a file system."""
-    with path.open("wb") as file, suppress(OSError):
+    with suppress(OSError), path.open("wb", buffering=0) as file:
         while True:
             file.write(bytes(1 << 16))
-            file.flush()
 
 
-def read_logs(fleet: Fleet) -> str:
-    """What the database server and the programs have written."""
+def count_in_logs(fleet: Fleet, text: str) -> int:
+    """How often the database server and the programs have written this."""
     data = fleet.installation.data
     logs = [data / "postgres.log", *data.glob("logs/*.log")]
-    return "".join(log.read_text(errors="replace") for log in logs if log.is_file())
+    return sum(
+        log.read_text(errors="replace").count(text) for log in logs if log.is_file()
+    )
 
 
 def fill_log_disk(fleet: Fleet) -> Trial:
@@ -233,9 +235,10 @@ def starve_workers(fleet: Fleet) -> Trial:
     """Let no worker have any more memory for a while."""
     pids = [fleet.installation.children[name].process.pid for name in WORKERS]
     await_turn_of(fleet, WORKERS[0])
+    before = count_in_logs(fleet, "MemoryError")
     former = [starve(pid) for pid in pids]
     fleet.mind.ballast = BALLAST
-    wait_until(lambda: "MemoryError" in read_logs(fleet), "a lack of memory")
+    wait_until(lambda: count_in_logs(fleet, "MemoryError") > before, "a lack of memory")
     seen = fleet.read_activity()
     fleet.mind.ballast = 0
     for pid, limits in zip(pids, former, strict=True):
