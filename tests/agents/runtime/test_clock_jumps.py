@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -52,7 +52,9 @@ def set_database_clock(by: timedelta) -> None:
             "agents_mysis SET wake_at = wake_at",
             "agents_gamegate SET full_at = full_at",
         ):
-            cursor.execute(f"UPDATE {column} - %s", [by])
+            cursor.execute(
+                f"UPDATE {column} - %s * interval '1 second'", [by.total_seconds()]
+            )
 
 
 # --- A worker's machine
@@ -63,7 +65,8 @@ def off(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[timedelta]:
     """This process's clock is an hour off, unlike that of the database."""
-    by, true = request.param, timezone.now
+    by: timedelta = request.param
+    true: Callable[[], datetime] = timezone.now
 
     def now() -> datetime:
         return true() + by
