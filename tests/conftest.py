@@ -35,6 +35,7 @@ connections._connections = threading.local()  # type: ignore[attr-defined]
 # processes that share the files, none then waits long for the other at the end.
 LONGEST = (
     "zoea/test_up.py",
+    "bench/faults/test_scenes.py",
     "browser/test_fleet.py",
     "zoea/test_postgres.py",
     "context/test_growing_log.py",
