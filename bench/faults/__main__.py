@@ -8,6 +8,7 @@ filled; elsewhere that fault is left out.
 from __future__ import annotations
 
 import argparse
+import signal
 import statistics
 import subprocess
 import sys
@@ -114,6 +115,8 @@ def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Have them all, and print; 1 where anything was lost."""
     options, console = parse_options(argv), Console()
+    # Ends by an exception, so that programs and the disk are let go of too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     mountable = can_mount()
     chosen = [
         scene
