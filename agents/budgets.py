@@ -19,12 +19,13 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from django.db.models import F, QuerySet
+from django.utils import timezone
 
 from agents import db, events, statements
 from agents.llm.endpoints import list_provider_candidates, resolve
 from agents.llm.model_types import ModelError, is_priced
 from agents.models import Budget, BudgetSpend, Mysis, Usage
-from agents.usage import add_up, add_up_by, today
+from agents.usage import add_up, add_up_by, get_day, today
 
 # The day that stands at the counters of budgets that last for ever.
 ALWAYS = date(1970, 1, 1)
@@ -281,10 +282,14 @@ def read_budget_statuses(
     ]
 
 
-def find_next_try(mysis_id: int) -> datetime:
-    """When a Mysis that is held tries again: after 00:00 UTC, not all at once."""
-    midnight = datetime.combine(today() + timedelta(days=1), time(), UTC)
-    return midnight + timedelta(seconds=mysis_id % SPREAD_SECONDS)
+def find_pause(mysis_id: int) -> timedelta:
+    """Until a Mysis that is held tries again: after 00:00 UTC, not all at once.
+
+    By the clock that also tells which day is charged.
+    """
+    now = timezone.now()
+    midnight = datetime.combine(get_day(now) + timedelta(days=1), time(), UTC)
+    return midnight - now + timedelta(seconds=mysis_id % SPREAD_SECONDS)
 
 
 def _subject(budget: Budget, mysis_id: int) -> int:

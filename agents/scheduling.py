@@ -38,8 +38,15 @@ SELECT procrastinate_cancel_job_v1(job, false, true) FROM unnest(%s::bigint[]) A
 """
 
 
+def read_clock() -> datetime:
+    """The database's clock: the queue reckons by it, whatever this machine's says."""
+    (now,) = fetch_row("SELECT clock_timestamp()", [])
+    moment: datetime = now
+    return moment
+
+
 def schedule(mysis: Mysis, *, trigger: str, at: datetime | None = None) -> None:
-    """Queue the next turn of a locked row, at once or at a moment."""
+    """Queue the next turn of a locked row, at once or at a moment by `read_clock`."""
     defer_turn(mysis, trigger=trigger, at=at)
     mysis.save(update_fields=["next_job", "wake_at"])
 

@@ -332,7 +332,7 @@ UPDATE agents_turn SET outcome = %(outcome)s, error = %(error)s, finished_at = %
 WHERE id = %(turn)s
 """  # noqa: S608 (no input in the text)
 FIND_AT_END = f"""
-SELECT turn.number, turn.iterations,
+SELECT turn.number, turn.iterations, clock_timestamp(),
   EXISTS (SELECT FROM memory_memory WHERE {_LEFT_OPEN}),
   ARRAY(SELECT memory_id FROM agents_delivery
     WHERE mysis_id = %(mysis)s AND done_at IS NULL ORDER BY memory_id),

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psycopg
 from django.db import connection
 from psycopg_pool import PoolTimeout, TooManyRequests
 
@@ -13,6 +14,10 @@ from psycopg_pool import PoolTimeout, TooManyRequests
 BUSY_SECONDS = 5
 OVERLOADED = "overloaded"
 NO_CONNECTION = "The database has no free connection."
+LOST_CONNECTION = "The database is away for a moment."
+NO_SPACE = "The database has no disk space left: free some."
+# The server ends, or starts; without a code the connection broke.
+_LOST = frozenset({"57P01", "57P02", "57P03", "57P05", None})
 
 
 class Problem(Exception):
@@ -71,13 +76,17 @@ def make_busy(what: str) -> Problem:
 def find_busy(error: BaseException | None) -> Problem | None:
     """The 503 of an error that means no room, or None for any other error.
 
-    The pool times out where all connections are in use or the database is away.
+    The pool times out where all connections are in use or the database is away for long.
     """
     while error is not None:
         if isinstance(error, Problem) and error.code == OVERLOADED:
             return error
         if isinstance(error, PoolTimeout | TooManyRequests):
             return make_busy(NO_CONNECTION)
+        if isinstance(error, psycopg.errors.DiskFull):
+            return make_busy(NO_SPACE)
+        if isinstance(error, psycopg.OperationalError) and error.sqlstate in _LOST:
+            return make_busy(LOST_CONNECTION)
         error = error.__cause__ or error.__context__
     return None
 

@@ -36,6 +36,7 @@ connections._connections = threading.local()  # type: ignore[attr-defined]
 # processes that share the files, none then waits long for the other at the end.
 LONGEST = (
     "zoea/test_up.py",
+    "bench/faults/test_scenes.py",
     "browser/test_fleet.py",
     "upgrade/test_every_release.py",
     "zoea/test_postgres.py",

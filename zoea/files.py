@@ -43,7 +43,11 @@ def shorten_log(path: Path, most: int) -> None:
             # Before there is anything in it to read.
             os.close(os.open(old, os.O_WRONLY | os.O_CREAT, FILE_MODE))
             restrict(old, FILE_MODE)
-            shutil.copyfile(path, old)
+            try:
+                shutil.copyfile(path, old)
+            except OSError:
+                # On a full disk room is worth more than old lines.
+                os.truncate(old, 0)
             os.truncate(path, 0)
 
 

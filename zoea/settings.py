@@ -219,6 +219,8 @@ def _read_database() -> dict[str, Any]:
             "HOST": str(socket_directory(ZOEA_DATA)),
         }
     found["CONN_MAX_AGE"] = 0
+    # Of the pool: after a restart of the server none of its connections is of any use.
+    found["CONN_HEALTH_CHECKS"] = True
     found.setdefault("OPTIONS", {})
     found["OPTIONS"] |= {
         "pool": {
@@ -228,6 +230,11 @@ def _read_database() -> dict[str, Any]:
             "max_idle": 30,
         },
         "connect_timeout": 10,
+        # Of a server whose machine is gone nobody says so: else a step waits for hours.
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 20_000,
         # What a pooler in transaction mode prepares, its next client does not find.
         "prepare_threshold": None if env.bool("ZOEA_PGBOUNCER", False) else 2,
     }

@@ -94,7 +94,7 @@ def finish_turn(
     found = db.fetch_row(statements.FIND_AT_END, ids, prepare=True)
     if mysis is None or found is None:
         return
-    number, iterations, left_open, shown, unheard = found
+    number, iterations, now, left_open, shown, unheard = found
     current = mysis.epoch == handle.epoch and mysis.state == Mysis.State.RUNNING
     outcome = ending.outcome if current else Turn.Outcome.STOPPED
     turn = Turn(pk=handle.turn_id, mysis=mysis, number=number, iterations=iterations)
@@ -111,7 +111,7 @@ def finish_turn(
     answered = shown if by_itself and not ending.error else []
     messages.finish_shown(answered)
     stuck = _check_stuck(mysis, calls, whole=by_itself) if current else []
-    chosen = _plan_next(mysis, ending, unheard=unheard) if current else None
+    chosen = _plan_next(mysis, ending, now, unheard=unheard) if current else None
     _end_turn(turn, outcome, ending.error, answered)
     events.append_all(stuck)
     if chosen is not None:
@@ -140,19 +140,20 @@ def _end_turn(
     events.send_hint()
 
 
-def _plan_next(mysis: Mysis, ending: Ending, *, unheard: bool) -> NextTurn | None:
-    """Queue what is to follow, None where a budget holds it; the caller stores the row."""
+def _plan_next(
+    mysis: Mysis, ending: Ending, now: datetime, *, unheard: bool
+) -> NextTurn | None:
+    """Queue what is to follow, None where a budget holds it; the caller stores the row.
+
+    ``now`` is by the clock of the database, which decides when a job is due.
+    """
     if ending.held:
         return None
     joined = vars(mysis)
     tick = compute_present_tick(joined["clock_tick"], joined["clock_seen_at"])
     if tick is not None:
         ending = replace(ending, tick=tick)
-    pace = Pace(
-        timezone.now(),
-        settings.ZOEA_SECONDS_PER_TICK,
-        settings.ZOEA_ERRORED_AFTER,
-    )
+    pace = Pace(now, settings.ZOEA_SECONDS_PER_TICK, settings.ZOEA_ERRORED_AFTER)
     chosen = plan_next_turn(ending, pace, nudges=mysis.nudges, failures=mysis.failures)
     mysis.failures = chosen.failures
     mysis.lost_turns = 0
@@ -236,7 +237,7 @@ class NextTurn:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The clock, and the seconds of a tick and of pauses before a Mysis is errored."""
+    """The database's clock, and the seconds of a tick and of pauses before a Mysis is errored."""
 
     now: datetime
     seconds_per_tick: float

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,12 +24,10 @@ from typing import Any
 import psycopg
 from django.db import DatabaseError, transaction
 from django.db.models import Exists, OuterRef, QuerySet
-from procrastinate.connector import BaseConnector
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job, Status
-from procrastinate.manager import JobManager
 
 from agents import scheduling
 from agents.actions.messages import resume_broadcasts
@@ -37,6 +35,7 @@ from agents.alerts.judge import watch_fleet
 from agents.db import run_in_db
 from agents.events import get_connection_parameters
 from agents.models import Mysis, Turn
+from agents.runtime import clock_jumps
 from agents.runtime.finish import put_to_rest
 from agents.runtime.turn_rows import close_open_turns
 from agents.runtime.waiting import event_polls
@@ -259,41 +258,6 @@ async def hold_lock(database: psycopg.AsyncConnection[Any], number: int) -> bool
     return True
 
 
-class WorkerJobManager(JobManager):
-    """The queue's own, which knows when a worker of this process begins and ends."""
-
-    def __init__(
-        self, connector: BaseConnector, look_again: Callable[[], None]
-    ) -> None:
-        super().__init__(connector)
-        self._look_again = look_again
-        self._keepers: dict[int, LockKeeper] = {}
-
-    async def register_worker(self) -> int:
-        """Have the lock before the first job."""
-        number = await super().register_worker()
-        self._keepers[number] = keeper = LockKeeper(number)
-        await keeper.begin()
-        return number
-
-    async def finish_job_by_id_async(self, *args: Any, **options: Any) -> None:
-        """Look for the next job too: PostgreSQL does not tell that this one's lock is free."""
-        try:
-            await super().finish_job_by_id_async(*args, **options)
-        except ConnectorException as error:
-            # Taken up by another worker, which took this one for dead.
-            if not isinstance(error.__cause__, psycopg.errors.RaiseException):
-                raise
-            logger.warning("Job %s was taken up meanwhile.", options.get("job_id"))
-        self._look_again()
-
-    async def unregister_worker(self, worker_id: int) -> None:
-        """End in order: there is nothing to take up."""
-        await self._keepers.pop(worker_id).end()
-        await self.connector.execute_query_async(LEAVE_LOCK, number=worker_id)
-        await super().unregister_worker(worker_id)
-
-
 async def _try_to_reconcile() -> None:
     try:
         await reconcile()
@@ -306,12 +270,19 @@ async def _try_to_reconcile() -> None:
 
 async def reconcile() -> None:
     """Run one pass; safe in several processes at once."""
+    now = asyncio.get_running_loop().time()
+    await clock_jumps.watch_clock()
+    if not clock_jumps.database_clock.was_set_forward(now, STALLED_SECONDS):
+        await _end_stalled()
+    await finish_forgotten(now)
+    for step in (reschedule_lost, close_left_open, resume_broadcasts):
+        await run_in_db(step)
+
+
+async def _end_stalled() -> None:
     for job in await _list_stalled():
         logger.warning("Job %s of a worker that is gone is taken up.", job.id)
         await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
-    await finish_forgotten(asyncio.get_running_loop().time())
-    for step in (reschedule_lost, close_left_open, resume_broadcasts):
-        await run_in_db(step)
 
 
 async def _list_stalled() -> list[Job]:

@@ -14,7 +14,6 @@ from datetime import timedelta
 from functools import partial
 
 from django.db import transaction
-from django.utils import timezone
 
 from agents import scheduling
 from agents.budgets import BudgetSpentError
@@ -131,7 +130,7 @@ def _postpone(mysis_id: int, *, job_id: int, trigger: str, seconds: float) -> No
     if mysis is None:
         return
     wait = seconds + random.uniform(0, SPREAD_SECONDS)  # noqa: S311
-    at = timezone.now() + timedelta(seconds=wait)
+    at = scheduling.read_clock() + timedelta(seconds=wait)
     scheduling.schedule(mysis, trigger=trigger, at=at)
     mysis.activity = "waiting for a session with the game"
     mysis.save(update_fields=["activity"])

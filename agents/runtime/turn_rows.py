@@ -290,7 +290,8 @@ def pause_for_budget(mysis: Mysis, reason: str) -> None:
     # What failed before was the provider or the game; it may be well again by then.
     mysis.failures = 0
     mysis.save(update_fields=["hold", "activity", "failures"])
-    scheduling.schedule(mysis, trigger="budget", at=budgets.find_next_try(mysis.pk))
+    at = scheduling.read_clock() + budgets.find_pause(mysis.pk)
+    scheduling.schedule(mysis, trigger="budget", at=at)
     if first:
         events.append_error(mysis.pk, reason, code="budget")
         append_state_event(mysis, "runtime", before=mysis.state)

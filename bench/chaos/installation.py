@@ -89,6 +89,17 @@ class Installation:
         queues = ("--queues", f"turns-{game},upkeep")
         return replace(program, argv=(*program.argv, *queues))
 
+    def begin_worker(self, name: str, *words: str, **environment: str) -> None:
+        """Start one more worker in an environment of its own.
+
+        ``words`` are what follows ``python`` in the place of ``manage.py``.
+        """
+        program = self._worker(0)
+        python, manage, *rest = program.argv
+        argv = (python, *(words or (manage,)), *rest)
+        told = {**program.environment, **environment}
+        self._begin(name, replace(program, argv=argv, environment=told))
+
     def _begin(self, name: str, program: Program) -> None:
         self.children[name] = Child(program, self._spawn(name, program))
 
@@ -97,12 +108,13 @@ class Installation:
         log.parent.mkdir(parents=True, exist_ok=True)
         # Nobody looks at pages: turns leave the processor to nothing.
         tied = [str(LIFELINE), str(os.getpid()), "0"]
-        ours = {**self.environment, **program.environment, "ZOEA_DB_POOL": POOL}
+        # By its name the server tells whose each connection is.
+        ours = {**self.environment, **program.environment, "PGAPPNAME": name}
         with log.open("ab") as out:
             return subprocess.Popen(
                 [sys.executable, "-I", "-S", *tied, *program.argv],
                 cwd=ROOT,
-                env=ours,
+                env={**ours, "ZOEA_DB_POOL": POOL},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

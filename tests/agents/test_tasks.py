@@ -28,8 +28,11 @@ from procrastinate.worker import Worker
 
 from agents import tasks
 from agents.management.commands import procrastinate as command
-from agents.management.commands.procrastinate import REST, PunctualConnector
-from agents.runtime.recovery import WorkerJobManager
+from agents.management.commands.procrastinate import (
+    REST,
+    PunctualConnector,
+    WorkerJobManager,
+)
 from agents.scheduling import TURN_TASK, schedule
 from tests.factories import make_mysis
 

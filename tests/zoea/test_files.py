@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import stat
 import sys
 from collections.abc import Iterator
@@ -74,3 +75,19 @@ def test_logs_are_closed_also_old_ones_and_rotated_ones(
     log.parent.chmod(0o755)
     program.run()
     assert [mode(one) for one in (log.parent, log, old)] == [FOLDER, 0o600, 0o600]
+
+
+def test_a_long_log_is_emptied_though_there_is_no_room_to_keep_it(
+    tmp_path: Path,
+) -> None:
+    """The bound on a file's size stands for the disk: the system refuses the bytes."""
+    log = tmp_path / "web.log"
+    log.write_bytes(bytes(100_000))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
+    try:
+        files.shorten_log(log, 10_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert log.stat().st_size == 0
+    assert files.name_old_log(log).stat().st_size == 0

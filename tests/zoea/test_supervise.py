@@ -20,8 +20,15 @@ import psutil
 import pytest
 
 from zoea.commandline import DatabaseError
-from zoea.supervise import programs
-from zoea.supervise.children import BackOff, GaveUpError, keep_running, run_until
+from zoea.postgres import acquire
+from zoea.supervise import children, programs
+from zoea.supervise.children import (
+    BackOff,
+    GaveUpError,
+    keep_running,
+    run_until,
+    watch_database,
+)
 from zoea.supervise.programs import (
     PortError,
     Program,
@@ -31,6 +38,8 @@ from zoea.supervise.programs import (
     wait_for_answer,
 )
 from zoea.supervise.run import AlreadyRunningError, claim_folder
+
+from .running import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = BackOff(first=0.01, longest=0.02, attempts=3)
@@ -361,3 +370,27 @@ async def test_readiness_waits_for_the_server_to_listen() -> None:
         assert not waiting.done()
     async with await asyncio.start_server(_server("200 OK"), "127.0.0.1", port):
         await waiting
+
+
+async def test_a_database_that_cannot_be_started_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as its disk is full, say."""
+    monkeypatch.setattr(children, "DATABASE_WATCH_SECONDS", 0.01)
+    said: asyncio.Queue[str] = asyncio.Queue()
+    with acquire(tmp_path / "data") as server:
+        configuration = server.folder / "postgresql.conf"
+        configuration.rename(away := tmp_path / "away")
+        server.stop(30.0)
+        watch = asyncio.create_task(watch_database(server, said.put_nowait, QUICK))
+        assert await said.get() == "the database server ended; starting it again"
+        assert "does not start, it is tried again" in await said.get()
+        with pytest.raises(GaveUpError, match="The database server ended"):
+            await watch
+        watch = asyncio.create_task(watch_database(server, said.put_nowait))
+        while "does not start" not in await said.get():
+            pass
+        away.rename(configuration)
+        assert await asyncio.to_thread(eventually, lambda: server.pid is not None)
+        watch.cancel()
+        await asyncio.gather(watch, return_exceptions=True)

@@ -82,7 +82,7 @@ class Fleet:
             shorten_logs(programs + ([self.game] if self.game else [])),
         ]
         if self.server is not None:
-            first.append(self._watch_database(self.server))
+            first.append(watch_database(self.server, self.console.say))
         last: list[Coroutine[Any, Any, None]] = []
         if self.game is None:
             self._game_answers.set()
@@ -110,16 +110,32 @@ class Fleet:
         await _require_answer(self.web, "/readyz", 200, WEB_SECONDS)
         self.console.say(self.welcome)
 
-    async def _watch_database(self, server: EmbeddedPostgres) -> None:
-        while True:
-            await asyncio.sleep(DATABASE_WATCH_SECONDS)
-            if server.pid is not None:
-                continue
-            self.console.say("the database server ended; starting it again")
-            try:
-                await asyncio.to_thread(server.ensure_running)
-            except PostgresError as error:
+
+async def watch_database(
+    server: EmbeddedPostgres,
+    say: Callable[[str], None],
+    back_off: BackOff | None = None,
+) -> NoReturn:
+    """Start the database server again when it ends; raises GaveUpError.
+
+    A full disk is soon emptier: it is tried for some twenty minutes.
+    """
+    back_off = back_off or BackOff(DATABASE_WATCH_SECONDS, attempts=45)
+    failures = 0
+    while True:
+        await asyncio.sleep(max(DATABASE_WATCH_SECONDS, back_off.delay(failures)))
+        if server.pid is not None:
+            failures = 0
+            continue
+        if not failures:
+            say("the database server ended; starting it again")
+        try:
+            await asyncio.to_thread(server.ensure_running)
+        except PostgresError as error:
+            failures += 1
+            if failures >= back_off.attempts:
                 raise GaveUpError(f"The database server ended. {error}") from error
+            say(f"the database server does not start, it is tried again: {error}")
 
 
 async def keep_running(

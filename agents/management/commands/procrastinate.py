@@ -9,25 +9,39 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import socket
-from collections.abc import AsyncIterator, Iterable, Sequence
+import sys
+import time
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Sequence,
+)
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from functools import partial
+from typing import Any, TextIO, cast
 from urllib.parse import urlsplit
 
+import psycopg
 from django.conf import settings
 from django.core.management.base import CommandError
+from django.db import connections
 from procrastinate import PsycopgConnector
-from procrastinate.connector import Notify
+from procrastinate.connector import BaseConnector, Notify
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.management.commands import procrastinate
 from procrastinate.contrib.django.utils import connector_params
 from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import Job
+from procrastinate.manager import JobManager
 from psycopg import AsyncConnection
 
 from agents import db
 from agents.events import get_connection_parameters
-from agents.runtime.recovery import WorkerJobManager
+from agents.runtime.recovery import GRACE_SECONDS, LEAVE_LOCK, LockKeeper
 from agents.telemetry import telemetry
 
 logger = logging.getLogger(__name__)
@@ -39,6 +53,18 @@ BLOCKED = 0.5
 REST = 5.0
 # So many seconds after the moment, by another clock than ours, a job is surely due.
 MARGIN = 0.002
+
+# Pauses between two tries while the database is away.
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+
+# How long the server bears silence: in a transaction, and of the network.
+SILENCE = (
+    "idle_in_transaction_session_timeout=20s",
+    "tcp_keepalives_idle=5",
+    "tcp_keepalives_interval=5",
+    "tcp_keepalives_count=3",
+    "tcp_user_timeout=20s",
+)
 
 # By the partial index on jobs that are to be done.
 NEXT_DUE = """
@@ -70,9 +96,11 @@ class PunctualConnector(PsycopgConnector):
             else:
                 await on_notification(channel=channel, payload=payload)
 
+        listen = partial(super().listen_notify, hear, names)
+        tell = self._tell_when_due(on_notification, names)
         async with asyncio.TaskGroup() as group:
-            group.create_task(super().listen_notify(hear, names))
-            group.create_task(self._tell_when_due(on_notification, names))
+            group.create_task(outlast(listen))
+            group.create_task(tell)
 
     @asynccontextmanager
     async def _get_standalone_connection(self) -> AsyncIterator[AsyncConnection[Any]]:
@@ -128,6 +156,125 @@ def _require_game() -> None:
         ) from None
 
 
+class WorkerJobManager(JobManager):
+    """The queue's own, which knows when a worker begins and ends, and outlasts a lost database.
+
+    The queue's own worker ends when a single statement fails.
+    """
+
+    def __init__(
+        self, connector: BaseConnector, look_again: Callable[[], None]
+    ) -> None:
+        super().__init__(connector)
+        self._look_again = look_again
+        self._keepers: dict[int, LockKeeper] = {}
+
+    async def register_worker(self) -> int:
+        """Have the lock before the first job."""
+        number = await super().register_worker()
+        self._keepers[number] = keeper = LockKeeper(number)
+        await keeper.begin()
+        return number
+
+    async def fetch_job(
+        self, queues: Iterable[str] | None, worker_id: int
+    ) -> Job | None:
+        """Take the next job; none while the database is away."""
+        try:
+            return await super().fetch_job(queues, worker_id)
+        except ConnectorException as error:
+            _raise_unless_lost(error)
+            # Who listens looks again as soon as it is back.
+            await asyncio.sleep(SHORTEST_PAUSE)
+            return None
+
+    async def update_heartbeat(self, worker_id: int) -> None:
+        """Send a heartbeat; the next comes soon where this one fails."""
+        try:
+            await super().update_heartbeat(worker_id)
+        except ConnectorException as error:
+            _raise_unless_lost(error)
+
+    async def finish_job_by_id_async(self, *args: Any, **options: Any) -> None:
+        """Look for the next job too: PostgreSQL does not tell that this one's lock is free."""
+        finish = partial(super().finish_job_by_id_async, *args, **options)
+        try:
+            # After that it counts as forgotten, and is found.
+            await outlast(finish, seconds=GRACE_SECONDS)
+        except ConnectorException as error:
+            # Taken up by another worker, which took this one for dead.
+            if not isinstance(error.__cause__, psycopg.errors.RaiseException):
+                raise
+            logger.warning("Job %s was taken up meanwhile.", options.get("job_id"))
+        self._look_again()
+
+    async def unregister_worker(self, worker_id: int) -> None:
+        """End in order: there is nothing to take up."""
+        await self._keepers.pop(worker_id).end()
+        await self.connector.execute_query_async(LEAVE_LOCK, number=worker_id)
+        await super().unregister_worker(worker_id)
+
+
+async def outlast(
+    work: Callable[[], Awaitable[None]], *, seconds: float = math.inf
+) -> None:
+    """Do it again while the database is away, for so many seconds."""
+    tries, since = 0, time.monotonic()
+    while True:
+        begun = time.monotonic()
+        try:
+            return await work()
+        except ConnectorException as error:
+            _raise_unless_lost(error)
+            now = time.monotonic()
+            if now - since > seconds:
+                raise
+            # What went well for long begins anew.
+            tries = 1 if now - begun > LONGEST_PAUSE else tries + 1
+            if tries == 1:
+                logger.warning("The queue lost the database: %s", error.__cause__)
+        await asyncio.sleep(min(SHORTEST_PAUSE * 2.0**tries, LONGEST_PAUSE))
+
+
+def _raise_unless_lost(error: ConnectorException) -> None:
+    """Raise what is no matter of connection or room: to try again cannot help."""
+    if not isinstance(error.__cause__, psycopg.OperationalError):
+        raise error
+
+
+def bound_silence() -> None:
+    """Have the server end sessions of this process that stay silent in a transaction.
+
+    Their locks would keep a Mysis from everybody for as long as the network keeps to
+    itself that this machine is gone.
+    """
+    database = connections["default"].settings_dict
+    # A pooler refuses what it does not know.
+    if not database["DISABLE_SERVER_SIDE_CURSORS"]:
+        words = " ".join(f"-c {each}" for each in SILENCE)
+        database["OPTIONS"].setdefault("options", words)
+
+
+class TolerantStream:
+    """Standard error that loses what the disk of the log has no room for."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write it if there is room."""
+        with suppress(OSError):
+            self._stream.write(text)
+            self._stream.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+
 class Command(procrastinate.Command):
     """Runs workers with it; no check of pages, which a worker does not load."""
 
@@ -138,6 +285,9 @@ class Command(procrastinate.Command):
             _require_game()
         db.keeps_connections.set()
         telemetry.start("worker")
+        bound_silence()
+        # A line of the log is no reason not to work.
+        sys.stderr = cast(TextIO, TolerantStream(sys.stderr))
         # Of its four connections one is kept while nothing is to be done.
         connector = PunctualConnector(
             kwargs=connector_params(), min_size=1, max_size=4, max_idle=30

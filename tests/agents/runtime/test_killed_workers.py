@@ -20,6 +20,8 @@ from procrastinate.jobs import Status
 
 from agents import actions
 from agents.events import get_connection_parameters
+from agents.management.commands import procrastinate
+from agents.management.commands.procrastinate import SILENCE
 from agents.models import Mysis, Turn, WorkerLock
 from agents.runtime import recovery
 from agents.runtime.recovery import LockKeeper, WorkerJobManager
@@ -280,6 +282,27 @@ async def test_a_worker_that_is_back_in_the_last_moment_keeps_its_jobs(ada: Mysi
         assert await found.fetchall() == [(ada.next_job,)]
         found = await other.execute(recovery.END_WORKER, [number])
         assert await found.fetchall() == [], "one of those who saw it ends its jobs"
+
+
+def test_a_worker_that_falls_silent_in_a_transaction_keeps_no_mysis_from_others(
+    ada: Mysis, monkeypatch: pytest.MonkeyPatch
+):
+    """Its machine is gone, and the network tells nobody."""
+    options = dict(connection.settings_dict["OPTIONS"])
+    monkeypatch.setitem(connection.settings_dict, "OPTIONS", options)
+    lock = "SELECT FROM agents_mysis WHERE id = %s FOR UPDATE"
+    at_once = SILENCE[0].replace("20s", "50ms"), *SILENCE[1:]
+    monkeypatch.setattr(procrastinate, "SILENCE", at_once)
+    procrastinate.bound_silence()
+    with psycopg.connect(**get_connection_parameters()) as silent:
+        silent.execute(lock, [ada.pk])
+        with connection.cursor() as cursor:
+            cursor.execute("SET statement_timeout = '60s'")
+            cursor.execute(lock, [ada.pk])
+            cursor.execute("RESET statement_timeout")
+        with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
+            silent.execute("SELECT 1")
+        silent.close()
 
 
 async def test_a_worker_without_a_lock_is_gone_when_its_heartbeat_stops(
