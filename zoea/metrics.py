@@ -296,8 +296,7 @@ def _measure_queue() -> Iterator[Metric]:
     [(oldest,)] = fetch_rows(OLDEST_DUE)
     about = "Seconds since the oldest job that should run became due."
     yield _gauge("oldest_due_job_seconds", about, oldest)
-    seconds = settings.PROCRASTINATE_WORKER_DEFAULTS["stalled_worker_timeout"]
-    patience = {"patience": timedelta(seconds=seconds)}
+    patience = {"patience": timedelta(seconds=settings.ZOEA_STALLED_SECONDS)}
     [(alive, silent)] = fetch_rows(WORKERS, patience)
     states = {"alive": alive, "silent": silent}
     about = "Workers by whether their heartbeat is heard."

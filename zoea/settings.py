@@ -364,12 +364,14 @@ METRICS_PUBLIC = env.bool("METRICS_PUBLIC", False)
 # Imported by whoever runs jobs: who only queues them needs neither models nor the game.
 PROCRASTINATE_AUTODISCOVER_MODULE_NAME = ""
 PROCRASTINATE_IMPORT_PATHS = ["agents.tasks"]
+# The queue forgets a worker that is silent for so long: longer than one that holds its
+# lock may be starved (agents/runtime/recovery.py).
+ZOEA_STALLED_SECONDS = 90.0
 PROCRASTINATE_WORKER_DEFAULTS = {
     "concurrency": 16,
     "delete_jobs": "successful",
     "update_heartbeat_interval": 5.0,
-    # Longer than a worker that holds its lock may be starved (agents/runtime/recovery.py).
-    "stalled_worker_timeout": 90.0,
+    "stalled_worker_timeout": ZOEA_STALLED_SECONDS,
     # Seconds. A worker is told of each job when it is due (`manage.py procrastinate`);
     # where the database tells of nothing, only polling finds them.
     "fetch_job_polling_interval": 0.5 if ZOEA_POLLING else 5.0,

@@ -15,7 +15,7 @@ from agents.llm.model_types import Completion, CompletionRequest
 from agents.models import Turn
 from agents.runtime.finish import Ending
 from agents.runtime.turn_rows import TurnHandle
-from agents.telemetry import log_place, mark_failed, open_span
+from agents.telemetry import Attributes, log_place, mark_failed, open_span
 from agents.tools.request import Outcome
 from agents.usage import CallPlace
 from memory.context.result_types import Assembly
@@ -27,7 +27,7 @@ LONGEST_NAME = 100
 @contextmanager
 def trace_turn(handle: TurnHandle) -> Iterator[None]:
     """The root of a turn's trace, and the place of its log lines."""
-    attributes = {
+    attributes: Attributes = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.id": str(handle.mysis_id),
         "gen_ai.agent.name": handle.name,
@@ -64,7 +64,7 @@ def tell_assembly(span: Span, assembly: Assembly) -> None:
 def trace_model_call(request: CompletionRequest, place: CallPlace) -> Iterator[Span]:
     """Around one request to a model, for a turn or for a summary."""
     endpoint = request.endpoint
-    attributes = {
+    attributes: Attributes = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": endpoint.kind,
         "gen_ai.request.model": endpoint.model,
@@ -92,7 +92,7 @@ def tell_answer(span: Span, answer: Completion) -> None:
 def trace_tool(name: str, call_id: str, memory_id: int) -> Iterator[Span]:
     """Around one tool call of a model; ``call_id`` is the one that the model gave it."""
     name = name[:LONGEST_NAME]
-    attributes = {
+    attributes: Attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": name,
         "gen_ai.tool.call.id": call_id,

@@ -21,10 +21,10 @@ from procrastinate.jobs import Status
 from agents import actions
 from agents.events import get_connection_parameters
 from agents.management.commands import procrastinate
-from agents.management.commands.procrastinate import SILENCE
+from agents.management.commands.procrastinate import SILENCE, WorkerJobManager
 from agents.models import Mysis, Turn, WorkerLock
 from agents.runtime import recovery
-from agents.runtime.recovery import LockKeeper, WorkerJobManager
+from agents.runtime.recovery import LockKeeper
 from agents.runtime.turn import take_turn
 from bench.providers.openai import FakeProvider, Reply, completion
 from sandbox.game.testing import SandboxServer
