@@ -102,6 +102,18 @@ def test_a_command_is_in_the_documents(name: str):
     assert re.search(rf"manage\.py {name}\b", ALL_TEXT)
 
 
+def test_the_documents_name_no_command_target_or_variable_that_is_not_there():
+    targets = set(_TARGET.findall(read_document("Makefile")))
+    assert set(re.findall(r"`make ([a-z-]+)", ALL_TEXT)) <= targets
+    asked = {name for name in re.findall(r"manage\.py ([a-z_]+)", ALL_TEXT)}
+    assert asked <= set(get_commands())
+    assert set(re.findall(r"^export ([A-Z]\w+)=", ALL_TEXT, re.MULTILINE)) <= {
+        *VARIABLES,
+        # Of the examples of REST themselves.
+        *("Z", "H"),
+    }
+
+
 @pytest.mark.parametrize("name", _TARGET.findall(read_document("Makefile")))
 def test_a_target_of_make_is_in_the_documents(name: str):
     assert re.search(rf"make {name}\b", ALL_TEXT)
