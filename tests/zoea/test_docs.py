@@ -105,7 +105,7 @@ def test_a_command_is_in_the_documents(name: str):
 def test_the_documents_name_no_command_target_or_variable_that_is_not_there():
     targets = set(_TARGET.findall(read_document("Makefile")))
     assert set(re.findall(r"`make ([a-z-]+)", ALL_TEXT)) <= targets
-    asked = {name for name in re.findall(r"manage\.py ([a-z_]+)", ALL_TEXT)}
+    asked = set(re.findall(r"manage\.py ([a-z_]+)", ALL_TEXT))
     assert asked <= set(get_commands())
     assert set(re.findall(r"^export ([A-Z]\w+)=", ALL_TEXT, re.MULTILINE)) <= {
         *VARIABLES,
