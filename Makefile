@@ -5,8 +5,10 @@ PYTHON := $(VENV)/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet
 RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
-# What judges the pages' accessibility; in tests only.
+# What judges the pages' accessibility, their HTML, and how MCP is spoken; in tests only.
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
+HTML := $(VENV)/html/node_modules/.bin/html-validate
+CONFORMANCE := $(VENV)/conformance/node_modules/.bin/conformance
 CHECKED := zoea agents memory sandbox bench tests
 
 # Some programs of ours start others by the dozen: what is compiled once is kept.
@@ -21,7 +23,7 @@ help: ## list the targets
 up: $(RUN) ## run everything and print the sign-in link (ARGS="--port 8001 --myses 12")
 	@exec $(PYTHON) manage.py up $(ARGS)
 
-test: $(if $(ARGS),$(DEV),lint) $(AXE) ## lint, then all tests; with ARGS="tests/memory -k search" those alone
+test: $(if $(ARGS),$(DEV),lint) $(AXE) $(HTML) $(CONFORMANCE) ## lint, then all tests; with ARGS="tests/memory -k search" those alone
 	@$(PYTHON) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # Mypy keeps one core busy, and compiling the tests another.
@@ -61,9 +63,13 @@ $(DEV): requirements-dev.txt $(RUN)
 	@$(PIP) install -r requirements-dev.txt
 	@touch $@
 
-$(AXE): | $(PYTHON)
-	@npm install --silent --no-audit --no-fund --prefix $(VENV)/axe axe-core@4.10.3 || \
-		echo "Without npm the accessibility tests are skipped."
+$(AXE): JUDGE := axe axe-core@4.10.3
+$(HTML): JUDGE := html html-validate@10.17.0
+# Later ones want a newer Node than Debian's.
+$(CONFORMANCE): JUDGE := conformance @modelcontextprotocol/conformance@0.1.13
+$(AXE) $(HTML) $(CONFORMANCE): | $(PYTHON)
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/$(JUDGE) || \
+		echo "Without npm the tests with $(lastword $(JUDGE)) are skipped."
 
 # The first Python that is new enough; name another with WITH=/path/to/python3.12.
 $(PYTHON):

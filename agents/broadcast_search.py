@@ -14,6 +14,7 @@ from memory.models import Memory
 from memory.redaction import hide_secrets
 from memory.search.query import Mode, TextQuery, limit_time
 from memory.search.results import build_pattern, filter_matching, make_snippet
+from memory.search.visibility import fetch_seen, mask_texts
 
 SCHEME = "broadcast://"
 
@@ -63,7 +64,7 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
     if until is not None:
         matching = matching.filter(created_at__lt=until)
     with limit_time(seconds):
-        rows = list(matching[:limit])
+        rows = fetch_seen(matching, wanted, limit, lambda row: mask_texts(row.text))
     return [
         BroadcastHit(
             id=row.pk,

@@ -210,7 +210,7 @@ def build_subject(
     budget = fit_budget(policy, endpoint, answer)
     username = mysis.account.username if mysis.account else None
     more = tool_catalogue.choose_more_tools(mysis, reports=inputs.reportable.total > 0)
-    offered = _offer_stored(
+    offered = offer_stored_tools(
         inputs.catalogue,
         more=more,
         options=read_tool_options(policy.options),
@@ -303,23 +303,25 @@ def _endpoint(mysis: Mysis) -> Endpoint | None:
         return None
 
 
-class _CountedTools(NamedTuple):
+class CountedTools(NamedTuple):
+    """Tools as they are offered, and what that costs in tokens."""
+
     tools: OfferedTools | None
     tokens: int
 
 
 @lru_cache(maxsize=tool_catalogue.KEPT)
-def _offer_stored(
+def offer_stored_tools(
     text: str,
     *,
-    more: tuple[str, ...],
+    more: tuple[str, ...] = (),
     options: tuple[str, tuple[str, ...] | None],
-    factor: float,
-) -> _CountedTools:
+    factor: float = 1.0,
+) -> CountedTools:
     """The stored list as it is offered, None where there is none yet, and its tokens."""
     known = [*map(describe_tool, tool_catalogue.list_tools(text, more=more))]
     if not known:
-        return _CountedTools(None, 0)
+        return CountedTools(None, 0)
     offered = offer_tools(known, *options)
     tokens = offered.count_tokens(choose_counter("estimate", factor))
-    return _CountedTools(offered, tokens)
+    return CountedTools(offered, tokens)

@@ -22,6 +22,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, TypedDict
 
 import psycopg
+from django.conf import settings
 from django.db import connections, transaction
 
 from agents.db import fetch_row
@@ -29,6 +30,7 @@ from agents.models import Event
 from memory.gamestate.values import make_storable
 from memory.handles import find_owner, parse_id
 from memory.models import fetch_rows
+from memory.redaction import hide_secrets_in_value
 
 CHANNEL = "zoea_events"
 DEBOUNCE = 0.02
@@ -274,7 +276,7 @@ def make_item(row: Sequence[Any]) -> tuple[Position, Item]:
         kind=kind,
         at=format_moment(at),
         mysis=mysis_id,
-        data=json.loads(data) if isinstance(data, str) else data,
+        data=hide_secrets_in_value(json.loads(data) if isinstance(data, str) else data),
     )
     return Position(xid, number), item
 
@@ -341,7 +343,9 @@ hinter = Hinter()
 
 
 def get_connection_parameters() -> dict[str, Any]:
-    """Plain psycopg parameters of the default database."""
+    """Psycopg's parameters for a connection of its own, past a pooler if one is named."""
+    if settings.ZOEA_DIRECT_DATABASE_URL:
+        return {"conninfo": settings.ZOEA_DIRECT_DATABASE_URL, "connect_timeout": 10}
     params = connections["default"].get_connection_params()
     for key in ("pool", "cursor_factory", "context"):
         params.pop(key, None)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -20,6 +19,7 @@ from agents.actions.messages import select_orders
 from agents.actions.notes import clean_note, save_note
 from agents.models import Account, Broadcast, Mysis
 from memory.models import GameSnapshot, Memory, Note
+from memory.redaction import hide_secrets
 from memory.snapshots import writes
 from memory.transfer.formats import HistoryFile
 from memory.transfer.in_out import ImportHooks, store_lines
@@ -27,7 +27,6 @@ from memory.transfer.line import (
     TransferError,
     TransferMessage,
     TransferNote,
-    mask_text,
     survey_source,
 )
 from memory.transfer.nova import NovaAccount, NovaDatabase, NovaSnapshot
@@ -82,11 +81,6 @@ class Arrival(ImportHooks):
         newest = Memory.objects.filter(mysis_id=self._mysis.pk).latest("pk")
         Mysis.objects.filter(pk=self._mysis.pk).update(heard=newest.pk)
         events.append_all([describe_memory(newest, imported=count)])
-
-
-def with_passwords(source: HistoryFile) -> HistoryFile:
-    """A source whose messages come without passwords and sessions of ours too."""
-    return replace(source, secrets=source.secrets | Account.load_secrets())
 
 
 def check_source(
@@ -205,7 +199,7 @@ def _store_snapshot(kept: NovaSnapshot, secrets: frozenset[str]) -> bool:
     GameSnapshot.objects.filter(**same).delete()
     GameSnapshot.objects.create(
         **same,
-        content=mask_text(kept.content, secrets),
+        content=hide_secrets(kept.content, secrets),
         game_tick=kept.tick,
         captured_at=kept.captured_at,
         stale_reason="imported",

@@ -20,6 +20,7 @@ from channels.db import database_sync_to_async
 
 from agents import events
 from agents.events import CHANNEL, Item, Position, get_connection_parameters
+from memory.redaction import sealed
 
 POLL = 1.0
 BATCH = 500
@@ -154,7 +155,10 @@ class Hub:
         while True:
             values = events.build_read_parameters(self._position, None, (), BATCH)
             cursor = await database.execute(events.READ, values)
-            rows = [events.make_item(row) for row in await cursor.fetchall()]
+            found = await cursor.fetchall()
+            if found and sealed.is_due:
+                await database_sync_to_async(sealed.read)()
+            rows = [events.make_item(row) for row in found]
             for start in range(0, len(rows), AT_ONCE):
                 await self._offer(rows[start : start + AT_ONCE])
             if len(rows) < BATCH:

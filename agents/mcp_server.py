@@ -56,6 +56,7 @@ from agents.tools.request import Tool
 from memory.audit import NOBODY, Actor, acting_as
 from memory.models.secret_tools import read_secret_tools
 from memory.problems import find_busy
+from memory.redaction import hide_secret_texts, hide_secrets, sealed
 
 MOST_BODY_BYTES = 1024 * 1024
 INSTRUCTIONS = (
@@ -219,16 +220,20 @@ def _offered_tools(guest: Guest) -> list[Tool]:
 
 def _call_tool(name: str, given: Mapping[str, Any], guest: Guest) -> Answer:
     """Call one tool; raises LocalRefusedError or ArgumentsError."""
-    found = TOOLS.get(name)
-    if found is None:
+    tool = TOOLS.get(name)
+    if tool is None:
         listed = ", ".join(each.spec.name for each in _offered_tools(guest))
         raise LocalRefusedError(f"There is no tool {name[:100]!r}. There are {listed}.")
     if name in WRITING:
         _check_may_send(guest)
-    arguments = check_arguments(given, found)
+    arguments = check_arguments(given, tool)
     scope = Scope(guest.by, secret=read_secret_tools())
     with refuse_failures(), acting_as(guest.actor):
-        return _ANSWERS[name](arguments, scope)
+        sealed.expire()
+        found = _ANSWERS[name](arguments, scope)
+    return Answer(
+        hide_secret_texts(found.value), tuple(map(hide_secrets, found.blocks))
+    )
 
 
 def _check_may_send(guest: Guest) -> None:

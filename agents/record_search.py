@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 from agents.broadcast_search import select_matching_broadcasts
 from agents.models import Event, Order, OrderRecipient, Pin, PromptVersion
 from agents.models.runs import EVENT_KEYS, EVENT_TEXT, SEARCHED_EVENTS
-from memory.models import HistorySummary
+from memory.models import HistorySummary, Note
 from memory.models.secret_tools import read_secret_tools
 from memory.models.vectors import build_plain_vector
 from memory.notes import select_matching_notes
@@ -31,11 +31,18 @@ from memory.search.query import (
     Count,
     Mode,
     TextQuery,
-    count_matches,
-    limit_count,
+    find_counted_ids,
     limit_time,
 )
 from memory.search.results import build_pattern, filter_matching, make_snippet
+from memory.search.visibility import (
+    Texts,
+    count_seen,
+    fetch_seen,
+    keep_seen,
+    keep_seen_ids,
+    mask_texts,
+)
 
 ORDERS, EVENTS, ACTS = "orders", "events", "acts"
 PROMPTS, SUMMARIES, PINS = "prompts", "summaries", "pins"
@@ -90,7 +97,7 @@ def search_records(  # noqa: PLR0913 (one keyword for each part of a question)
     rows = _narrow(RECORDS[kind](wanted), since, until)
     pattern = build_pattern(wanted)
     with limit_time(seconds):
-        found = list(rows.order_by("-pk")[:limit])
+        found = fetch_seen(rows.order_by("-pk"), wanted, limit, _read_texts)
     return [
         RecordHit(
             id=row.pk,
@@ -125,7 +132,7 @@ def count_hits(
         TextQuery(wanted.query, mode, field, mysis_id, secret=secret, origin=origin)
         for field in LOG_FIELDS.values()
     ]
-    said = _count_apart(partial(count_matches, since=since, until=until), fields)
+    said = _count_apart(partial(_count_messages, since=since, until=until), fields)
     beside = {
         **RECORDS,
         BROADCASTS: select_matching_broadcasts,
@@ -133,12 +140,13 @@ def count_hits(
     }
     edge = _find_event_edge() if mode == "exact" else 0
     rows = [_narrow(select(wanted), since, until) for select in beside.values()]
-    numbers = _count_apart(_count, [_cut_events(one, edge) for one in rows])
+    cut = [_cut_events(one, edge) for one in rows]
+    numbers = _count_apart(partial(_count, wanted), cut)
     counts = zip((*LOG_FIELDS, *beside), [*said, *numbers], strict=True)
     found = {kind: count for kind, count in counts if count is not None}
     if edge > 0:
-        cut = (kind for kind in (EVENTS, ACTS) if kind in found)
-        found |= {kind: Count(found[kind].number, more=True) for kind in cut}
+        partly = (kind for kind in (EVENTS, ACTS) if kind in found)
+        found |= {kind: Count(found[kind].number, more=True) for kind in partly}
     return found
 
 
@@ -181,19 +189,42 @@ def _narrow(rows: Rows, since: datetime | None, until: datetime | None) -> Rows:
     return rows if until is None else rows.filter(**{f"{moment}__lt": until})
 
 
-def _count(selected: Sequence[Rows], seconds: float = COUNT_SECONDS) -> list[Count]:
-    """The numbers of rows, each up to the limit, in one statement."""
+def _count_messages(
+    wanted: Sequence[TextQuery], seconds: float = COUNT_SECONDS, **days: Any
+) -> list[Count]:
+    found, more = find_counted_ids(wanted, seconds=seconds, **days)
+    with limit_time(seconds):
+        return [
+            count_seen(ids, partial(keep_seen_ids, wanted=one), more=more)
+            for ids, one in zip(found, wanted, strict=True)
+        ]
+
+
+def _count(
+    wanted: TextQuery, selected: Sequence[Rows], seconds: float = COUNT_SECONDS
+) -> list[Count]:
+    """The numbers of rows, each up to the limit."""
     parts: list[str] = []
     values: list[Any] = []
     for rows in selected:
         some = rows.order_by().values("pk")[: MOST_COUNTED + 1]
         text, given = some.query.sql_with_params()
-        parts.append(f"(SELECT count(*) FROM ({text}) AS hit)")  # noqa: S608 (no input)
+        parts.append(f"ARRAY({text})")
         values += given
     with limit_time(seconds), connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(parts)}", values)
-        (numbers,) = cursor.fetchall()
-    return [limit_count(number) for number in numbers]
+        (found,) = cursor.fetchall()
+        return [
+            count_seen(ids, partial(_keep_seen, rows, wanted), more=False)
+            for rows, ids in zip(selected, found, strict=True)
+        ]
+
+
+def _keep_seen(rows: Rows, wanted: TextQuery, ids: list[int]) -> list[Any]:
+    kept = rows.model._default_manager.filter(pk__in=ids)
+    if rows.model is PromptVersion:
+        kept = kept.select_related("prompt")
+    return keep_seen(list(kept), wanted, _read_texts)
 
 
 # --- Which rows match
@@ -258,15 +289,24 @@ RECORDS: Mapping[str, Callable[[TextQuery], Rows]] = {
 # --- What they say
 
 
-def _read_text(row: Any) -> str:
-    """What of a row is shown of a match: what was searched, in the same order."""
+def _read_parts(row: Any) -> list[str]:
+    """What of a row is searched, without what it has not."""
     if isinstance(row, Event):
-        said = (row.data.get(key) for key in EVENT_KEYS)
-        return " · ".join(str(one) for one in said if one not in (None, ""))
-    if isinstance(row, PromptVersion):
-        parts = (row.prompt.name, row.note, row.text)
-        return ": ".join(filter(None, parts))
-    return str(row.text)
+        said = [row.data.get(key) for key in EVENT_KEYS]
+    elif isinstance(row, PromptVersion):
+        said = [row.prompt.name, row.note, row.text]
+    else:
+        said = [row.name, row.text] if isinstance(row, Note) else [row.text]
+    return [str(one) for one in said if one not in (None, "")]
+
+
+def _read_texts(row: Any) -> tuple[Texts, Texts]:
+    return mask_texts(*_read_parts(row))
+
+
+def _read_text(row: Any) -> str:
+    """What is shown of a match."""
+    return (" · " if isinstance(row, Event) else ": ").join(_read_parts(row))
 
 
 def describe_hit(hit: RecordHit) -> dict[str, Any]:

@@ -142,8 +142,13 @@ def read_actions() -> Callable[[str], bool]:
 
 def read_known_tools() -> tuple[Described, ...]:
     """The tools that the game offered last, with ours; none before a first turn."""
+    return list_tools(read_text(), more=())
+
+
+def read_text() -> str:
+    """The list of tools that the game offered last, as it is stored."""
     row = db.fetch_row(statements.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
-    return list_tools(row[0] if row else NOTHING, more=())
+    return row[0] if row else NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -174,13 +174,14 @@ class GameCall:
 
     ``tool`` is the tool of the game that is called, ``name`` the command and
     ``arguments`` the command's own. ``grouped`` says that an argument of ``tool`` names
-    the command.
+    the command, ``unread`` that the arguments are no JSON object, so that it is not known.
     """
 
     tool: str
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     grouped: bool = False
+    unread: bool = False
 
 
 def is_group(tool: str) -> bool:
@@ -201,12 +202,13 @@ def read_wrapped(given: Mapping[str, Any]) -> tuple[str, Any] | None:
 
 def resolve_call(tool: str, arguments: Mapping[str, Any] | None = None) -> GameCall:
     """The command that a call names, whichever way it names it."""
-    given = arguments or {}
-    while tool == WRAPPER and (wrapped := read_wrapped(given)) is not None:
+    given: Any = arguments or {}
+    while tool == WRAPPER and (wrapped := read_wrapped(given or {})) is not None:
         tool, inner = wrapped
-        given = _read_object(inner) if isinstance(inner, str) else inner
-        given = given if isinstance(given, Mapping) else {}
-    return _resolve(tool, given)
+        given = _read_object(inner) if isinstance(inner, str) else inner or {}
+        given = given if isinstance(given, Mapping) else None
+    call = _resolve(tool, given or {})
+    return call if given is not None else replace(call, unread=call.grouped)
 
 
 def resolve_call_text(tool: str, arguments: str) -> GameCall:
@@ -218,15 +220,17 @@ def resolve_call_text(tool: str, arguments: str) -> GameCall:
 
 @lru_cache(maxsize=4096)
 def _resolve_text(tool: str, arguments: str) -> GameCall:
-    return resolve_call(tool, _read_object(arguments))
+    given = _read_object(arguments)
+    call = resolve_call(tool, given)
+    return call if given is not None else replace(call, unread=call.grouped)
 
 
-def _read_object(text: str) -> dict[str, Any]:
+def _read_object(text: str) -> dict[str, Any] | None:
     try:
         value = json.loads(text or "{}")
     except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _resolve(tool: str, given: Mapping[str, Any]) -> GameCall:
@@ -308,7 +312,8 @@ def list_action_names(commands: Collection[str]) -> frozenset[str]:
 def is_secret_call(name: str, arguments: object, secret: Collection[str]) -> bool:
     """Whether a call is of a secret tool or command, whichever way it was made.
 
-    A call of `WRAPPER` of which cannot be read what it names may be of any.
+    A call of `WRAPPER`, or of a tool with many commands, of which cannot be read what
+    it names may be of any.
     """
     if not secret or name in secret:
         return name in secret
@@ -317,7 +322,8 @@ def is_secret_call(name: str, arguments: object, secret: Collection[str]) -> boo
     else:
         given = arguments if isinstance(arguments, Mapping) else {}
         call = resolve_call(name, given)
-    return call.tool == WRAPPER or call.name in secret or call.tool in secret
+    unknown = call.tool == WRAPPER or call.unread
+    return unknown or call.name in secret or call.tool in secret
 
 
 # --- Which tool of a server carries out a command

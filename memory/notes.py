@@ -19,6 +19,7 @@ from memory.models import Note, NoteFloor, fetch_rows
 from memory.redaction import hide_secrets
 from memory.search.query import Mode, TextQuery, limit_time
 from memory.search.results import build_pattern, filter_matching, make_snippet
+from memory.search.visibility import Texts, fetch_seen, mask_texts
 
 # As JSON, newest first; a text that is too long to be shown is null.
 SELECT_CURRENT = f"""
@@ -127,6 +128,11 @@ def select_matching_notes(wanted: TextQuery) -> QuerySet[Note]:
     return filter_matching(rows, wanted, "name", "text")
 
 
+def read_note_texts(row: Note) -> tuple[Texts, Texts]:
+    """What of a note is searched."""
+    return mask_texts(row.name, row.text)
+
+
 def search_notes(  # noqa: PLR0913 (one keyword for each part of a question)
     *,
     query: str,
@@ -159,7 +165,7 @@ def search_notes(  # noqa: PLR0913 (one keyword for each part of a question)
     if until is not None:
         rows = rows.filter(written_at__lt=until)
     with limit_time(seconds):
-        found = list(rows[:limit])
+        found = fetch_seen(rows, wanted, limit, read_note_texts)
     pattern = build_pattern(wanted)
     return [
         NoteHit(

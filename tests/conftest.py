@@ -22,6 +22,7 @@ from agents.dashboard import lane_seconds
 from agents.dashboard.shared_results import shared
 from bench.processes import Server, run_server
 from memory.models import ContextPolicy
+from memory.redaction import sealed
 from tests import flushing, postgres
 from tests.commands import Commands
 from tests.programs import Program
@@ -136,6 +137,17 @@ def _nothing_shared() -> None:
     """Forget what other tests had drawn in these ten seconds."""
     shared._results.clear()
     lane_seconds._past_blocks._results.clear()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_sealed(request: pytest.FixtureRequest) -> None:
+    """Know no secret of other tests; only those with a database look for others."""
+    sealed.forget()
+    asked = ("db", "transactional_db", "django_db_reset_sequences")
+    if request.node.get_closest_marker("django_db") or any(
+        name in request.fixturenames for name in asked
+    ):
+        sealed.expire()
 
 
 @pytest.fixture(scope="session")

@@ -111,8 +111,8 @@ class TokenAdmin(AuditedAdmin[ApiToken]):
     ) -> None:
         """Make the secret of a new token."""
         if not change:
-            request.new_secret = make_secret()  # type: ignore[attr-defined]
-            obj.digest = hash_secret(request.new_secret)  # type: ignore[attr-defined]
+            request.made_secret = make_secret()  # type: ignore[attr-defined]
+            obj.digest = hash_secret(request.made_secret)  # type: ignore[attr-defined]
         super().save_model(request, obj, form, change)
 
     def response_add(
@@ -124,7 +124,7 @@ class TokenAdmin(AuditedAdmin[ApiToken]):
             "title": "A new API token",
             "opts": self.opts,
             "token": obj,
-            "secret": request.new_secret,  # type: ignore[attr-defined]
+            "secret": request.made_secret,  # type: ignore[attr-defined]
         }
         return render(request, "admin/zoea/apitoken/made.html", context)
 

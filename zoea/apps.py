@@ -10,6 +10,8 @@ from django.apps import AppConfig
 from django.contrib import admin
 from django.core.checks import CheckMessage, Tags, register
 
+from agents import encryption
+from memory.redaction import sealed
 from zoea.commandline import check_secret_key
 
 # Lets ModelAdmin[Row] and other typed generics be subscripted at run time. Here, before
@@ -28,7 +30,8 @@ class ZoeaConfig(AppConfig):
     verbose_name = "Access"
 
     def ready(self) -> None:
-        """Search for cyclic garbage less often."""
+        """Say what is sealed; search for cyclic garbage less often."""
+        sealed.connect(encryption.read_sealed_version, encryption.read_sealed_values)
         gc.set_threshold(*GC_THRESHOLDS)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import psycopg
+from django import db
 from django.conf import settings
 from django.core.checks import Error
 from django.core.exceptions import ImproperlyConfigured
@@ -83,9 +84,35 @@ def run_command(
         return print_refusal(str(error))
     except (OperationalError, InterfaceError) as error:
         return print_refusal(f"The database failed: {error}")
+    except db.Error as error:
+        if (missing := _find_missing_right(error)) is None:
+            raise
+        return print_refusal(_describe_missing_right(missing))
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     return 0
+
+
+def _find_missing_right(
+    error: BaseException | None,
+) -> psycopg.errors.InsufficientPrivilege | None:
+    """The refusal of a right that an error came of; Django wraps it more than once."""
+    while error is not None and not isinstance(
+        error, psycopg.errors.InsufficientPrivilege
+    ):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _describe_missing_right(error: psycopg.errors.InsufficientPrivilege) -> str:
+    """What the database role may not do, and who gives it the right."""
+    role = settings.DATABASES["default"].get("USER") or "of DATABASE_URL"
+    reason = str(error).strip().splitlines()[0]
+    return (
+        f"The database refuses its role {role} a right ({reason}): let the owner of the "
+        f'database GRANT ALL ON SCHEMA public TO "{role}", or name another role in '
+        "DATABASE_URL."
+    )
 
 
 def print_refusal(text: str) -> int:
@@ -140,20 +167,30 @@ def open_database(
 
 
 def _check_outside_server() -> None:
-    """Connect once to the server of DATABASE_URL; raises DatabaseError."""
-    try:
-        with connect_directly() as connection:
-            version = connection.info.server_version // 10_000
-    except psycopg.Error as error:
-        reason = str(error).strip().splitlines()[0].removeprefix("connection failed: ")
-        raise DatabaseError(
-            f"DATABASE_URL cannot be used ({reason}): start that server or correct "
-            "the address, or unset it to use the embedded one."
-        ) from error
+    """Connect once to each address that is set; raises DatabaseError."""
+    remedy = "or unset it to use the embedded one"
+    with _refuse_address("DATABASE_URL", remedy), connect_directly() as connection:
+        version = connection.info.server_version // 10_000
     if version < OLDEST_VERSION:
         raise DatabaseError(
             f"DATABASE_URL leads to PostgreSQL {version}: use {OLDEST_VERSION} or newer."
         )
+    if direct := settings.ZOEA_DIRECT_DATABASE_URL:
+        remedy = "or unset it: then news is looked for"
+        with _refuse_address("ZOEA_DIRECT_DATABASE_URL", remedy):
+            psycopg.connect(direct, connect_timeout=5).close()
+
+
+@contextmanager
+def _refuse_address(variable: str, remedy: str) -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        reason = str(error).strip().splitlines()[0].removeprefix("connection failed: ")
+        raise DatabaseError(
+            f"{variable} cannot be used ({reason}): start that server or correct "
+            f"the address, {remedy}."
+        ) from error
 
 
 def check_secret_key(app_configs: Any = None, **kwargs: Any) -> list[Error]:

@@ -35,6 +35,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from memory.audit import Actor, acting_as
 from memory.problems import BUSY_SECONDS, find_busy
+from memory.redaction import SHOWN_ONCE, hide_secrets
 from zoea import rate_limits
 from zoea.auth import API_ROOT, READS, find_address, find_user_caller
 from zoea.commandline import connect_directly
@@ -264,3 +265,36 @@ def _refuse_write(request: HttpRequest, wait: float) -> HttpResponse:
 def count_pending_migrations() -> int:
     executor = MigrationExecutor(connection)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+class MaskingMiddleware(Middleware):
+    """Hides secrets in whatever a page shows, however they came there (A11).
+
+    The REST API hides them itself, in texts alone: a name may be any word there.
+    """
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        if (
+            not isinstance(response, HttpResponse)
+            or request.path_info.startswith(f"{API_ROOT}/")
+            # Strangers are shown nothing that is stored.
+            or not request.user.is_authenticated
+            or _shows_new_secret(request)
+        ):
+            return response
+        kind = response.headers.get("Content-Type", "")
+        if kind.startswith(("text/", "application/json")):
+            text = response.content.decode(response.charset, "surrogateescape")
+            if (masked := hide_secrets(text)) != text:
+                response.content = masked.encode(response.charset, "surrogateescape")
+        return response
+
+
+def _shows_new_secret(request: HttpRequest) -> bool:
+    """Whether a page shows a secret that was made just now, and is never shown again."""
+    if hasattr(request, "made_secret"):
+        return True
+    told: Any = getattr(request, "_messages", None)
+    used = told is not None and told.used
+    return bool(used) and any(SHOWN_ONCE in message.tags.split() for message in told)

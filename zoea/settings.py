@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Mapping
@@ -115,6 +116,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "zoea.middleware.WriteLimitMiddleware",
     "zoea.api.gate.ApiGateMiddleware",
+    "zoea.middleware.MaskingMiddleware",
 ]
 
 ROOT_URLCONF = "zoea.urls"
@@ -165,6 +167,18 @@ def refuse_login(address: str) -> None:
         raise ValidationError("take the name and the password out of the address.")
 
 
+def read_running_game(data: Path) -> tuple[str, float | None]:
+    """The game that `up` plays on a data folder, and its seconds a tick; "" for none.
+
+    What a killed run wrote stays: whoever needs the game asks whether it is there.
+    """
+    try:
+        found = json.loads((data / "up.lock").read_text())
+        return str(found["game"]), float(found["tick"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "", None
+
+
 def is_local_game(url: str) -> bool:
     """Whether a game runs on this machine or in its network, as the sandbox does."""
     host = urlsplit(url).hostname or ""
@@ -180,6 +194,16 @@ def openings_at(url: str) -> int:
     A local game takes any number, SpaceMolt some 30 from one address.
     """
     return 0 if is_local_game(url) else 25
+
+
+def _read_direct_address() -> str:
+    url: str = env.str("ZOEA_DIRECT_DATABASE_URL", "")
+    if url and not url.startswith(("postgresql://", "postgres://")):
+        raise ImproperlyConfigured(
+            "ZOEA_DIRECT_DATABASE_URL must begin with postgresql://: name the server "
+            "behind the pooler, or unset it."
+        )
+    return url if env.str("DATABASE_URL", "") else ""
 
 
 def _read_database() -> dict[str, Any]:
@@ -211,6 +235,11 @@ def _read_database() -> dict[str, Any]:
     found["DISABLE_SERVER_SIDE_CURSORS"] = env.bool("ZOEA_PGBOUNCER", False)
     return found
 
+
+# Past the pooler: for what lasts longer than a transaction (LISTEN, a worker's lock).
+ZOEA_DIRECT_DATABASE_URL = _read_direct_address()
+# Whether the database tells of nothing, so that all must be looked for.
+ZOEA_POLLING = env.bool("ZOEA_PGBOUNCER", False) and not ZOEA_DIRECT_DATABASE_URL
 
 ZOEA_EMBEDDED_POSTGRES = not env.str("DATABASE_URL", "")
 DATABASES = {"default": _read_database()}
@@ -277,16 +306,20 @@ SECURE_CSP = {
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 FILE_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
-# The game. ``manage.py up`` points this at the sandbox that it starts.
-SPACEMOLT_MCP_URL = env.str(
-    "SPACEMOLT_MCP_URL", "http://127.0.0.1:8765/mcp", validate=refuse_login
+# The game: the one that is named, else that of a running ``manage.py up``.
+ZOEA_GAME_NAMED = bool(env.str("SPACEMOLT_MCP_URL", ""))
+_game, _tick = ("", None) if ZOEA_GAME_NAMED else read_running_game(ZOEA_DATA)
+SPACEMOLT_MCP_URL = (
+    env.str("SPACEMOLT_MCP_URL", "", validate=refuse_login)
+    or _game
+    or "http://127.0.0.1:8765/mcp"
 )
 SPACEMOLT_REGISTRATION_CODE = env.str("SPACEMOLT_REGISTRATION_CODE", "")
 # Sessions that may be opened at it in a minute, logins included; 0: any number.
 ZOEA_GAME_OPENINGS = env.int(
     "ZOEA_GAME_OPENINGS", openings_at(SPACEMOLT_MCP_URL), validate=validate.Range(0)
 )
-ZOEA_SECONDS_PER_TICK = env.float("ZOEA_SECONDS_PER_TICK", 10.0)
+ZOEA_SECONDS_PER_TICK = env.float("ZOEA_SECONDS_PER_TICK", _tick or 10.0)
 ZOEA_STATE_BLOCK_BYTES = env.int("ZOEA_STATE_BLOCK_BYTES", 2048)
 # Ages at which facts stop counting; the defaults are in memory/gamestate/confidence.py.
 ZOEA_STATE_AGES = _read_ages()
@@ -327,10 +360,11 @@ PROCRASTINATE_WORKER_DEFAULTS = {
     "concurrency": 16,
     "delete_jobs": "successful",
     "update_heartbeat_interval": 5.0,
-    "stalled_worker_timeout": 30.0,
+    # Longer than a worker that holds its lock may be starved (agents/runtime/recovery.py).
+    "stalled_worker_timeout": 90.0,
     # Seconds. A worker is told of each job when it is due (`manage.py procrastinate`);
     # where the database tells of nothing, only polling finds them.
-    "fetch_job_polling_interval": 0.5 if env.bool("ZOEA_PGBOUNCER", False) else 5.0,
+    "fetch_job_polling_interval": 0.5 if ZOEA_POLLING else 5.0,
     # Jobs that still run then are cancelled and taken over by other workers.
     "shutdown_graceful_timeout": 2.0,
 }
@@ -339,7 +373,10 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}
+        "line": {
+            "()": "memory.redaction.MaskingFormatter",
+            "fmt": "%(asctime)s %(levelname)s %(name)s: %(message)s",
+        }
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.str("ZOEA_LOG_LEVEL", "WARNING")},

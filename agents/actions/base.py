@@ -17,6 +17,7 @@ from agents.models import Mysis
 from memory.gamestate.values import repair_text as without_odd_characters
 from memory.models import Memory
 from memory.problems import Problem
+from memory.redaction import hide_secrets
 
 MAX_TEXT = 100_000
 # The code of the error where somebody else wrote in between.
@@ -67,8 +68,9 @@ def act_on_each(
 
 
 def check_text(text: str, field: str, most: int = MAX_TEXT) -> str:
-    """Prepare a text for storing; raises ActionError 422 for an empty or long one."""
-    kept = without_odd_characters(text).replace("\r\n", "\n").replace("\r", "\n")
+    """Prepare a text for storing, without secrets; raises ActionError 422 for an empty or long one."""
+    plain = without_odd_characters(text).replace("\r\n", "\n").replace("\r", "\n")
+    kept = hide_secrets(plain)
     if not kept.strip():
         raise ActionError(
             f"{field} is empty: write something.", code="empty", status=422

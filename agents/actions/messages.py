@@ -37,6 +37,7 @@ from memory import audit
 from memory.context.result_types import Source
 from memory.context.types import INTENT_ORIGINS, PEER
 from memory.models import Memory, Origin, Role
+from memory.redaction import hide_secrets
 
 # Myses whose rows one transaction locks.
 BATCH = 100
@@ -228,7 +229,7 @@ def _tell_sent(broadcast: Broadcast) -> None:
     """Append the events of a broadcast, once, when its recipients are known."""
     data: dict[str, object] = {
         "id": broadcast.pk,
-        "text": broadcast.text[:500],
+        "text": hide_secrets(broadcast.text)[:500],
         "recipients": broadcast.deliveries.count(),
         "to": broadcast.to,
     }

@@ -22,7 +22,7 @@ from agents.actions.base import (
     check_text,
     lock_mysis,
 )
-from agents.models import Account, Mysis
+from agents.models import Mysis
 from memory import audit
 from memory.context.sections import LONGEST_NOTE, NoteNameError, clean_note_name
 from memory.models import Note
@@ -48,8 +48,8 @@ def save_note(  # noqa: PLR0913 (one keyword for each part of a note)
 ) -> Note:
     """Make a note, or replace the one of that name; the same text again changes nothing.
 
-    ``at`` is when it was written, if not now. ``secrets`` are taken out, with those of
-    all accounts. ``version`` is the one that is to be replaced, 0 for none. Raises
+    ``at`` is when it was written, if not now. ``secrets`` are taken out, with all
+    that is sealed. ``version`` is the one that is to be replaced, 0 for none. Raises
     ActionError: 422 for a name or a text that cannot be kept, 409 where there are too
     many, or where another version stands.
     """
@@ -132,9 +132,8 @@ def _check_version(old: Note | None, wanted: int | None) -> None:
 
 def clean_note(name: str, text: str, secrets: Collection[str] = ()) -> tuple[str, str]:
     """Name and text as they are stored; raises ActionError 422."""
-    known = {*secrets, *Account.load_secrets()}
     checked = check_text(text, "text:", LONGEST_NOTE)
-    return check_name(name, known), hide_secrets(checked, known)
+    return check_name(name, secrets), hide_secrets(checked, secrets)
 
 
 def check_name(name: str, secrets: Collection[str] = ()) -> str:

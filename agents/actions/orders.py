@@ -86,7 +86,7 @@ def describe_sent(order: Order, recipients: Sequence[int]) -> events.Line:
         "order": order.pk,
         "state": str(OrderState.QUEUED),
         "by": order.sender,
-        "text": order.text[:EXCERPT],
+        "text": hide_secrets(order.text)[:EXCERPT],
         "to": order.to,
         "recipients": len(recipients),
     }
@@ -293,7 +293,7 @@ def _describe(
     order: Order, state: str, by: str, note: str | None, mysis_id: int | None = None
 ) -> events.Line:
     data = {"order": order.pk, "state": str(state), "by": by}
-    data["text"] = order.text[:EXCERPT]
+    data["text"] = hide_secrets(order.text)[:EXCERPT]
     if note:
         data["note"] = note
     return Kind.ORDER_CHANGED, mysis_id, data
@@ -381,7 +381,7 @@ def _name_open(rows: Sequence[OrderRecipient]) -> str:
     if not rows:
         return "You have no open order: go on without a report."
     named = "; ".join(
-        f'{row.order_id} "{excerpt_order(row.order.text)}"'
+        f'{row.order_id} "{excerpt_order(hide_secrets(row.order.text))}"'
         for row in reversed(rows[:NAMED])
     )
     return f"Open for you: {named}{'; and older ones' if len(rows) > NAMED else ''}."

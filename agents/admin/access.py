@@ -10,9 +10,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from agents.encryption import SecretUnreadableError
-from agents.llm.provider_check import try_provider
 from agents.models import Account, Provider
 from agents.provider_forms import PROVIDER_ERRORS, KeyedForm, secret_field
+from agents.provider_trial import try_provider
 from memory.admin.audit import AuditedAdmin
 from memory.admin.read_only import NewestValuesFilter
 

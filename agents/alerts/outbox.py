@@ -28,6 +28,7 @@ from agents.alerts.send import DIGEST, LONGEST, Answer, Message
 from agents.encryption import SecretUnreadableError
 from agents.events import Item, Kind, Position
 from agents.models import AlertDelivery, AlertSettings, AlertTarget
+from memory.redaction import hide_secrets
 
 TASK = "agents.tasks.deliver_alerts"
 QUEUE = "upkeep"
@@ -267,7 +268,11 @@ def claim_next(target_id: int, now: datetime | None = None) -> Attempt | None:
     row.save(update_fields=["attempts", "due_at", "body"])
     try:
         message = Message(
-            target.kind, target.url, target.secret, row.body, str(row.key)
+            target.kind,
+            target.url,
+            target.secret,
+            hide_secrets(row.body),
+            str(row.key),
         )
     except SecretUnreadableError as error:
         _note_failure(target, row, Answer(error=str(error)), moment)

@@ -260,7 +260,7 @@ def list_targets(request: HttpRequest, window: Query[Window]) -> Rows:
 @alerts_router.post("/alerts/targets", response={201: TargetMade})
 def create_target(request: HttpRequest, body: TargetIn) -> Status[AlertTarget]:
     """Add one; it is told what happens from now on."""
-    return Status(201, _save_target(AlertTarget(), body))
+    return Status(201, _save_target(request, AlertTarget(), body))
 
 
 @alerts_router.get("/alerts/targets/{reference}", response=TargetOut)
@@ -274,7 +274,7 @@ def update_target(
     request: HttpRequest, reference: TargetReference, body: TargetChange
 ) -> AlertTarget:
     """Change what is given; one that failed is tried again at once."""
-    return _save_target(_get_target(reference), body)
+    return _save_target(request, _get_target(reference), body)
 
 
 @alerts_router.delete("/alerts/targets/{reference}", response={204: None})
@@ -312,7 +312,9 @@ def _get_target(reference: str) -> AlertTarget:
     return get_row(AlertTarget.objects.all(), reference, "alert target")
 
 
-def _save_target(target: AlertTarget, body: TargetChange) -> AlertTarget:
+def _save_target(
+    request: HttpRequest, target: AlertTarget, body: TargetChange
+) -> AlertTarget:
     values = read_changes(body, "digest_hour")
     url, secret = values.pop("url", None), values.pop("secret", None)
     version = values.pop("version", None)
@@ -320,4 +322,6 @@ def _save_target(target: AlertTarget, body: TargetChange) -> AlertTarget:
         target=target, values=values, url=url, secret=secret, version=version
     )
     vars(target)["made_secret"] = made
+    # Told here, and never again.
+    request.made_secret = made  # type: ignore[attr-defined]
     return target

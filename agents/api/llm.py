@@ -171,7 +171,7 @@ class ProviderOut(Schema):
     """An endpoint; ``window`` is null where the endpoint is asked for it."""
 
     name: str = Field(examples=["local"])
-    kind: str = Field(examples=["ollama"])
+    kind: Kind = Field(examples=["ollama"])
     base_url: str = Field(examples=["http://127.0.0.1:11434"])
     default_model: str = Field(examples=["qwen3"])
     window: int | None = Field(examples=[32768])

@@ -38,8 +38,9 @@ from memory.api.parameters import (
     build_example,
     build_page,
     find_row,
+    one_of,
 )
-from memory.models import ContextPolicy, Memory
+from memory.models import ContextPolicy, Memory, Origin
 from memory.problems import make_invalid
 
 myses_router = Router(tags=["myses"])
@@ -62,7 +63,7 @@ class MysisOut(Schema):
 
     id: int
     name: str = Field(examples=["Ada"])
-    state: str = Field(examples=["running"])
+    state: str = Field(examples=["running"], json_schema_extra=one_of(Mysis.State))
     model: str = Field(examples=["openai:gpt-5-nano"])
     policy: RowName = Field(examples=["tight"])
     effective_policy: TextOrNull = Field(
@@ -351,7 +352,7 @@ class ToldOut(Schema):
     """
 
     id: int
-    origin: str = Field(examples=["human"])
+    origin: str = Field(examples=["human"], json_schema_extra=one_of(Origin))
     sender: str = Field(examples=["operator:grace"])
     content: str = Field(examples=["Sell what you have."])
     created_at: datetime

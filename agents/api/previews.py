@@ -33,11 +33,18 @@ from memory.context.documents import describe_usage
 from memory.context.types import Budget
 from memory.handles import parse_id
 from memory.problems import make_invalid, make_missing
+from memory.redaction import hide_secret_texts
 
 context_router = Router(tags=["context"])
 
 CallNumber = Annotated[str, Field(description="From 1.", examples=["1"])]
 HASH = "3f2a" * 16
+MASKED = Field(
+    False,
+    description="Whether secrets are hidden here: then `hash` is that of what is sent, "
+    "not of what is shown.",
+    examples=[False],
+)
 
 
 class Variant(Schema):
@@ -72,6 +79,7 @@ class ContextPreview(Assembled):
     hash: str = Field(examples=[HASH])
     sent: bool
     pins: list[SentPin]
+    masked: bool = MASKED
 
 
 class SentContext(Schema):
@@ -86,6 +94,7 @@ class SentContext(Schema):
     sent: bool = Field(examples=[True])
     pins: list[SentPin]
     intact: bool = Field(examples=[True])
+    masked: bool = MASKED
     tools: list[ToolDocument] | None = Field(
         None, description="As they were sent; null where that was not kept."
     )
@@ -110,7 +119,7 @@ def preview_context(
     document = build_preview_document(prepared)
     if wanted.usage:
         document["usage"] = describe_usage(prepared.assembly.stats)
-    return document
+    return _mask_document(document)
 
 
 def parse_options(text: str | None) -> dict[str, Any] | None:
@@ -162,7 +171,13 @@ def past_context(request: HttpRequest, turn_id: TurnId, number: CallNumber) -> D
         raise make_missing(
             f"Turn {turn_id[:30]!r} has no call {number[:30]!r} on record."
         )
-    return build_sent_document(call.sent)
+    return _mask_document(build_sent_document(call.sent))
+
+
+def _mask_document(document: Document) -> Document:
+    """A document without secrets, which says whether it had some (A11)."""
+    shown = hide_secret_texts(document)
+    return {**shown, "masked": True} if shown != document else document
 
 
 # --- Two strategies side by side

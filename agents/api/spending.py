@@ -64,9 +64,9 @@ class BudgetOut(Schema):
 
     id: int = Field(validation_alias=AliasPath("budget", "pk"))
     name: str = read_path("budget", "name", example="a dollar a day")
-    scope: str = read_path("budget", "scope", example="fleet")
+    scope: Scope = read_path("budget", "scope", example="fleet")
     target: str | None = read_path("budget", "target", example=None)
-    period: str = read_path("budget", "period", example="day")
+    period: Period = read_path("budget", "period", example="day")
     tokens: int | None = read_path("budget", "tokens", example=None)
     cost: float | None = read_path("budget", "cost", example=1.0)
     spent: Amounts | None

@@ -27,6 +27,7 @@ from memory.api.parameters import (
     cut_page,
     get_owner,
     make_unknown_mysis,
+    one_of,
 )
 from memory.handles import parse_id
 from memory.problems import make_invalid, make_missing
@@ -87,7 +88,9 @@ class TurnOut(WithTokens):
     id: int = Field(examples=[17])
     number: int = Field(examples=[4])
     trigger: str = Field(examples=["nudge"])
-    outcome: str | None = Field(examples=["done"])
+    outcome: str | None = Field(
+        examples=["done"], json_schema_extra=one_of(Turn.Outcome, or_null=True)
+    )
     iterations: int = Field(examples=[3])
     tokens: Tokens
     cost: float = Field(examples=[0.0016])
@@ -101,7 +104,7 @@ class CallOut(WithTokens):
     """One request to a model: ``kind`` turn, or summary; numbered within its kind."""
 
     number: int
-    kind: str = Field(examples=["turn"])
+    kind: str = Field(examples=["turn"], json_schema_extra=one_of(ModelCall.Kind))
     model: str = Field(examples=["openai:gpt-5-nano"])
     tokens: Tokens
     cost: float = Field(examples=[0.0016])
@@ -144,7 +147,7 @@ class EventOut(Schema):
     """One event; ``mysis`` is a number, or null."""
 
     id: int = Field(examples=[812])
-    kind: str = Field(examples=["turn.finished"])
+    kind: str = Field(examples=["turn.finished"], json_schema_extra=one_of(Kind))
     at: str = Field(examples=["2026-02-05T00:00:09.120Z"])
     mysis: int | None
     data: dict[str, Any] = Field(examples=[{"turn": 17, "outcome": "done"}])

@@ -25,6 +25,7 @@ from memory.context.documents import (
 from memory.context.result_types import LedgerLine
 from memory.context.types import OfferedTools
 from memory.models import HistorySummary, SentContext
+from memory.redaction import hide_secrets
 
 Document = dict[str, Any]
 
@@ -228,7 +229,8 @@ def _block(
         ids=ids,
         entries=entries,
         tokens=sum(one.tokens_out for one in entries) if entries else None,
-        content=read_text(message.get("content")),
+        # Before anything of it is cut.
+        content=hide_secrets(read_text(message.get("content"))),
         message=message,
     )
 

@@ -21,12 +21,14 @@ from agents.models import ModelCall, Mysis, Turn
 from agents.order_status import RecipientStatus, read_statuses_of
 from memory.models import Memory, Origin, Role
 from memory.models.secret_tools import read_secret_tools
-from memory.redaction import hide_secrets
+from memory.redaction import hide_secrets, hide_secrets_in_value
 
 # Characters of a text, of an argument and of an excerpt.
 SHOWN = 4_000
 ARGUMENT = 200
 GIST = 140
+# Characters that are read beyond those: a secret must not slip through where it is cut.
+MARGIN = 4_000
 # Characters of a whole message told in one line.
 WORDS = 300
 # Lines of a page.
@@ -140,9 +142,9 @@ def select_columns(
 ) -> Iterable[dict[str, Any]]:
     """The columns that lines are made of, and ``more``; the database cuts long texts."""
     found: Iterable[dict[str, Any]] = memories.annotate(
-        head=Left("content", shown),
+        head=Left("content", shown + MARGIN),
         size=Length("content"),
-        thought=Left("reasoning", shown),
+        thought=Left("reasoning", shown + MARGIN),
         thought_size=Length("reasoning"),
     ).values(*AS_STORED, *MADE_OF, *more, "head", "size", "thought", "thought_size")
     return found
@@ -150,13 +152,13 @@ def select_columns(
 
 def make_line(row: Mapping[str, Any], name: str) -> Line:
     """A row of `select_columns` as a line; ``name`` is the Mysis's."""
-    body = row["head"]
+    body = hide_secrets(row["head"])[:SHOWN]
     pretty = _pretty(body) if row["role"] == Role.TOOL and row["size"] <= SHOWN else ""
     return Line(
         **{column: row[column] for column in (*AS_STORED, "size")},
         who=_name_author(row, name),
         body=pretty or body,
-        reasoning=row["thought"],
+        reasoning=hide_secrets(row["thought"])[:SHOWN],
         reasoning_size=row["thought_size"],
         calls=tuple(read_calls(row["tool_calls"])),
         at=row["created_at"],
@@ -197,9 +199,10 @@ def format_arguments(given: object) -> str:
     """Arguments as ``a="x", b=2``, each bounded."""
     if isinstance(given, str):
         try:
-            given = json.loads(given or "{}")
+            given = json.loads(hide_secrets(given) or "{}")
         except ValueError:
-            return clip_text(str(given))
+            return clip_text(hide_secrets(str(given)))
+    given = hide_secrets_in_value(given)
     if not isinstance(given, dict):
         return clip_text(json.dumps(given, ensure_ascii=False))
     return ", ".join(
@@ -360,13 +363,19 @@ def _describe(row: Mapping[str, Any], secret: frozenset[str]) -> str:
 
 def _say_answer(row: Mapping[str, Any], secret: frozenset[str]) -> str:
     tool = str(row["tool_name"])
-    gist = "" if tool in secret or row["pending"] else excerpt_answer(row["head"])
+    gist = (
+        ""
+        if tool in secret or row["pending"]
+        else excerpt_answer(hide_secrets(row["head"]))
+    )
     does = f"gets the result of {tool}" if tool else name_message(Role.TOOL, "")
     return f"{does}: {gist}" if gist else does
 
 
 def _say_text(row: Mapping[str, Any], secret: frozenset[str]) -> str:
-    text, thought = (" ".join(row[key].split()) for key in ("head", "thought"))
+    text, thought = (
+        " ".join(hide_secrets(row[key]).split()) for key in ("head", "thought")
+    )
     calls = ", ".join(
         f"{call.name}({'' if call.name in secret else call.args})"
         for call in read_calls(row["tool_calls"])

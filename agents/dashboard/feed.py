@@ -36,6 +36,7 @@ from agents.events import Item, Kind
 from agents.models import Event, Mysis
 from memory.gamestate.values import format_title
 from memory.models import fetch_rows
+from memory.redaction import hide_secrets_in_value
 
 # Lines of the feed.
 SHOWN = 40
@@ -87,7 +88,10 @@ def load_names(ids: Iterable[int | None]) -> dict[int, Mysis]:
 
 def make_event_lines(found: Iterable[Event]) -> list[FeedLine]:
     """Event rows as lines, in their order."""
-    return _make_lines((e.mysis_id, e.pk, e.kind, e.created_at, e.data) for e in found)
+    return _make_lines(
+        (e.mysis_id, e.pk, e.kind, e.created_at, hide_secrets_in_value(e.data))
+        for e in found
+    )
 
 
 def make_news_lines(items: Iterable[Item]) -> list[FeedLine]:

@@ -268,6 +268,7 @@ _LIMITS = tuple(
     for pattern in (
         # OpenAI, DeepSeek, vLLM, OpenRouter; the limit comes first.
         r"(?:maximum|model's) context length (?:is|of)(?: only)? N",
+        r"exceed the configured limit of N tokens",
         # Anthropic: without and with the tokens of the answer.
         r"prompt is too long: \d+ tokens > N",
         r"exceed context limit: \d+ \+ \d+ > N",
@@ -275,6 +276,9 @@ _LIMITS = tuple(
         r"available context size \(N tokens",
         r"\bn_ctx:? N",
         r"exceed context window of N",
+        # LM Studio, SGLang.
+        r"loaded with context length of only N tokens",
+        r"longer than the model's context length \(N tokens",
         # vLLM's engine, text-generation-inference, Mistral, xAI, Google.
         r"maximum (?:model|input|prompt) length (?:is|of)(?: only)? N",
         r"too long and exceeds limit of N",
@@ -286,10 +290,14 @@ _LIMITS = tuple(
 
 # Without any limit in the text.
 _WORDS = re.compile(
-    r"maximum context length"
+    r"maximum context (?:length|limit)"
     r"|exceeds? (?:the |this model's )?(?:\w+ )?context (?:window|length|size|limit)"
     r"|exceeded max context length"
+    # litellm's name for it, whatever the server behind it said.
+    r"|context ?window ?exceeded"
     r"|(?:prompt|input) is too long"
+    r"|too many (?:input )?tokens"
+    r"|string too long\. expected a string with maximum length"
     r"|input length exceeds"
     r"|reduce the length of the (?:messages|prompt|input)"
     r"|context window exceeds limit"

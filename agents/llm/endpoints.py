@@ -259,16 +259,21 @@ async def _ask_if_due(endpoint: Endpoint) -> None:
     await db.run_in_db(store_window, endpoint, await ask_window(endpoint))
 
 
+def build_key_headers(endpoint: Endpoint) -> dict[str, str]:
+    """The headers with which its kind is asked about its models."""
+    if endpoint.kind == "anthropic":
+        key = {"x-api-key": endpoint.key} if endpoint.key else {}
+        return {"anthropic-version": "2023-06-01"} | key
+    return {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
+
+
 async def ask_window(endpoint: Endpoint) -> Found | None:
     """The window as the endpoint names it, with the field; None where it does not."""
     if not names_windows(endpoint.kind, endpoint.base_url):
         return None
     try:
         async with asyncio.timeout(SECONDS), http.open_client() as client:
-            if endpoint.key:
-                client.headers["Authorization"] = f"Bearer {endpoint.key}"
-            if endpoint.kind == "anthropic":
-                client.headers["anthropic-version"] = "2023-06-01"
+            client.headers.update(build_key_headers(endpoint))
             return await _read_window(client, endpoint)
     except Exception as error:
         # Whatever a stranger's list may hold: the catalogue or 8,192 stand in.

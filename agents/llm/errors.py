@@ -57,6 +57,14 @@ _REMEDIES = {
     ),
 }
 
+# A wrong address gives a 404 too, but its page speaks of no model.
+_NO_MODEL = re.compile(
+    r"404\b.*(?:\bmodel|no endpoints found for)"
+    r"|400\b.*(?:invalid model|not a valid model"
+    r"|\bmodel\b.{0,200}(?:not exist|not found|unknown|invalid))",
+    re.IGNORECASE,
+)
+
 _REQUEST = (
     "Look at the request that was sent, in the turn's context.",
     ErrorCode.REQUEST,
@@ -124,10 +132,13 @@ def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
     said = _clean(endpoint, read_provider_text(error.body))
     retryable = status == 429 or status >= 500
     remedy, code = _REMEDIES.get(status, _REQUEST)
+    detail = f"{endpoint.name} answered {status}{f': {said}' if said else ''}."
     if status >= 500:
         remedy, code = _SERVER, ErrorCode.PROVIDER
+    elif is_missing_model(detail):
+        remedy, code = _REMEDIES[404]
     refusal = ModelError(
-        f"{endpoint.name} answered {status}{f': {said}' if said else ''}.",
+        detail,
         remedy,
         retryable=retryable,
         retry_after=read_retry_after(error.headers or {}) if retryable else None,
@@ -140,6 +151,11 @@ def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
     # 400 the request is what to look at first, whatever its words say.
     code = ErrorCode.REQUEST if status == 400 else ErrorCode.CONTEXT
     return ModelError(refusal.detail, _OVERFLOW, status=status, code=code)
+
+
+def is_missing_model(detail: str) -> bool:
+    """Whether by this detail of a ModelError a provider has no such model."""
+    return bool(_NO_MODEL.match(detail.partition(" answered ")[2]))
 
 
 def _caused_by(error: BaseException | None, kind: type[ErrorT]) -> ErrorT | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 
-from agents.llm.endpoints import list_providers, resolve
+from agents.llm.endpoints import build_key_headers, list_providers, resolve
 from agents.llm.model_types import Endpoint, ModelError, UnknownProviderError
 from agents.llm.wires import http
 
@@ -99,8 +99,9 @@ async def _ask(endpoint: Endpoint) -> ModelList:
     provider = endpoint.name.removesuffix(f":{endpoint.model}")
     try:
         async with asyncio.timeout(SECONDS), http.open_client() as client:
-            address, headers = _address(endpoint)
-            answer = await client.get(address, headers=headers)
+            answer = await client.get(
+                _address(endpoint), headers=build_key_headers(endpoint)
+            )
             if answer.status_code in REFUSED:
                 return ModelList(provider, refused=True)
             found = _read_names(answer.json()) if answer.is_success else None
@@ -113,14 +114,10 @@ async def _ask(endpoint: Endpoint) -> ModelList:
     return ModelList(provider, found)
 
 
-def _address(endpoint: Endpoint) -> tuple[str, dict[str, str]]:
-    """Where the list is, and the headers that ask for it."""
+def _address(endpoint: Endpoint) -> str:
     base = (endpoint.base_url or OFFICIAL[endpoint.kind]).rstrip("/")
-    if endpoint.kind == "anthropic":
-        headers = {"anthropic-version": "2023-06-01", "x-api-key": endpoint.key}
-        return f"{base}/v1/models?limit=1000", headers
-    key = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
-    return f"{base}/models", key
+    whole = "/v1/models?limit=1000"
+    return base + (whole if endpoint.kind == "anthropic" else "/models")
 
 
 def _read_names(body: object) -> tuple[str, ...] | None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from decimal import Decimal
-from itertools import chain
 from typing import Any, ClassVar
 
 from django.contrib.postgres.fields import ArrayField
@@ -17,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from agents.encryption import SecretUnreadableError, sealed_property, unseal_again
+from agents.encryption import sealed_property
 from agents.models.llm import Prompt
 from agents.validators import NAME, check_model_settings, check_tag, check_visible
 from memory.assembly.hashes import hash_text
@@ -81,19 +79,6 @@ class Account(models.Model):
 
     def __str__(self) -> str:
         return self.username
-
-    @classmethod
-    def load_secrets(cls) -> frozenset[str]:
-        """Passwords and sessions of all accounts, as far as they can be read.
-
-        Asked for with each note: what was opened once is not opened again.
-        """
-        found = set()
-        sealed = cls.objects.values_list("sealed_password", "sealed_session")
-        for token in chain.from_iterable(sealed):
-            with suppress(SecretUnreadableError):
-                found.add(unseal_again(token))
-        return frozenset(filter(None, found))
 
 
 class Mysis(models.Model):

@@ -30,7 +30,7 @@ from memory.game_calls import WRAPPER, resolve_call_text
 from memory.gamestate.values import parse_text, repair_text
 from memory.models import Memory, Origin, Role, build_insert, fetch_rows, list_values
 from memory.models.vectors import describe_calls
-from memory.redaction import hide_secrets_in_value
+from memory.redaction import hide_secrets, hide_secrets_in_value
 from memory.snapshots.reads import compute_present_tick
 
 LONGEST_ID = 200
@@ -178,8 +178,8 @@ def _build_rows(
         turn_id=handle.turn_id,
         role=Role.ASSISTANT,
         origin=Origin.AGENT,
-        content=repair_text(answer.text),
-        reasoning=repair_text(answer.reasoning),
+        content=hide_secrets(repair_text(answer.text)),
+        reasoning=_clean_reasoning(answer),
         signature=repair_text(answer.signature or ""),
         tool_calls=calls,
         calls_text=describe_calls(calls),
@@ -218,15 +218,23 @@ def _store_rows(rows: Sequence[Memory]) -> list[PendingCall]:
     return pending[:MOST_CALLS]
 
 
+def _clean_reasoning(answer: Completion) -> str:
+    """What a model thought; what its provider has signed must come back as it was."""
+    thought = repair_text(answer.reasoning)
+    return thought if answer.signature else hide_secrets(thought)
+
+
 def _stored_call(call: ToolCall) -> dict[str, Any]:
     way = {"via": call.via} if call.via else {}
-    way |= {"original": repair_text(call.original)} if call.original else {}
+    way |= (
+        {"original": hide_secrets(repair_text(call.original))} if call.original else {}
+    )
     return way | {
         "id": repair_text(call.id)[:LONGEST_ID] or f"call_{uuid4().hex[:12]}",
         "type": "function",
         "function": {
             "name": repair_text(call.name),
-            "arguments": repair_text(call.arguments),
+            "arguments": hide_secrets(repair_text(call.arguments)),
         },
     }
 

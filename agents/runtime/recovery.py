@@ -28,7 +28,7 @@ from procrastinate.connector import BaseConnector
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
 from procrastinate.exceptions import ConnectorException
-from procrastinate.jobs import Status
+from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
 from agents import scheduling
@@ -42,12 +42,15 @@ from agents.runtime.turn_rows import close_open_turns
 from agents.runtime.waiting import event_polls
 from agents.scheduling import TURN_TASK
 from agents.tools.snapshot import announce_aged
+from memory.models import fetch_rows
 
 # Between a turn and the queue's own end of its job lies one write, also on a bad day.
 GRACE_SECONDS = 20.0
 
-# Workers send a heartbeat every 5 s; after three missed ones it is gone.
+# Workers send a heartbeat every 5 s; after three missed ones it is gone. One that holds
+# its lock may only be starved: it gets longer, as the network may hide its death.
 STALLED_SECONDS = 17.0
+STARVED_SECONDS = 60.0
 
 # How often a worker looks for free locks, and how long one has to stay free until its
 # worker is gone. Within that, one that lives but has lost its connection (after a restart
@@ -64,6 +67,10 @@ LEAVE_LOCK = "DELETE FROM agents_workerlock WHERE number = %(number)s"
 LIST_FREE = """
 SELECT number FROM agents_workerlock
 WHERE pg_try_advisory_xact_lock_shared(hashtext('worker'), number::int)
+"""
+LIST_HELD = """
+SELECT number FROM agents_workerlock
+WHERE NOT pg_try_advisory_xact_lock_shared(hashtext('worker'), number::int)
 """
 # Under its lock: a worker that is back in this very moment keeps its jobs.
 END_WORKER = """
@@ -271,7 +278,13 @@ class WorkerJobManager(JobManager):
 
     async def finish_job_by_id_async(self, *args: Any, **options: Any) -> None:
         """Look for the next job too: PostgreSQL does not tell that this one's lock is free."""
-        await super().finish_job_by_id_async(*args, **options)
+        try:
+            await super().finish_job_by_id_async(*args, **options)
+        except ConnectorException as error:
+            # Taken up by another worker, which took this one for dead.
+            if not isinstance(error.__cause__, psycopg.errors.RaiseException):
+                raise
+            logger.warning("Job %s was taken up meanwhile.", options.get("job_id"))
         self._look_again()
 
     async def unregister_worker(self, worker_id: int) -> None:
@@ -293,15 +306,23 @@ async def _try_to_reconcile() -> None:
 
 async def reconcile() -> None:
     """Run one pass; safe in several processes at once."""
-    stalled = await app.job_manager.get_stalled_jobs(
-        seconds_since_heartbeat=STALLED_SECONDS
-    )
-    for job in stalled:
+    for job in await _list_stalled():
         logger.warning("Job %s of a worker that is gone is taken up.", job.id)
         await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
     await finish_forgotten(asyncio.get_running_loop().time())
     for step in (reschedule_lost, close_left_open, resume_broadcasts):
         await run_in_db(step)
+
+
+async def _list_stalled() -> list[Job]:
+    """The jobs of workers that are gone by their heartbeats."""
+    find = app.job_manager.get_stalled_jobs
+    silent = list(await find(seconds_since_heartbeat=STALLED_SECONDS))
+    if not silent:
+        return []
+    held = {number for (number,) in await run_in_db(fetch_rows, LIST_HELD)}
+    long = {job.id for job in await find(seconds_since_heartbeat=STARVED_SECONDS)}
+    return [job for job in silent if job.worker_id not in held or job.id in long]
 
 
 async def finish_forgotten(now: float) -> None:

@@ -15,6 +15,8 @@ from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from memory.redaction import hide_secrets
+
 register = template.Library()
 
 
@@ -73,6 +75,12 @@ _ORDER_WORDS = {"not_done": "not done", "superseded": "cleared"}
 
 
 @register.filter
+def masked(text: object) -> str:
+    """A stored text without secrets, for where it is cut after that."""
+    return hide_secrets(str(text or ""))
+
+
+@register.filter
 def order_state(state: str) -> str:
     """The state of an order as people read it."""
     return _ORDER_WORDS.get(state, state)
@@ -124,7 +132,11 @@ def marked(snippet: str) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def highlight(context: Mapping[str, Any], text: str) -> SafeString | str:
-    """A text with marks around what was searched, where a hit led to the page."""
+    """A text with marks around what was searched, where a hit led to the page.
+
+    A mark inside of a secret would keep it from being hidden, so it is hidden first.
+    """
+    text = hide_secrets(text)
     walk = context.get("hit_walk")
     marker: re.Pattern[str] | None = walk.marker if walk else None
     if marker is None:

@@ -28,6 +28,7 @@ from agents.tools.request import (
     route_command,
 )
 from memory.game_calls import Route
+from memory.gamestate.extract import SESSION_CODES
 from memory.gamestate.values import parse_text
 
 AUTH = frozenset({"register", "login", "logout"})
@@ -37,8 +38,12 @@ ANSWER_KEPT = (
     "encrypted: an admin finds it on the page of this account, and sets the password there."
 )
 
-_LOST_CODES = frozenset(
-    {"session_invalid", "session_required", "session_expired", "not_authenticated"}
+# Its words for that where it gives no code, as recorded (API.md 1.6).
+_LOST_WORDS = (
+    "Unauthorized",
+    "Session not found or expired",
+    "You must provide a session_id",
+    "You must login first",
 )
 
 _BAD_LOGIN = frozenset({"auth_failed", "invalid_credentials"})
@@ -85,7 +90,7 @@ def _is_session_lost(outcome: Outcome) -> bool:
     error = outcome.read().error if outcome.is_error else None
     if error is None:
         return False
-    return error.code in _LOST_CODES or error.message.startswith("Unauthorized")
+    return error.code in SESSION_CODES or error.message.startswith(_LOST_WORDS)
 
 
 async def _log_in_again(request: Request, call_next: CallNext, failed: str) -> str:

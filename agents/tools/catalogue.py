@@ -63,7 +63,9 @@ def _tool(tool: GameTool, policy: str) -> Tool:
     schema = _copy_schema(tool)
     properties = schema.get("properties")
     properties = properties if isinstance(properties, dict) else {}
-    required = [name for name in _list_required(schema) if name in properties]
+    required = _list_required(schema)
+    # A name that is required and not described is still asked for: anything will do.
+    properties |= {name: {} for name in required if name not in properties}
     hidden = FILLED_IN & set(properties)
     schema["type"] = "object"
     schema["properties"] = {k: v for k, v in properties.items() if k not in hidden}
@@ -103,7 +105,8 @@ def _is_deep(value: object) -> bool:
 def _list_required(schema: Mapping[str, Any]) -> list[str]:
     """The names that a schema requires; a server may have written anything there."""
     given = schema.get("required")
-    return [n for n in given if isinstance(n, str)] if isinstance(given, list) else []
+    names = given if isinstance(given, list) else []
+    return list(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
 def _is_read_only(tool: GameTool) -> bool:

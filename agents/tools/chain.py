@@ -56,7 +56,13 @@ from memory.gamestate.reactions import Owner
 from memory.gamestate.values import make_storable
 from memory.gamestate.values import repair_text as storable_text
 from memory.models import build_row
-from memory.redaction import HIDDEN, hide_secrets, hide_secrets_in_value
+from memory.redaction import (
+    HIDDEN,
+    drop_secrets,
+    hide_secrets,
+    hide_secrets_in_value,
+    sealed,
+)
 
 LONGEST_TEXT = 500
 LONGEST_ARGUMENTS = 4000
@@ -143,11 +149,13 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
 
 def _load(mysis_id: int, by: str) -> Toolbox:
     """What the tools need to know of a Mysis, with our own; one statement."""
+    # What comes back is cleaned in the loop, which may not look itself.
+    sealed.read()
     losses = list(LOSSES)
     given = [settings.SPACEMOLT_MCP_URL, losses, losses, mysis_id]
     row = db.fetch_row(statements.TOOL_SESSION, given, prepare=True)
     found = row or [None] * 10
-    messaging, pk, username, sealed, catalogue_at, lost, policies, doubted, *more = (
+    messaging, pk, username, session, catalogue_at, lost, policies, doubted, *more = (
         found
     )
     own = FOR_MYSES if messaging else SILENT
@@ -156,7 +164,7 @@ def _load(mysis_id: int, by: str) -> Toolbox:
     era, last_calls = more
     toolbox.era, toolbox.last_calls = era or "", json.loads(last_calls or "{}")
     if pk is not None:
-        account = Account(pk=pk, username=username, sealed_session=sealed)
+        account = Account(pk=pk, username=username, sealed_session=session)
         toolbox.card = make_card(account)
         toolbox.unknown = tuple(
             build_row(UnknownOutcome, r) for r in json.loads(lost or "[]")
@@ -178,7 +186,7 @@ def compose(steps: Sequence[Step], last: CallNext) -> CallNext:
 async def redact(request: Request, call_next: CallNext) -> Outcome:
     outcome = await call_next(request)
     secrets = request.caller.secrets
-    blocks = tuple(hide_secrets(block, secrets) for block in outcome.blocks)
+    blocks = tuple(drop_secrets(block, secrets) for block in outcome.blocks)
     structured = hide_secrets_in_value(outcome.structured, secrets)
     return replace(outcome, blocks=blocks, structured=structured)
 

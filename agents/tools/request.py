@@ -175,7 +175,7 @@ class Request:
     def is_secret(self) -> bool:
         """Whether arguments and result are hidden: the command's, or the whole tool's."""
         command, by_hand = self.command, self.caller.policies
-        if command.tool == WRAPPER and self.name == WRAPPER:
+        if command.unread or command.tool == WRAPPER == self.name:
             return True  # what it names cannot be read: it may be a secret tool
         found = self.meant.spec.policy if self.meant else ""
         told = by_hand.get(command.name), by_hand.get(command.tool)

@@ -30,7 +30,7 @@ from memory.gamestate.confidence import TouchedSnapshot
 from memory.gamestate.extract import Result, belongs_to
 from memory.gamestate.notices import may_lack_events
 from memory.gamestate.values import parse_text
-from memory.redaction import hide_secrets, hide_secrets_in_value
+from memory.redaction import drop_secrets, hide_secrets_in_value
 from memory.snapshots import notifications, reads, writes
 
 # Failures of a call after which the game is as it was.
@@ -182,7 +182,7 @@ def _join_blocks(answer: Answer) -> str:
         hidden = hide_secrets_in_value(both, answer.request.caller.secrets)
         return json.dumps(hidden, ensure_ascii=False)
     blocks = [
-        hide_secrets(b, answer.request.caller.secrets) for b in answer.outcome.blocks
+        drop_secrets(b, answer.request.caller.secrets) for b in answer.outcome.blocks
     ]
     if len(blocks) == 1:
         return blocks[0]

@@ -29,6 +29,7 @@ from agents.views.access import (
     notify_success,
     operator_required,
 )
+from memory.redaction import SHOWN_ONCE
 
 # Deliveries that the page of a target lists.
 SHOWN = 30
@@ -186,7 +187,7 @@ def edit_target(request: PageRequest, target_id: int | None = None) -> HttpRespo
             messages.success(request, f"{target.name} is told from now on.")
             if made:
                 words = f"Its secret, shown this once: {made}"
-                messages.warning(request, words)
+                messages.warning(request, words, extra_tags=SHOWN_ONCE)
             return redirect("alert-target", target.pk)
     context: dict[str, Any] = {
         "form": form,

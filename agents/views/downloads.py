@@ -13,7 +13,6 @@ from agents.dashboard.live.turn_page import find_turn
 from agents.db import run_long_in_db
 from agents.views.access import find_mysis
 from memory import audit
-from memory.models.secret_tools import read_secret_tools
 from memory.transfer import in_out
 
 # The end of a file's name, and what browsers are told that it is.
@@ -52,9 +51,7 @@ def _send(
     ending, kind = KINDS[form]
     if request.method == "GET":
         audit.record("log.download", f"log:{name}", after={"format": form})
-    pieces = in_out.write_pieces(
-        mysis_id, form, turn_id=turn_id, secret=read_secret_tools()
-    )
+    pieces = in_out.write_pieces(mysis_id, form, turn_id=turn_id)
     file_name = content_disposition_header(True, f"{name}.{ending}") or "attachment"
     return StreamingHttpResponse(
         _stream(pieces), content_type=kind, headers={"Content-Disposition": file_name}

@@ -16,9 +16,9 @@ from django.views.decorators.http import require_http_methods
 from agents import actions
 from agents.actions.base import ActionError, name_operator
 from agents.forms import FirstMysisForm, PromptTextForm, add_action_error
-from agents.llm.provider_check import try_provider
 from agents.models import Mysis, Provider
 from agents.provider_forms import NEW, EndpointForm, read_held_key
+from agents.provider_trial import try_provider
 from agents.views.access import PageRequest, admin_required
 from memory.handles import parse_id
 

@@ -13,6 +13,7 @@ import re
 import threading
 from collections import deque
 from collections.abc import Container, Iterator
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -66,10 +67,16 @@ def message(*content: Json, stop: str = "end_turn") -> Json:
 # -- what the real API checks ----------------------------------------------
 
 
-def check_request(body: Json, key: str, models: Container[str] = MODELS) -> None:
-    """Raise RefusedError for a request that the real API would refuse."""
-    if key != KEY:
+def check_key(headers: Message[str, str]) -> None:
+    """Raise RefusedError for a wrong key, and for one that goes out as a token."""
+    if "Authorization" in headers:
+        raise RefusedError("Invalid bearer token", 401, "authentication_error")
+    if headers.get("X-Api-Key") != KEY:
         raise RefusedError("invalid x-api-key", 401, "authentication_error")
+
+
+def check_request(body: Json, models: Container[str] = MODELS) -> None:
+    """Raise RefusedError for a request that the real API would refuse."""
     if extra := body.keys() - _KEYS:
         raise RefusedError(f"{min(extra)}: Extra inputs are not permitted")
     if body.get("model") not in models:
@@ -285,11 +292,10 @@ class _Handler(BaseHTTPRequestHandler):
         if not raw:  # Whoever asked was killed meanwhile.
             return
         body = json.loads(raw)
-        key = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        self.owner.came(body, key)
-        given = key or self.headers.get("X-Api-Key", "")
+        self.owner.came(body, self.headers.get("X-Api-Key", ""))
         try:
-            check_request(body, given, self.owner.models)
+            check_key(self.headers)
+            check_request(body, self.owner.models)
         except RefusedError as error:
             self.owner.refused.append(str(error))
             self._send(error.status, _error_body(error), {})
@@ -298,9 +304,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         name = self.path.rpartition("/")[2]
-        if not self.path.startswith("/v1/models/") or name not in self.owner.models:
-            error = RefusedError(f"model: {name}", 404, "not_found_error")
-            self._send(404, _error_body(error), {})
+        try:
+            check_key(self.headers)
+            if not self.path.startswith("/v1/models/") or name not in self.owner.models:
+                raise RefusedError(f"model: {name}", 404, "not_found_error")
+        except RefusedError as error:
+            self.owner.refused.append(str(error))
+            self._send(error.status, _error_body(error), {})
             return
         told = {"id": name, "type": "model", "max_input_tokens": WINDOW}
         self._send(200, told, {})

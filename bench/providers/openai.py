@@ -77,16 +77,16 @@ def call(name: str, arguments: str = "{}", call_id: str = "call_1") -> Json:
 # -- what the real API checks ----------------------------------------------
 
 
-def check_request(
-    body: Json, authorization: str, models: Container[str] = MODELS
-) -> None:
-    """Raise RefusedError for a request that the real API would refuse."""
+def check_key(authorization: str, status: int = 401) -> None:
+    """Raise RefusedError for another key than ours."""
     if authorization != f"Bearer {KEY}":
-        raise RefusedError(
-            f"Incorrect API key provided: {authorization.removeprefix('Bearer ')}.",
-            401,
-            "invalid_api_key",
-        )
+        given = authorization.removeprefix("Bearer ")
+        words = f"Incorrect API key provided: {given}."
+        raise RefusedError(words, status, "invalid_api_key")
+
+
+def check_request(body: Json, models: Container[str] = MODELS) -> None:
+    """Raise RefusedError for a request that the real API would refuse."""
     if body.get("model") not in models:
         text = f"The model `{body.get('model')}` does not exist."
         raise RefusedError(text, 404, "model_not_found")
@@ -172,9 +172,13 @@ def _check_tool(tool: Json) -> None:
 
 
 class FakeProvider:
-    """A context manager: the server listens at ``url`` while it is entered."""
+    """A context manager: the server listens at ``url`` while it is entered.
+
+    ``stranger`` is the status for another key; None: any key will do.
+    """
 
     models: Container[str] = MODELS
+    stranger: int | None = 401
 
     def __init__(self) -> None:
         self.refused: list[str] = []
@@ -269,8 +273,9 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if not self.path.endswith("/chat/completions"):
                 raise RefusedError(f"Unknown path {self.path}", 404)
-            key = self.headers.get("Authorization", "")
-            check_request(body, key, self.owner.models)
+            if self.owner.stranger is not None:
+                check_key(self.headers.get("Authorization", ""), self.owner.stranger)
+            check_request(body, self.owner.models)
         except RefusedError as error:
             self.owner.refused.append(str(error))
             self._send(Reply(error.status, _error_body(error)))

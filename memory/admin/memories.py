@@ -21,8 +21,9 @@ from memory.handles import parse_id
 from memory.models import Memory, Note, NoteFloor
 from memory.models.secret_tools import read_secret_tools
 from memory.problems import SlowSearchError
-from memory.search.query import TextQuery, find_matching_ids
+from memory.search.query import TextQuery
 from memory.search.results import Hit, search_messages
+from memory.search.visibility import find_seen_ids
 
 PAGE = 50
 LISTED_MATCHES = 500
@@ -137,7 +138,7 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
         )
         narrowed = any(name in request.GET for name in NARROWING)
         try:
-            ids = find_matching_ids(
+            ids = find_seen_ids(
                 wanted, FILTERED_MATCHES if narrowed else LISTED_MATCHES
             )
         except SlowSearchError as error:

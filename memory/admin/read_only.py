@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Paginator
 from django.db import models
 from django.db.models import QuerySet
@@ -13,6 +14,7 @@ from django.utils.functional import cached_property
 
 from memory.handles import parse_id
 from memory.models import Memory, fetch_rows
+from memory.redaction import hide_secrets_in_row
 
 M = TypeVar("M", bound=models.Model)
 # Values are offered that the newest rows have.
@@ -38,6 +40,15 @@ class QuickPaginator(Paginator[Any]):
         return guess if guess > EXACT_UP_TO else super().count
 
 
+class MaskedChangeList(ChangeList):
+    """A page of rows without secrets: their columns show them cut (A11)."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Read the page, and mask its rows."""
+        super().get_results(request)
+        self.result_list: Any = [hide_secrets_in_row(row) for row in self.result_list]
+
+
 class ReadOnlyAdmin(admin.ModelAdmin[M]):
     """No adding, no changing, no deleting; fast on big tables."""
 
@@ -49,6 +60,16 @@ class ReadOnlyAdmin(admin.ModelAdmin[M]):
 
     def _refuse(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return MaskedChangeList
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> M | None:
+        """The row without secrets (A11); nothing saves it."""
+        row = super().get_object(request, object_id, from_field)
+        return row and hide_secrets_in_row(row)
 
     has_add_permission = has_change_permission = has_delete_permission = _refuse
 

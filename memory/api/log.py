@@ -10,6 +10,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from memory.api.parameters import (
+    WITH_WORDS,
     After,
     MysisReference,
     Page,
@@ -20,6 +21,7 @@ from memory.api.parameters import (
     build_page,
     cut_page,
     get_owner,
+    one_of,
 )
 from memory.models import Memory, Origin, Role
 from memory.models.secret_tools import read_secret_tools
@@ -41,12 +43,14 @@ class MemoryOut(Schema):
 
     id: int = Field(examples=[1234])
     turn: int | None = Field(None, validation_alias="turn_id", examples=[17])
-    role: str = Field(examples=["assistant"])
-    origin: str = Field(examples=["agent"])
+    role: str = Field(examples=["assistant"], json_schema_extra=one_of(Role))
+    origin: str = Field(examples=["agent"], json_schema_extra=one_of(Origin))
     sender: TextOrNull = Field(examples=[None])
     content: str = Field(examples=["Scanning."])
     reasoning: str = Field(examples=["I do not know yet what is here."])
-    tool_calls: list[Any] = Field(examples=[[CALL]])
+    tool_calls: list[Any] = Field(
+        examples=[[CALL]], json_schema_extra={"items": {"type": "object"}}
+    )
     tool_call_id: TextOrNull = Field(examples=[None])
     tool_name: TextOrNull = Field(examples=[None])
     is_error: bool
@@ -85,8 +89,8 @@ class HitOut(Schema):
 
     memory_id: int = Field(examples=[1234])
     mysis: int
-    role: str = Field(examples=["assistant"])
-    origin: str = Field(examples=["agent"])
+    role: str = Field(examples=["assistant"], json_schema_extra=one_of(Role))
+    origin: str = Field(examples=["agent"], json_schema_extra=one_of(Origin))
     content: str = Field(examples=["The belt holds iron ore."])
     reasoning: str = Field(examples=[""])
     snippet: str = Field(examples=["The belt holds <mark>iron</mark> ore."])
@@ -100,6 +104,7 @@ class Search(Schema):
         max_length=1000,
         description='All words; "quoted", -not, or.',
         examples=["iron ore"],
+        json_schema_extra=WITH_WORDS,
     )
     mysis: str | None = Field(
         None, description="Number or name; all without.", examples=["Ada"]

@@ -6,7 +6,7 @@ A page has ascending ids, and its cursor is the last id shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Generic, TypedDict, TypeVar
 
 from django.db import models
@@ -44,10 +44,17 @@ SearchLimit = Annotated[int, Field(ge=1, le=100), FROM_QUERY]
 Whole = Annotated[int, FROM_JSON]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
+# Of a query: blank asks for nothing.
+WITH_WORDS: dict[str, Any] = {"minLength": 1, "pattern": r"\S"}
 # A text column of a row, null for an empty text.
 TextOrNull = Annotated[str | None, BeforeValidator(lambda text: text or None)]
 # Parts of paths.
 MysisReference = Annotated[str, Field(description="Number or name.", examples=["Ada"])]
+
+
+def one_of(choices: Iterable[str], *, or_null: bool = False) -> dict[str, Any]:
+    """For a field's ``json_schema_extra``: the texts that it can hold."""
+    return {"enum": [*map(str, choices), *([None] if or_null else [])]}
 
 
 def build_example(**values: Any) -> ConfigDict:

@@ -292,7 +292,7 @@ class AssembleIn(Body):
     dialect: Dialect = "openai"
     counter: CounterName = "estimate"
     mysis: str = "self"
-    previous: Document | list[Any] | None = None
+    previous: Document | list[Document] | None = None
     mission: str | None = None
     turns_left: int | None = None
     max_turns: int | None = None
@@ -355,6 +355,8 @@ def assemble_document(
     body: RequestBody[Annotated[Document, WithJsonSchema(AssembleIn.json_schema())]],
 ) -> Document:
     """Assemble a history that the body brings; stores and calls nothing."""
+    # The caller's own texts come back as the core gives them.
+    request.keeps_texts = True  # type: ignore[attr-defined]
     # The schema only describes: the core reads, and its errors name key and remedy.
     try:
         return build_result_document(assemble(parse_request(body, StateBlock)))

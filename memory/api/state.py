@@ -31,7 +31,9 @@ from memory.api.parameters import (
     build_page,
     get_owner,
     make_unknown_mysis,
+    one_of,
 )
+from memory.gamestate.confidence import Confidence
 from memory.gamestate.layout import MOST_EVENTS
 from memory.gamestate.render import render_block
 from memory.gamestate.rows import StateRow, build_rows
@@ -45,6 +47,7 @@ from memory.models import (
 )
 from memory.models.contexts import EFFECTIVE_POLICY
 from memory.models.secret_tools import read_secret_tools
+from memory.redaction import hide_secret_texts, hide_secrets
 from memory.snapshots.reads import fetches_events, read_account_state, read_moments
 
 state_router = Router(tags=["memory"])
@@ -66,7 +69,9 @@ class RowCauseOut(CauseOut):
 class DoubtedFieldOut(Schema):
     """A field that an action made untrue."""
 
-    confidence: str = Field(examples=["invalidated"])
+    confidence: str = Field(
+        examples=["invalidated"], json_schema_extra=one_of(Confidence)
+    )
     cause: CauseOut
 
 
@@ -75,7 +80,7 @@ class StateRowOut(Schema):
 
     tool: str = Field(examples=["get_ship"])
     args: dict[str, Any]
-    confidence: str = Field(examples=["ageing"])
+    confidence: str = Field(examples=["ageing"], json_schema_extra=one_of(Confidence))
     age_ticks: int | None = Field(examples=[7])
     age_seconds: float = Field(examples=[70.4])
     reason: str | None = Field(examples=[None])
@@ -184,7 +189,9 @@ class SummaryText(Schema):
     text: str = Field(examples=["Ada mined iron at Sol and sold it at a profit."])
     tokens_before: int = Field(examples=[42000])
     tokens_after: int = Field(examples=[600])
-    status: str = Field(examples=["active"])
+    status: str = Field(
+        examples=["active"], json_schema_extra=one_of(HistorySummary.Status)
+    )
     attempts: int
     error: str = Field(examples=[""])
     cost: float = Field(examples=[0.003])
@@ -327,6 +334,13 @@ class SummaryOut(Schema):
     summary: SummaryText | None
 
 
+def _hide_secrets(document: SummaryDocument) -> SummaryDocument:
+    summary = hide_secret_texts(document.summary)
+    return SummaryDocument(
+        hide_secrets(document.state), hide_secrets(document.rough_state), summary
+    )
+
+
 @summary_router.get(
     "/myses/{reference}/summary",
     response={200: SummaryOut, 304: None},
@@ -340,7 +354,7 @@ def read_summary(request: HttpRequest, reference: MysisReference) -> HttpRespons
     """
     known_types = ["application/json", MARKDOWN]
     markdown = request.get_preferred_type(known_types) == MARKDOWN
-    document = read_document(reference)
+    document = _hide_secrets(read_document(reference))
     told = repr((markdown, document.rough_state, document.summary))
     etag = f'W/"{hashlib.sha256(told.encode()).hexdigest()[:32]}"'
     response = get_conditional_response(request, etag=etag)

@@ -26,6 +26,7 @@ from memory.game_calls import (
     read_wrapped,
     resolve_call_text,
 )
+from memory.secret_patterns import SHORTEST, is_secret_name
 
 
 class PolicyLookup(Protocol):
@@ -103,8 +104,8 @@ def check_policy(name: str, policy: object) -> Policy:
 def build_policy_lookup(table: Mapping[str, str]) -> PolicyLookup:
     """A function from tool name to policy: by the table, else by the name.
 
-    Where the table names a secret tool, a call of `game` of which cannot be read what
-    it names is secret: it may be of that one (I27).
+    Where the table names a secret tool, a call of which cannot be read what it names is
+    secret: it may be of that one (I27).
     """
     checked = {name: check_policy(name, policy) for name, policy in table.items()}
     secret = frozenset(name for name in checked if checked[name] == "secret")
@@ -113,7 +114,8 @@ def build_policy_lookup(table: Mapping[str, str]) -> PolicyLookup:
         if name != WRAPPER and not is_group(name):
             return checked.get(name) or guess_policy(name)
         call = resolve_call_text(name, arguments)
-        if call.tool == WRAPPER and is_secret_call(name, arguments, secret):
+        unknown = call.tool == WRAPPER or call.unread
+        if unknown and is_secret_call(name, arguments, secret):
             return "secret"
         if call.grouped:
             own = checked.get(call.name) if call.name != call.tool else None
@@ -336,11 +338,6 @@ def _without_odd_escapes(text: str) -> str:
 
 # --- Secrets
 
-_SENSITIVE = re.compile(
-    r"pass(word|wd|phrase)?$|secret|token|api_?key|session_id", re.IGNORECASE
-)
-_SHORTEST_SECRET = 6
-
 
 def build_sanitizer(messages: Iterable[Message], policy_of: PolicyLookup) -> Sanitizer:
     """A function that makes a text sendable: clean, and without this log's secrets."""
@@ -383,7 +380,7 @@ def _collect_secrets(value: Any, found: set[str]) -> None:
             for key, item in value.items():
                 if not isinstance(item, str):
                     rest.append(item)
-                elif len(item) >= _SHORTEST_SECRET and _SENSITIVE.search(key):
+                elif len(item) >= SHORTEST and is_secret_name(key):
                     found.update(_spell_in_json(clean_text(item)))
 
 

@@ -29,8 +29,17 @@ _MAX_CREDITS = 2**63
 # The answer that the credits of an account are read from.
 CREDITS_TOOL = "get_status"
 
+# The codes of a refusal for want of a session of the account.
+SESSION_CODES = frozenset(
+    {"session_invalid", "session_required", "session_expired", "not_authenticated"}
+)
+
 _ERROR_TEXT = re.compile(
     r"\s*Error:\s*(?:(?P<code>[a-z][a-z0-9_]*):\s*)?(?P<message>.*)", re.DOTALL
+)
+# Without the prefix a word alone is no code: two joined by a stroke are.
+_BARE_CODE = re.compile(
+    r"\s*(?P<code>[a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?:\s*$|:\s*(?P<message>.+))", re.DOTALL
 )
 _WAIT_TEXT = re.compile(r"[Tt]ry again in (\d+(?:\.\d+)?) second")
 _NUMBER = re.compile(r"\s*\d{1,10}(?:\.\d+)?\s*")
@@ -190,10 +199,12 @@ def belongs_to(result: Result, username: str) -> bool:
 
 def _find_error(values: list[object], *, flagged: bool) -> GameError | None:
     error = next(filter(None, map(_read_error, values)), None)
-    if error is not None or not flagged:
+    if error is not None:
         return error
     first = values[0] if values else ""
-    return GameError("", first if isinstance(first, str) else _brief(first))
+    text = first if isinstance(first, str) else _brief(first)
+    bare = _error("", text)
+    return bare if flagged or bare.code in SESSION_CODES else None
 
 
 def _read_error(value: object) -> GameError | None:
@@ -224,6 +235,8 @@ def _error(
 ) -> GameError:
     """An error without its code in the message, and with the wait that either names."""
     code = code if re.fullmatch(r"[a-z][a-z0-9_]*|-?\d+", code) else ""
+    if not code and (bare := _BARE_CODE.match(message)):
+        code, message = bare["code"], bare["message"] or bare["code"]
     message = message.strip().removeprefix(f"{code}:").strip() if code else message
     wait = find_first(source, "wait_seconds", "retry_after")
     if not is_number(wait):

@@ -16,7 +16,7 @@ from memory.gamestate.effects import (
     WHOLE,
     Effects,
 )
-from memory.gamestate.extract import Result
+from memory.gamestate.extract import SESSION_CODES, Result
 from memory.gamestate.types import Stale
 from memory.gamestate.values import find_first, unwrap_content
 
@@ -57,7 +57,7 @@ _NOTHING_HAPPENED = frozenset(
     {"invalid_payload", "unknown_command", "invalid_json", "invalid_query"}
     | {"not_docked", "docked", "already_docked", "no_base"}
     | {"invalid_type", "invalid_item", "empty_entry", "invalid_request_id"}
-    | {"not_authenticated", "session_required", "session_invalid", "session_expired"}
+    | SESSION_CODES
     | {"auth_failed", "invalid_credentials", "already_authenticated", "throttled"}
     | {"rate_limited", "queue_full", "action_queued", "action_pending", "in_transit"}
 )

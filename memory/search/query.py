@@ -97,17 +97,16 @@ SELECT id FROM (
 ) AS row WHERE {_WHERE} ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608 (no input in the text)
 _COUNT = f"""
-(SELECT count(*) FROM (
-  SELECT FROM memory_memory AS row WHERE {_WHERE} {{narrowed}} LIMIT %(most)s) AS hit)
+ARRAY(SELECT id FROM memory_memory AS row WHERE {_WHERE} {{narrowed}} LIMIT %(most)s)
 """  # noqa: S608 (no input in the text)
 _COUNT_BACKWARDS = f"""
-(SELECT count(*) FROM (
-  SELECT FROM (
+ARRAY(
+  SELECT id FROM (
     SELECT id, mysis_id, broadcast_id, tool_name, origin, created_at, {{columns}}
     FROM memory_memory
     WHERE %(mysis)s::bigint IS NULL OR mysis_id = %(mysis)s
     ORDER BY id DESC LIMIT %(walk)s
-  ) AS row WHERE {_WHERE} {{narrowed}} LIMIT %(most)s) AS hit)
+  ) AS row WHERE {_WHERE} {{narrowed}} LIMIT %(most)s)
 """  # noqa: S608 (no input in the text)
 _NARROWED = """
   AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
@@ -271,17 +270,17 @@ def _fetch_ids(text: str, values: dict[str, Any]) -> list[int]:
 # --- Counts
 
 
-def count_matches(
+def find_counted_ids(
     wanted: Sequence[TextQuery],
     *,
     since: datetime | None = None,
     until: datetime | None = None,
     seconds: float = COUNT_SECONDS,
-) -> list[Count]:
-    """How many messages match each of these, which differ in their field only.
+) -> tuple[list[list[int]], bool]:
+    """The messages that match each of these, which differ in their field only.
 
-    One statement. By words up to `MOST_COUNTED`; letter for letter among the newest
-    messages only, with ``more`` where there are older ones. Raises SlowSearchError.
+    One statement. By words up to one over `MOST_COUNTED`; letter for letter among the
+    newest messages only, and whether there are older ones. Raises SlowSearchError.
     """
     values = _parameters(wanted[0]) | {"since": since, "until": until}
     values |= {"most": MOST_COUNTED + 1, "walk": LONGEST_WALK}
@@ -289,8 +288,8 @@ def count_matches(
     counts = ", ".join(map(_word_count, wanted))
     older = f"EXISTS ({_LAST_WALKED})" if exact else "false"
     with limit_time(seconds):
-        ((unread, *numbers),) = fetch_rows(f"SELECT {older}, {counts}", values)
-    return [limit_count(number, more=unread) for number in numbers]
+        ((unread, *found),) = fetch_rows(f"SELECT {older}, {counts}", values)
+    return found, unread
 
 
 def _word_count(wanted: TextQuery) -> str:

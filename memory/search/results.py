@@ -25,8 +25,9 @@ from memory.models.secret_tools import read_secret_tools
 from memory.models.vectors import build_plain_vector, describe_calls, replace_signs
 from memory.redaction import HIDDEN, hide_secrets
 from memory.search.query import Count as Count
-from memory.search.query import Mode, TextQuery, cut_stem, find_matching_ids
+from memory.search.query import Mode, TextQuery, cut_stem
 from memory.search.query import limit_time as limit_time
+from memory.search.visibility import find_seen_ids
 
 M = TypeVar("M", bound=Model)
 SNIPPET_CHARACTERS = 240
@@ -84,7 +85,7 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
         secret=read_secret_tools(),
         origin=origin,
     )
-    ids = find_matching_ids(wanted, limit, seconds)
+    ids = find_seen_ids(wanted, limit, seconds)
     if not ids:
         return []
     pattern = build_pattern(wanted)

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 from memory.context.types import ORIGINS, ROLES
 from memory.gamestate.values import repair_text
+from memory.redaction import hide_secrets
 from memory.transfer.line import (
     TransferError,
     TransferMessage,
@@ -18,7 +19,6 @@ from memory.transfer.line import (
     find_default_origin,
     make_call,
     mask_message,
-    mask_text,
     parse_moment,
     parse_object,
     parse_tick,
@@ -184,7 +184,7 @@ def _read_note(value: object, place: str, secrets: Collection[str]) -> TransferN
         raise TransferError(f"{place}: a note must have a name and a text")
     written_at = parse_moment(given.get("updated_at"))
     return TransferNote(
-        mask_text(name, secrets), mask_text(text, secrets), by, written_at
+        hide_secrets(name, secrets), hide_secrets(text, secrets), by, written_at
     )
 
 

@@ -21,6 +21,7 @@ from django.utils import timezone
 from memory.assembly.sent_view import to_wire
 from memory.context.tokens import estimate_tokens
 from memory.models import Memory, Note, Role, build_insert, fetch_rows, list_values
+from memory.models.secret_tools import read_secret_tools
 from memory.models.vectors import describe_calls
 from memory.notes import select_notes
 from memory.redaction import hide_secrets, hide_secrets_in_value
@@ -133,24 +134,21 @@ def write_pieces(
     form: str,
     *,
     turn_id: int | None = None,
-    secret: Collection[str] | None = None,
 ) -> Iterator[str]:
     """The text of an export, one message or note a piece; JSON is in ASCII.
 
-    Of one turn if named. With ``secret``, tools whose calls nobody may read, it is
-    without secrets. Notes come after the messages, the oldest first; a turn has none,
-    and a chat in OpenAI's form neither.
+    Of one turn if named; without secrets (A11). Notes come after the messages, the
+    oldest first; a turn has none, and a chat in OpenAI's form neither.
     """
-    rows = _read_chunks(mysis_id, turn_id)
-    if secret is not None:
-        rows = (_hide_secrets(row, secret) for row in rows)
+    secret = read_secret_tools()
+    rows = (_hide_secrets(row, secret) for row in _read_chunks(mysis_id, turn_id))
     if form == "openai":
         yield from _write_chat(rows)
         return
     to_text = _to_markdown if form == "markdown" else _to_line
     yield from map(to_text, rows)
     for note in reversed(select_notes(mysis_id)) if turn_id is None else ():
-        note.text = note.text if secret is None else hide_secrets(note.text)
+        note.text = hide_secrets(note.text)
         heading = f"## Note: {note.name}\n\n"
         if form == "markdown":
             yield f"{heading}{note.text}\n\n"

@@ -21,7 +21,7 @@ from memory.context.types import DEFAULT_ORIGINS, ROLES, is_order
 from memory.gamestate.values import make_storable
 from memory.models import fetch_rows
 from memory.models.log import IS_ORDER
-from memory.redaction import HIDDEN
+from memory.redaction import HIDDEN, hide_secrets, hide_secrets_in_value
 
 
 class TransferError(Exception):
@@ -120,71 +120,18 @@ def parse_tick(value: object) -> int | None:
     return value if abs(value) < 2**62 else None
 
 
-# --- Secrets
-
-SHORTEST = 4
-# Time grows with the length of a text, whatever it holds: what may be long begins at the
-# beginning of a word or is bounded.
-_NAME = r"(?:\w*password|session[ _-]?id|\w*token|registration_code)"
-_WORDS = ("password", "session", "token", "registration_code")
-_NAME_END = r"(?:password|session[ _-]?id|token|registration_code)"
-# As a value of JSON, quoted once or, inside of a text of JSON, twice.
-_VALUE = re.compile(rf'({_NAME_END}\\?"\s*:\s*\\?")((?:[^"\\]|\\.)+?)(\\?")', re.I)
-_SAID = re.compile(rf"\b({_NAME})(\W{{1,6}}|\W+is\W+)([\w-]{{16,}})", re.I)
-# Shorter ones where they look like one: with a digit, after the word or "is".
-_TOLD = re.compile(
-    r"\b(\w*password)(\W{1,6}|\W+is\W+)(?=\S{0,64}\d)([^\s\"'\\,;<>(){}\[\]]{4,})", re.I
-)
-_NUMBERED = r"(?:\w*password|session[ _-]?id)"
-_NUMBER = re.compile(r'((?:password|session[ _-]?id)(\\?")\s*:\s*)-?\d[\d.]*', re.I)
-
-
 def mask_message(
     line: TransferMessage, secrets: Collection[str] = ()
 ) -> TransferMessage:
     """A message without passwords, sessions and tokens."""
-    known = _spell_for_text_and_json(secrets)
     cleaned = replace(
         line,
-        content=mask_text(line.content, known),
-        reasoning=mask_text(line.reasoning, known),
-        tool_calls=_mask_value(line.tool_calls, known),
-        args=_mask_value(line.args, known),
+        content=hide_secrets(line.content, secrets),
+        reasoning=hide_secrets(line.reasoning, secrets),
+        tool_calls=hide_secrets_in_value(line.tool_calls, secrets),
+        args=hide_secrets_in_value(line.args, secrets),
     )
     return line if cleaned == line else replace(cleaned, raw=line)
-
-
-def _spell_for_text_and_json(secrets: Collection[str]) -> frozenset[str]:
-    dumped = (json.dumps(secret)[1:-1] for secret in secrets)
-    plain = (json.dumps(secret, ensure_ascii=False)[1:-1] for secret in secrets)
-    return frozenset((*secrets, *dumped, *plain))
-
-
-def mask_text(text: str, secrets: Collection[str] = ()) -> str:
-    """A text without secrets; one that holds none is returned as it was."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= SHORTEST:
-            text = text.replace(secret, HIDDEN)
-    folded = text.casefold()
-    if not any(word in folded for word in _WORDS):
-        return text
-    text = _VALUE.sub(rf"\1{HIDDEN}\3", text)
-    text = _NUMBER.sub(rf"\1\2{HIDDEN}\2", text)
-    return _TOLD.sub(rf"\1\2{HIDDEN}", _SAID.sub(rf"\1\2{HIDDEN}", text))
-
-
-def _mask_value(value: Any, secrets: Collection[str], key: str = "") -> Any:
-    if isinstance(value, dict):
-        return {name: _mask_value(item, secrets, name) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_mask_value(item, secrets) for item in value]
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return HIDDEN if re.fullmatch(_NUMBERED, key, re.I) else value
-    if not isinstance(value, str):
-        return value
-    if value and re.fullmatch(_NAME, key, re.I):
-        return HIDDEN
-    return mask_text(value, secrets)
 
 
 # --- Messages that are there already
@@ -207,11 +154,13 @@ class KnownMessages:
     def __init__(self, mysis_id: int) -> None:
         self._timed: Counter[Key] = Counter()
         self._untimed: Counter[Key] = Counter()
+        self._places: Counter[tuple[object, ...]] = Counter()
         with connection.cursor() as cursor:
             cursor.execute(_KNOWN, [mysis_id])
             for row in cursor:
                 self._timed[tuple(row)] += 1
                 self._untimed[(*row[:5], None)] += 1
+                self._places[_find_place(tuple(row))] += 1
 
     def take_match(self, line: TransferMessage) -> bool:
         """Whether a message is stored; then one of its kind is used up.
@@ -219,11 +168,17 @@ class KnownMessages:
         It may be stored as it was before its secrets were taken out.
         """
         known = self._untimed if line.created_at is None else self._timed
+        place = _find_place(_key_of(line))
         for key in (_key_of(line), _key_of(line.raw) if line.raw else None):
             if key is not None and known[key] > 0:
                 known[key] -= 1
+                self._places[place] -= 1
                 return True
-        return False
+        if line.created_at is None or not _hides_something(line):
+            return False
+        found = self._places[place] > 0
+        self._places[place] -= found
+        return found
 
     def has_match(self, key: Key) -> bool:
         """Whether one of this kind is not used up."""
@@ -261,6 +216,15 @@ def _key_of(line: TransferMessage) -> Key:
         calls[0]["id"] if calls else "",
         line.created_at,
     )
+
+
+def _find_place(key: Key) -> tuple[object, ...]:
+    """What of a key stays the same where secrets are taken out."""
+    return (key[0], *key[3:])
+
+
+def _hides_something(line: TransferMessage) -> bool:
+    return HIDDEN in f"{line.content}{line.reasoning}"
 
 
 def _md5(text: str) -> str:

@@ -105,6 +105,25 @@ def history() -> tuple[Mysis, Mysis]:
     return ada, bob
 
 
+async def test_no_secret_is_in_an_answer(server: Server, viewer: str) -> None:
+    """Out of a row that was stored before (A11)."""
+    make_account(password="opensesame-4711")
+    ada = make_mysis(name="Ada", last_error="opensesame-4711")
+    row = make_memory(ada, content="iron opensesame-4711, pwd: hunter2")
+    for tool, given in {
+        "zoea_preview_context": {"mysis_id": "Ada"},
+        "zoea_recall": {"handle": f"ctx://{ada.pk}/{row.pk}"},
+        "zoea_search_messages": {"mysis_id": "Ada", "query": "iron"},
+        "zoea_list_myses": {},
+    }.items():
+        found = await ask(server, viewer, tool, **given)
+        assert isinstance(found.structured_content, dict)
+        told = json.dumps(found.structured_content) + text(found)
+        assert "opensesame" not in told, tool
+        assert "hunter2" not in told, tool
+        assert "[hidden]" in told or tool == "zoea_list_myses"
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_tools_of_each_role(
     server: Server, viewer: str, operator: str, mode: str

@@ -232,3 +232,21 @@ def test_the_wrapper_may_hold_itself_many_times() -> None:
 def test_a_call_of_what_cannot_be_read_is_hidden(arguments: str, hidden: bool) -> None:
     assert is_secret_call("game", arguments, {"login"}) is hidden
     assert not is_secret_call("sell", arguments, {"login"})
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("spacemolt_auth", '{"action": "login", "username": "Ada", "password": "x'),
+        ("spacemolt", '["login"]'),
+        ("game", '{"command": "spacemolt", "arguments": "{\\"action\\": \\"login"}'),
+    ],
+)
+def test_a_grouped_call_that_cannot_be_read_is_hidden(
+    tool: str, arguments: str
+) -> None:
+    """It counted as an action whose result anybody may read."""
+    assert is_secret_call(tool, arguments, {"login"})
+    assert build_policy_lookup({"login": "secret"})(tool, arguments) == "secret"
+    assert build_policy_lookup({})(tool, arguments) == "mutation"
+    assert not is_secret_call(tool, arguments, set())

@@ -6,13 +6,16 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
+from bench.processes import database_url
 from tests.commands import ROOT, Commands, Ended
+from tests.postgres import OUTSIDE
 from zoea import commandline
 
 
@@ -54,6 +57,51 @@ def test_a_process_of_its_own_ends_so_too(
         check=False,
     )
     assert Ended(found.returncode, found.stdout, found.stderr) == commands.run("prune")
+
+
+@pytest.fixture
+def unprivileged(transactional_db: None) -> Iterator[str]:
+    """The address of an empty database, as a role that may create nothing in it."""
+    name = "zoea_without_rights"
+    quoted = connection.ops.quote_name(name)
+    known = connection.settings_dict
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE ROLE {quoted} LOGIN PASSWORD 'secret'")
+        cursor.execute(f"CREATE DATABASE {quoted}")
+    try:
+        yield (
+            database_url()
+            .replace(f"//{known['USER']}@", f"//{name}:secret@")
+            .replace(f"/{known['NAME']}", f"/{name}")
+        )
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP DATABASE {quoted} WITH (FORCE)")
+            cursor.execute(f"DROP ROLE {quoted}")
+
+
+@pytest.mark.skipif(OUTSIDE, reason="for the server of the tests only")
+@pytest.mark.parametrize("command", ["migrate", "up"])
+def test_a_role_that_may_create_nothing_is_refused_in_one_line(
+    unprivileged: str, tmp_path: Path, command: str
+) -> None:
+    found = subprocess.run(
+        [
+            sys.executable,
+            "manage.py",
+            command,
+            *(["--port=0"] if command == "up" else []),
+        ],
+        cwd=ROOT,
+        env=os.environ | {"DATABASE_URL": unprivileged, "ZOEA_DATA": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (found.returncode, found.stderr.count("\n")) == (2, 1), found.stderr
+    assert "permission denied for schema public" in found.stderr
+    assert 'GRANT ALL ON SCHEMA public TO "zoea_without_rights"' in found.stderr
+    assert "secret" not in found.stderr
 
 
 def test_it_is_known_without_the_apps_whether_all_is_migrated(

@@ -131,6 +131,45 @@ def test_a_fleet_from_first_start_to_second(up: Callable[..., Up]) -> None:
     assert left(second.data) == []
 
 
+SETTINGS = """
+from django.conf import settings
+print(settings.SPACEMOLT_MCP_URL, settings.ZOEA_SECONDS_PER_TICK)
+"""
+
+
+def _run_by_hand(data: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a program on this data folder to which nobody named a game."""
+    told = {"ZOEA_DATA": str(data), "SPACEMOLT_MCP_URL": "", "DATABASE_URL": ""}
+    told |= {"DJANGO_SETTINGS_MODULE": "zoea.settings"}
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=ROOT,
+        env=os.environ | told,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_worker_started_by_hand_plays_the_game_of_up(
+    up: Callable[..., Up], ready: Path
+) -> None:
+    worker = ("manage.py", "procrastinate", "worker", "--one-shot")
+    running = up("--port=0", "--no-demo", "--tick=0.5", data=ready)
+    running.wait_for(LINK.pattern)
+    port = (ready / "sandbox.port").read_text().strip()
+    found = _run_by_hand(ready, "-c", SETTINGS)
+    assert found.stdout.split() == [f"http://127.0.0.1:{port}/mcp", "0.5"]
+    assert _run_by_hand(ready, *worker).returncode == 0
+    assert running.end() == (0, "")
+    # Where none runs it says so, instead of playing against nobody.
+    refused = _run_by_hand(ready, *worker)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "No local game runs at http://127.0.0.1:" in refused.stderr
+    assert "set SPACEMOLT_MCP_URL" in refused.stderr
+    assert left(ready) == []
+
+
 LOCKED_WORKERS = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
 
 

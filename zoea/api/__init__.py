@@ -12,11 +12,13 @@ from ninja import NinjaAPI, Router, Swagger
 from ninja.errors import HttpError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
+from ninja.renderers import JSONRenderer
 from ninja.security.http import HttpAuthBase
 
 from agents.api import routers as fleet_routers
 from memory.api import routers as memory_routers
 from memory.problems import Problem
+from memory.redaction import hide_secret_texts
 from zoea.api import openapi
 from zoea.api.gate import answer_problem
 from zoea.auth import Caller
@@ -55,6 +57,15 @@ class GateParser(Parser):
         return request.json  # type: ignore[attr-defined]
 
 
+class MaskingRenderer(JSONRenderer):
+    """Hides secrets in all texts of an answer (A11), but for one just made."""
+
+    def render(self, request: HttpRequest, data: Any, *, response_status: int) -> Any:
+        if not getattr(request, "keeps_texts", False):
+            data = hide_secret_texts(data, but=getattr(request, "made_secret", ""))
+        return super().render(request, data, response_status=response_status)
+
+
 class Api(NinjaAPI):
     """The API, with what the gate adds to every route in its OpenAPI document."""
 
@@ -74,6 +85,7 @@ api = Api(
     description=DESCRIPTION,
     auth=Admitted(),
     parser=GateParser(),
+    renderer=MaskingRenderer(),
     docs=Swagger(settings={"validatorUrl": None, "persistAuthorization": False}),
     # It would answer any method.
     docs_decorator=require_safe,

@@ -25,6 +25,7 @@ from memory.json_bounds import (
     TooMuchJsonError,
 )
 from memory.problems import Problem, release_connection
+from memory.redaction import hide_secrets_offline
 from zoea import rate_limits
 from zoea.api.idempotency import answer_once
 from zoea.auth import (
@@ -90,7 +91,7 @@ class ApiGateMiddleware(Middleware):
 
 def answer_problem(problem: Problem) -> JsonResponse:
     return JsonResponse(
-        {"detail": problem.detail, "code": problem.code},
+        {"detail": hide_secrets_offline(problem.detail), "code": problem.code},
         status=problem.status,
         headers=problem.headers,
     )

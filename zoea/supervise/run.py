@@ -79,8 +79,8 @@ def run_everything(myses: int, port: int, tick: float | None, workers: int) -> N
         patience = UNCLEAN_PATIENCE if held.unclean else 0.0
         listening = stack.enter_context(listen(port, patience))
         url = f"http://{HOST}:{listening.getsockname()[1]}"
-        held.write(url)
         game_port, layout = _make_layout(tick)
+        held.write(url, layout.game_url, layout.tick)
         runner = stack.enter_context(asyncio.Runner())
         with console.show_work("Starting the database"):
             server = stack.enter_context(
@@ -176,9 +176,10 @@ class Claim:
         self._descriptor = descriptor
         self.unclean = unclean
 
-    def write(self, url: str) -> None:
-        """Store the address of this process's dashboard."""
-        record = json.dumps({"pid": os.getpid(), "url": url}).encode()
+    def write(self, url: str, game: str = "", tick: float = 0.0) -> None:
+        """Store the address of this process's dashboard, and which game it plays."""
+        found = {"pid": os.getpid(), "url": url, "game": game, "tick": tick}
+        record = json.dumps(found).encode()
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, record, 0)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from anthropic import AsyncAnthropic
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel
@@ -40,14 +41,26 @@ async def send(request: CompletionRequest) -> Completion:
     system = "\n\n".join(text for text in (request.system, *said) if text)
     chat = mark_cache(unseal_reasoning(m for m in messages if m["role"] != "system"))
     async with http.open_client() as client:
-        provider = AnthropicProvider(
+        keyed = KeyedClient(
             api_key=endpoint.key or "none",
             base_url=endpoint.base_url or OFFICIAL,
             http_client=client,
         )
+        provider = AnthropicProvider(anthropic_client=keyed)
         model = VerbatimMessagesModel(endpoint.model, provider, system, chat)
         wanted = replace(request, settings={**DEFAULTS, **request.settings})
         return await request_completion(wanted, model)
+
+
+class KeyedClient(AsyncAnthropic):
+    """Sends the key as Anthropic documents it; the SDK's own way is a bearer token.
+
+    Servers that only speak its format often know no other header.
+    """
+
+    @property
+    def auth_headers(self) -> dict[str, str]:
+        return {"X-Api-Key": self.api_key or ""}
 
 
 class VerbatimMessagesModel(AnthropicModel):

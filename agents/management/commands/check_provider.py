@@ -9,18 +9,20 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.llm.endpoints import resolve_in
-from agents.llm.model_types import ModelError, UnknownProviderError
+from agents.llm.model_types import Endpoint, ModelError, UnknownProviderError
 from agents.llm.provider_check import (
     Check,
     check_endpoint,
     clean_address,
     find_endpoint,
 )
+from agents.provider_trial import find_lack_of_room
 
 KEY_WORDS = {
     "accepted": "accepted",
     "refused": "refused",
     "none": "none stored, none sent",
+    "unasked": "no key asked for",
     "unknown": "not known",
 }
 SOURCE_WORDS = {
@@ -34,8 +36,9 @@ SOURCE_WORDS = {
 
 class Command(BaseCommand):
     help = (
-        "Make one tiny request to a configured LLM provider and tell whether it is "
-        "reachable, takes the key, has the model, and how many tokens that one reads. "
+        "Make one tiny request to a configured LLM provider, and one without its key, "
+        "and tell whether it is reachable, takes the key, has the model, how many tokens "
+        "that one reads, and whether the prompt and the tools of the game have room. "
         "Exit status 0: good; 1: failed, with the reason; 2: no such provider."
     )
 
@@ -64,7 +67,12 @@ class Command(BaseCommand):
             self._report(options["json"], {"provider": name, "ok": False}, error)
             return
         result = check_endpoint(endpoint)
-        self._report(options["json"], _as_document(name, result), result.error)
+        known = _resolve_again(name, endpoint)
+        lack = None if result.error else find_lack_of_room(known)
+        found = _as_document(name, result, known)
+        found |= {"ok": result.error is None and lack is None}
+        found["window"]["enough"] = None if result.error else lack is None
+        self._report(options["json"], found, result.error or lack)
 
     def _report(
         self, as_json: bool, found: dict[str, Any], error: ModelError | None
@@ -82,16 +90,18 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=1)
 
 
-def _as_document(name: str, result: Check) -> dict[str, Any]:
-    """The result as JSON values, with the window as it is known after the check."""
-    endpoint = result.endpoint
+def _resolve_again(name: str, endpoint: Endpoint) -> Endpoint:
+    """The endpoint with its window as it is known after the check."""
     try:
-        known = resolve_in(name, endpoint.model)
+        return resolve_in(name, endpoint.model)
     except UnknownProviderError:
-        known = find_endpoint(endpoint.name, "")
+        return find_endpoint(endpoint.name, "")
+
+
+def _as_document(name: str, result: Check, known: Endpoint) -> dict[str, Any]:
+    endpoint = result.endpoint
     return {
         "provider": name,
-        "ok": result.error is None,
         "kind": endpoint.kind,
         "base_url": clean_address(endpoint),
         "model": endpoint.model,
@@ -109,13 +119,14 @@ def _as_lines(found: dict[str, Any]) -> list[str]:
     window = found["window"]
     source = SOURCE_WORDS.get(window["source"], f"told by the {window['source']}")
     missing = {True: "there", False: "not there", None: "not known"}
+    room = {True: "", False: ", too few", None: ""}[window["enough"]]
     place = f", {found['base_url']}" if found["base_url"] else ""
     rows = {
         "provider": f"{found['provider']} ({found['kind']}{place})",
         "reachable": "yes" if found["reachable"] else "no",
         "key": KEY_WORDS[found["key"]],
         "model": f"{found['model']}: {missing[found['model_found']]}",
-        "window": f"{window['tokens']:,} tokens, {source}",
+        "window": f"{window['tokens']:,} tokens{room}, {source}",
         "latency": f"{found['latency_ms']:,} ms",
     }
     return [f"{label:<10} {text}" for label, text in rows.items()]

@@ -61,7 +61,7 @@ class Command(ActingCommand):
 
     def _import(self, path: Path, mysis: Mysis, wanted: str) -> None:
         found = open_history(path, name=mysis.name, wanted=wanted)
-        source = history_import.with_passwords(found)
+        source = found
         with show_bar("Checking", None) as done:
             total, found_notes = history_import.check_source(mysis, source, done)
         told = {"file": path.name, "messages": total}

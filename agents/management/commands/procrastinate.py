@@ -9,18 +9,24 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+import socket
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any
+from urllib.parse import urlsplit
 
+from django.conf import settings
+from django.core.management.base import CommandError
 from procrastinate import PsycopgConnector
 from procrastinate.connector import Notify
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.management.commands import procrastinate
 from procrastinate.contrib.django.utils import connector_params
 from procrastinate.exceptions import ConnectorException
+from psycopg import AsyncConnection
 
 from agents import db
+from agents.events import get_connection_parameters
 from agents.runtime.recovery import WorkerJobManager
 
 logger = logging.getLogger(__name__)
@@ -67,6 +73,14 @@ class PunctualConnector(PsycopgConnector):
             group.create_task(super().listen_notify(hear, names))
             group.create_task(self._tell_when_due(on_notification, names))
 
+    @asynccontextmanager
+    async def _get_standalone_connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+        # For LISTEN, which no pooler passes on.
+        async with await AsyncConnection.connect(
+            **get_connection_parameters(), autocommit=True
+        ) as connection:
+            yield connection
+
     def look_again(self) -> None:
         """Tell the worker of what is due now, though nothing was queued."""
         self._made.set()
@@ -97,12 +111,30 @@ class PunctualConnector(PsycopgConnector):
                     await self._made.wait()
 
 
+def _require_game() -> None:
+    """Refuse where no game is named and none answers; raises CommandError."""
+    if settings.ZOEA_GAME_NAMED:
+        return
+    address = urlsplit(settings.SPACEMOLT_MCP_URL)
+    port = address.port or {"https": 443}.get(address.scheme, 80)
+    try:
+        socket.create_connection((address.hostname or "", port), 2).close()
+    except OSError:
+        raise CommandError(
+            f"No local game runs at {settings.SPACEMOLT_MCP_URL}: start one with "
+            "`manage.py up` on this data folder, or set SPACEMOLT_MCP_URL.",
+            returncode=2,
+        ) from None
+
+
 class Command(procrastinate.Command):
     """Runs workers with it; no check of pages, which a worker does not load."""
 
     requires_system_checks = ["zoea"]
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["command"] == "worker":
+            _require_game()
         db.keeps_connections.set()
         # Of its four connections one is kept while nothing is to be done.
         connector = PunctualConnector(

@@ -10,9 +10,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from agents.llm.provider_check import try_provider
 from agents.models import Provider
+from agents.provider_trial import try_provider
 from bench.providers.openai import KEY, FakeProvider
+from tests.agents.llm.test_provider_check import offer_many
 
 pytestmark = pytest.mark.django_db
 NOBODY = "http://127.0.0.1:1/v1"
@@ -85,6 +86,24 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_is_saved(
     assert ("Save anyway" in text) == asked
     assert KEY not in text
     assert "sk-wrong" not in text
+
+
+def test_one_whose_window_has_no_room_for_the_tools_is_said_to(
+    admin: Client, lab: dict[str, str], settings: Any
+):
+    offer_many(settings.SPACEMOLT_MCP_URL)
+    answer = admin.post(STEP, lab | {"default_model": "local-llama"})
+    assert answer.status_code == 422
+    assert "Set the window of the provider in the admin" in errors(answer)["__all__"]
+    assert "Save anyway" in answer.content.decode()
+
+
+def test_one_that_asks_for_no_key_is_said_to(
+    admin: Client, lab: dict[str, str], shared: FakeProvider, monkeypatch: Any
+):
+    monkeypatch.setattr(shared, "stranger", None)
+    answer = admin.post(STEP, lab, follow=True)
+    assert "It asks for no key." in answer.content.decode()
 
 
 def test_a_key_that_was_typed_need_not_be_typed_again(

@@ -22,7 +22,7 @@ from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.pages import FleetPage
 from agents.events import Kind
 from agents.models import Mysis
-from tests.factories import make_memory, make_mysis
+from tests.factories import make_account, make_memory, make_mysis
 from zoea import daphne
 from zoea.asgi import application
 
@@ -97,6 +97,17 @@ async def closed_with(socket: WebsocketCommunicator) -> int:
 async def test_strangers_are_told_after_the_handshake(opened: Open):
     socket = await opened(session="nothing")
     assert await closed_with(socket) == 4401
+
+
+async def test_no_secret_is_in_a_frame(opened: Open):
+    await sync_to_async(make_account)(password="opensesame-4711")
+    mysis = await sync_to_async(make_mysis)(name="Ada", state="running")
+    first = await say(mysis, "known to the page")
+    await say(mysis, "It is opensesame-4711.")
+    socket = await opened(f"page=mysis&mysis={mysis.pk}&after={first}")
+    assert "opensesame" not in await frame_with(socket, "It is [hidden]")
+    await say(mysis, "Now pwd: hunter2 and opensesame-4711.")
+    assert "opensesame" not in await frame_with(socket, "Now pwd: [hidden] and [hid")
 
 
 async def test_a_page_that_is_not_there(opened: Open):

@@ -30,7 +30,7 @@ from agents.consumers.event_stream import (
 from agents.events import Kind, get_connection_parameters
 from agents.hub import hub
 from bench.processes import Server, run_server
-from tests.factories import make_mysis
+from tests.factories import make_account, make_mysis
 from zoea import rate_limits, websockets
 from zoea.auth import create_token
 from zoea.models import ApiToken
@@ -95,6 +95,19 @@ async def test_backlog_then_live_in_order_and_once(server: Server, token: str) -
     assert [item["id"] for item in first + later] == old + new
     assert set(first[0]) == {"id", "kind", "at", "mysis", "data"}
     assert first[0]["kind"] == "tool.called"
+
+
+async def test_no_secret_is_in_an_event(server: Server, token: str) -> None:
+    """Of those that were stored before as little as of new ones (A11)."""
+    make_account(password="opensesame-4711")
+    said = {"detail": "opensesame-4711, pwd: hunter2", "arguments": {"secret": "s3"}}
+    events.append(Kind.ERROR, data=said)
+    async with stream(server, additional_headers=bearer(token)) as client:
+        first = await items(client, 1)
+        events.append(Kind.ERROR, data=said)
+        later = await items(client, 1)
+    shown = {"detail": "[hidden], pwd: [hidden]", "arguments": {"secret": "[hidden]"}}
+    assert [item["data"] for item in first + later] == [shown, shown]
 
 
 async def test_a_cursor_skips_what_was_seen(server: Server, token: str) -> None:

@@ -39,6 +39,14 @@ def _vllm(message: str) -> dict[str, Any]:
     }
 
 
+def _litellm(message: str, **more: Any) -> dict[str, Any]:
+    """As its proxy 1.110 answered, in front of a server that refused."""
+    kind = "invalid_request_error"
+    return {
+        "error": {"message": message, "type": kind, "param": None, "code": "400"} | more
+    }
+
+
 def _anthropic(kind: str, message: str) -> dict[str, Any]:
     error = {"type": kind, "message": message}
     return {"type": "error", "error": error, "request_id": "req_011"}
@@ -205,6 +213,146 @@ OVERFLOWS = (
         "anthropic-bytes",
         413,
         _anthropic("request_too_large", "Request exceeds the maximum size"),
+        anthropic=True,
+    ),
+    Refusal(
+        "litellm",
+        400,
+        _litellm(
+            "litellm.ContextWindowExceededError: litellm.BadRequestError: "
+            "ContextWindowExceededError: OpenAIException - This model's maximum context "
+            "length is 8192 tokens. However, your messages resulted in 20430 tokens. "
+            "Please reduce the length of the messages.\nmodel=small. "
+            "context_window_fallbacks=None. fallbacks=None.\n\nSet "
+            "'context_window_fallback' - https://docs.litellm.ai/docs/routing#fallbacks"
+            "\n\nLiteLLM: model group 'small' failed with the error above. No fallback "
+            "was attempted."
+        ),
+        8_192,
+    ),
+    Refusal(
+        "litellm-anthropic",
+        400,
+        _litellm(
+            "litellm.ContextWindowExceededError: litellm.BadRequestError: "
+            'AnthropicError - {"type": "error", "error": {"type": '
+            '"invalid_request_error", "message": "prompt is too long: 208310 tokens > '
+            '200000 maximum"}}\nmodel=claude. context_window_fallbacks=None. '
+            "fallbacks=None."
+        ),
+        200_000,
+    ),
+    Refusal(
+        "litellm-before-the-call",
+        400,
+        _litellm(
+            "litellm.ContextWindowExceededError: litellm.BadRequestError: "
+            "litellm._pre_call_checks: Context Window exceeded for given call. No models "
+            "have context window large enough for this call."
+        ),
+    ),
+    Refusal(
+        "sglang",
+        400,
+        _vllm(
+            "The input (61709 tokens) is longer than the model's context length (40960 "
+            "tokens)."
+        ),
+        40_960,
+    ),
+    Refusal(
+        "openai-configured",
+        400,
+        _openai(
+            "Input tokens exceed the configured limit of 272000 tokens. Your messages "
+            "resulted in 300000 tokens. Please reduce the length of the messages.",
+            param="messages",
+            code="context_length_exceeded",
+        ),
+        272_000,
+    ),
+    Refusal(
+        "lm-studio",
+        400,
+        {
+            "error": "Trying to keep the first 9000 tokens when context the overflows. "
+            "However, the model is loaded with context length of only 4096 tokens, which "
+            "is not enough. Try to load the model with a larger context length, or "
+            "provide a shorter input"
+        },
+        4_096,
+    ),
+)
+
+MISSING = (
+    Refusal(
+        "openai",
+        404,
+        _openai(
+            "The model `gpt-99` does not exist or you do not have access to it.",
+            code="model_not_found",
+        ),
+    ),
+    Refusal(
+        "litellm",
+        400,
+        _litellm(
+            "/chat/completions: Invalid model name passed in model=gpt-99. Call "
+            "`/v1/models` to view available models for your key.",
+            provider_specific_fields={
+                "error": "/chat/completions: Invalid model name passed in model=gpt-99. "
+                "Call `/v1/models` to view available models for your key."
+            },
+        ),
+    ),
+    Refusal(
+        "litellm-behind-it",
+        404,
+        _litellm(
+            "litellm.NotFoundError: NotFoundError: OpenAIException - The model `gpt-99` "
+            "does not exist or you do not have access to it.\n\nLiteLLM: model group "
+            "'gone' failed with the error above. No fallback was attempted.",
+            code="404",
+        ),
+    ),
+    Refusal(
+        "vllm",
+        404,
+        {
+            "object": "error",
+            "message": "The model `gpt-99` does not exist.",
+            "type": "NotFoundError",
+            "param": None,
+            "code": 404,
+        },
+    ),
+    Refusal(
+        "openrouter",
+        400,
+        {"error": {"message": "gpt-99 is not a valid model ID", "code": 400}},
+    ),
+    Refusal(
+        "openrouter-without-endpoints",
+        404,
+        {"error": {"message": "No endpoints found for gpt/gpt-99.", "code": 404}},
+    ),
+    Refusal("ollama", 404, {"error": 'model "gpt-99" not found, try pulling it first'}),
+    Refusal(
+        "mistral",
+        400,
+        {
+            "object": "error",
+            "message": "Invalid model: gpt-99",
+            "type": "invalid_model",
+            "param": None,
+            "code": "1500",
+        },
+    ),
+    Refusal("deepseek", 400, _openai("Model Not Exist", code="invalid_request_error")),
+    Refusal(
+        "anthropic",
+        404,
+        _anthropic("not_found_error", "model: claude-99"),
         anthropic=True,
     ),
 )

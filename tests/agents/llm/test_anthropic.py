@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from pydantic_ai.messages import ToolCallPart
 
 from agents.llm.complete import complete
+from agents.llm.endpoints import ask_window
 from agents.llm.model_types import Completion, CompletionRequest, ModelError, Usage
 from agents.llm.wires.anthropic import mark_cache, unseal_reasoning
 from agents.llm.wires.model_request import clean_tool_name
 from bench.providers.anthropic import (
     KEY,
     MOST_MARKS,
+    WINDOW,
     FakeAnthropic,
     check_messages,
     message,
@@ -74,7 +76,7 @@ async def test_what_is_sent_is_what_was_given(anthropic: FakeAnthropic) -> None:
     assert [block["text"] for block in sent["system"]] == ["Be Ada."]
     assert sent["tools"][0]["name"] == "travel"
     assert sent["max_tokens"] == 8_000
-    assert anthropic.keys == [KEY]
+    assert (anthropic.keys, anthropic.refused) == ([KEY], [])
     assert answer.text == "Aye."
     assert answer.usage == Usage(1000, 200, 600)
     assert answer.cost == Decimal("0.00146")
@@ -304,3 +306,15 @@ def test_any_view_is_taken_by_the_strict_server(log: Log, strategy: str) -> None
         sent = mark_cache(unseal_reasoning(view.messages))
         # Tools and system text have a mark each.
         assert len(check_messages(sent)) <= MOST_MARKS - 2
+
+
+@pytest.mark.django_db
+async def test_the_key_goes_out_as_documented_to_an_address_of_ones_own(
+    anthropic: FakeAnthropic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the SDK would find another credential in the environment."""
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "somebody-else")
+    found = make_endpoint(anthropic)
+    await ask(anthropic)
+    assert await ask_window(found) == (WINDOW, "max_input_tokens")
+    assert anthropic.refused == []

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from agents.llm.context_windows import is_overflow, read_limit
+from agents.llm.errors import is_missing_model
 from agents.llm.model_types import ModelError
 from bench.providers.anthropic import FakeAnthropic
 from bench.providers.openai import FakeProvider
 from tests.agents.llm.anthropic import make_endpoint
-from tests.agents.llm.recorded import OTHERS, OVERFLOWS, Refusal
+from tests.agents.llm.recorded import MISSING, OTHERS, OVERFLOWS, Refusal
 from tests.agents.llm.test_complete import endpoint, failing
 
 
@@ -45,6 +46,19 @@ async def test_something_else(
     assert not is_overflow(error)
     assert read_limit(error) is None
     assert error.retryable == (refusal.status in (429, 529))
+    assert is_missing_model(error.detail) == (refusal.name == "openai-model")
+
+
+@pytest.mark.parametrize("refusal", MISSING, ids=str)
+async def test_a_model_that_is_not_there(
+    refusal: Refusal, provider: FakeProvider, anthropic: FakeAnthropic
+) -> None:
+    error = await refused(refusal, provider, anthropic)
+    assert not is_overflow(error)
+    assert not error.retryable
+    assert is_missing_model(error.detail)
+    assert "Check the name of the model" in error.remedy
+    assert "Check the name of the model" in str(error)
 
 
 async def test_an_error_inside_a_good_answer(provider: FakeProvider) -> None:

@@ -11,10 +11,11 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from agents.llm.endpoints import resolve
-from agents.models import Provider
+from agents.models import Provider, ToolCatalogue
 from bench.providers.anthropic import KEY as ANTHROPIC_KEY
 from bench.providers.anthropic import FakeAnthropic
 from bench.providers.openai import KEY, FakeProvider
+from memory.models import ContextPolicy
 
 pytestmark = pytest.mark.django_db
 
@@ -77,9 +78,10 @@ def test_all_is_well(run: Any, provider: FakeProvider) -> None:
     ):
         assert line in ended.out.splitlines()
     assert " ms" in ended.out
-    # One request, as small as it can be, with a tool as every turn has some.
-    assert len(provider.requests) == 1
+    # As small as it can be, with a tool as every turn has some; then without the key.
+    assert len(provider.requests) == 2
     assert len(provider.raw[0]) < 600
+    assert provider.refused == ["Incorrect API key provided: none."]
     # What was told is kept: the next turn assembles for it.
     assert resolve("lab").window == 65_536
 
@@ -99,7 +101,7 @@ def test_as_json(run: Any, provider: FakeProvider) -> None:
         "reachable": True,
         "key": "accepted",
         "model_found": True,
-        "window": {"tokens": 400_000, "source": "catalogue"},
+        "window": {"tokens": 400_000, "source": "catalogue", "enough": True},
         "error": None,
     }
 
@@ -116,6 +118,7 @@ def test_anthropic(run: Any, anthropic: FakeAnthropic) -> None:
     assert found["window"] == {
         "tokens": 200_000,
         "source": "endpoint (max_input_tokens)",
+        "enough": True,
     }
 
 
@@ -158,13 +161,105 @@ def test_nobody_there(run: Any) -> None:
     assert "http://127.0.0.1:1/v1" in ended.out
 
 
+def test_a_key_that_nobody_looked_at_was_not_accepted(run: Any) -> None:
+    with FakeProvider() as careless:
+        careless.stranger = None
+        add(careless.url)
+        ended = run("lab")
+        assert ended.status == 0
+        assert "key        no key asked for" in ended.out
+        assert run("lab", "--json").found["key"] == "unasked"
+        # Nor is one by a server that refuses everybody alike.
+        careless.models = ()
+        assert run("lab", "--json").found["key"] == "unasked"
+
+
+def test_a_key_without_which_the_answer_is_another_was_accepted(
+    run: Any, provider: FakeProvider
+) -> None:
+    """Also where a stranger is refused by another status than 401."""
+    add(provider.url)
+    provider.stranger = 400
+    assert run("lab", "--json").found["key"] == "accepted"
+
+
+TOOLS = [
+    {
+        "name": f"do_{number}",
+        "description": "Does it. " * 40,
+        "parameters": {"type": "object", "properties": {}},
+        "policy": "query",
+        "read_only": True,
+    }
+    for number in range(100)
+]
+
+
+def offer_many(url: str) -> None:
+    """Tools of the game that take more than the smallest windows hold."""
+    ToolCatalogue.objects.create(url=url, tools=TOOLS)
+
+
+def test_a_window_that_nobody_knows_is_too_small_for_the_tools(
+    run: Any, provider: FakeProvider, settings: Any
+) -> None:
+    offer_many(settings.SPACEMOLT_MCP_URL)
+    row = add(provider.url, default_model="local-llama")
+    ended = run("lab")
+    assert ended.status == 1
+    assert "key        accepted" in ended.out
+    assert "8,192 tokens, too few, nobody tells it" in ended.out
+    assert "too small for the prompt and the tools" in ended.err
+    assert "Set the window of the provider in the admin" in ended.err
+    found = run("lab", "--json").found
+    assert (found["ok"], found["window"]["enough"]) == (False, False)
+    assert "on_demand" in found["error"]["remedy"]
+    # What it says mends it, one as well as the other.
+    row.window = 64_000
+    row.save()
+    assert run("lab").status == 0
+    row.window = None
+    row.save()
+    policy = {"strategy": "window", "options": {"tools": "on_demand"}}
+    ContextPolicy.objects.create(name="few", is_default=True, **policy)
+    assert run("lab").status == 0
+
+
+def test_a_window_that_is_known_is_too_small_for_the_tools(
+    run: Any, provider: FakeProvider, settings: Any
+) -> None:
+    offer_many(settings.SPACEMOLT_MCP_URL)
+    add(provider.url, window=9_000)
+    ended = run("lab")
+    assert ended.status == 1
+    assert "Choose a model with a larger window" in ended.err
+
+
+def test_a_budget_that_is_too_small_for_the_tools(
+    run: Any, provider: FakeProvider, settings: Any
+) -> None:
+    offer_many(settings.SPACEMOLT_MCP_URL)
+    add(provider.url)
+    ContextPolicy.objects.create(
+        name="tiny",
+        strategy="window",
+        is_default=True,
+        budget_tokens=6_000,
+        budget_reserve=900,
+    )
+    ended = run("lab")
+    assert ended.status == 1
+    assert "Raise the budget" in ended.err
+
+
 def test_a_limit_that_is_too_small_is_learnt(run: Any, provider: FakeProvider) -> None:
     add(provider.url, window=64_000)
     message = "This model's maximum context length is 64 tokens. However, you ..."
     provider.refuse(400, message)
     ended = run("lab", "--json")
     assert ended.status == 1
-    assert ended.found["window"] == {"tokens": 64, "source": "refusal"}
+    window = {"tokens": 64, "source": "refusal", "enough": None}
+    assert ended.found["window"] == window
     assert ended.found["reachable"]
 
 

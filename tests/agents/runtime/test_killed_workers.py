@@ -14,13 +14,15 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import connection
+from procrastinate import PsycopgConnector
 from procrastinate.contrib.django.models import ProcrastinateJob
+from procrastinate.jobs import Status
 
 from agents import actions
 from agents.events import get_connection_parameters
 from agents.models import Mysis, Turn, WorkerLock
 from agents.runtime import recovery
-from agents.runtime.recovery import LockKeeper
+from agents.runtime.recovery import LockKeeper, WorkerJobManager
 from agents.runtime.turn import take_turn
 from bench.providers.openai import FakeProvider, Reply, completion
 from sandbox.game.testing import SandboxServer
@@ -296,10 +298,47 @@ async def test_a_worker_without_a_lock_is_gone_when_its_heartbeat_stops(
     assert (await refreshed(ada)).next_job not in (None, ada.next_job)
 
 
-def stop_heartbeat(number: int) -> None:
+async def test_a_starved_worker_that_holds_its_lock_keeps_its_jobs_for_longer(
+    ada: Mysis, looks: Looks
+):
+    """Only where the network hides its death is it gone in the end."""
+    number = await in_db(job_in_hands)(ada)
+    doing = ProcrastinateJob.objects.filter(status="doing")
+    async with present(number):
+        await looks.wait(number)
+        await in_db(stop_heartbeat)(number)
+        await recovery.reconcile()
+        assert await in_db(doing.count)() == 1
+        await in_db(stop_heartbeat)(number, recovery.STARVED_SECONDS)
+        await recovery.reconcile()
+        assert await in_db(doing.count)() == 0
+
+
+async def test_a_worker_whose_job_was_taken_up_says_so_in_one_line(
+    ada: Mysis, caplog: pytest.LogCaptureFixture
+):
+    number = await in_db(job_in_hands)(ada)
+    await in_db(stop_heartbeat)(number)
+    await recovery.reconcile()
+    told = []
+    connector = PsycopgConnector(kwargs=await in_db(get_connection_parameters)())
+    await connector.open_async()
+    try:
+        manager = WorkerJobManager(connector, lambda: told.append("look"))
+        await manager.finish_job_by_id_async(
+            job_id=ada.next_job, status=Status.SUCCEEDED, delete_job=True
+        )
+    finally:
+        await connector.close_async()
+    assert told == ["look"]
+    [line] = [one for one in caplog.records if "taken up meanwhile" in one.message]
+    assert line.exc_info is None
+
+
+def stop_heartbeat(number: int, seconds: float = recovery.STALLED_SECONDS) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE procrastinate_workers SET last_heartbeat = now() - %s * "
             "interval '1 second' WHERE id = %s",
-            [recovery.STALLED_SECONDS + 1, number],
+            [seconds + 1, number],
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from agents.tools.request import Outcome
 from memory.models import GameSnapshot
 from memory.snapshots import reads
 from sandbox.game.testing import SandboxServer
-from tests.agents.game.faulty import FaultyServer, result
+from tests.agents.game.faulty import FaultyServer, Reply, result, rpc_error
 from tests.factories import make_account
 
 SESSION = {"session_id": {"type": "string"}}
@@ -315,6 +316,42 @@ async def test_an_action_refused_for_its_session_is_sent_once_more_and_no_more(
     assert refused.is_error
     assert "session_invalid" in refused.text
     faulty.plan.extend([lost, login, result("mined")])
+    assert (await box.call("mine", "{}")).text == "mined"
+
+
+LOST = "Session not found or expired. Call login() again to get a new session_id."
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        result("session_invalid", is_error=True),
+        result("session_invalid"),
+        result(f"session_invalid: {LOST}", is_error=True),
+        result(f"session_invalid: {LOST}"),
+        result("Error: session_invalid", is_error=True),
+        result(LOST, is_error=True),
+        result(f"Error: {LOST}", is_error=True),
+        result("You must provide a session_id. Get one by calling login() or "
+               "register() first.", is_error=True),
+        result("not_authenticated: You must login first.", is_error=True),
+        result('{"error": {"code": "session_invalid", "message": "Unauthorized"}}'),
+        rpc_error(0, "session_invalid"),
+        rpc_error(0, f"session_invalid: {LOST}"),
+    ],
+)  # fmt: skip
+async def test_a_lost_session_is_known_by_each_of_its_shapes(
+    faulty: FaultyServer, mysis: Mysis, lost: Callable[[Any], Reply]
+) -> None:
+    faulty.tools = [
+        {"name": "login", "inputSchema": {"type": "object"}},
+        {"name": "mine", "inputSchema": {"properties": SESSION, "type": "object"}},
+    ]
+    mysis.account = await run_in_db(make_account, username="Ada", assigned_to=mysis)
+    await mysis.asave()
+    login = result(_json(message="Welcome", session_id="5" * 32))
+    faulty.plan.extend([login, lost, login, result("mined")])
+    box = await open_toolbox(mysis.pk)
     assert (await box.call("mine", "{}")).text == "mined"
 
 

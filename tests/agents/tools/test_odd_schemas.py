@@ -117,3 +117,25 @@ def test_a_schema_that_nests_without_end_says_nothing():
         flat = {"items": flat}
     tool = build_tools([GameTool("mine", "", {"properties": flat})], {})["mine"]
     assert tool.spec.parameters["properties"] == flat
+
+
+@pytest.mark.parametrize("closed", [{}, {"additionalProperties": False}])
+def test_a_required_name_without_a_property_is_asked_for(closed: dict[str, Any]):
+    """Else a model leaves out what the server then refuses the call for."""
+    schema = {
+        "type": "object",
+        "properties": {"ore": {"type": "string"}},
+        "required": ["session_id", "ore", "count", "count"],
+        **closed,
+    }
+    tool = build_tools([GameTool("mine", "Dig.", schema)], {})["mine"]
+    assert tool.spec.parameters["properties"] == {
+        "ore": {"type": "string"},
+        "count": {},
+    }
+    assert tool.spec.parameters["required"] == ["ore", "count"]
+    # What the program fills in it fills in, described or not.
+    assert tool.needs == {"session_id"}
+    check_arguments({"ore": "iron", "count": 3}, tool)
+    with pytest.raises(ArgumentsError, match="count"):
+        check_arguments({"ore": "iron"}, tool)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from agents.tools.chain import mask_arguments
-from memory.redaction import HIDDEN, hide_secrets, hide_secrets_in_value
+from memory.redaction import HIDDEN, drop_secrets, hide_secrets, hide_secrets_in_value
 
 KEYS = ["password", "registration_code", "session_id", "token"]
 HEX = st.text("0123456789abcdef", min_size=32, max_size=64)
@@ -44,7 +44,7 @@ def test_a_secret_under_its_key_is_dropped_wherever_it_stands(
     secret: str, key: str, tree: Any, indent: int | None
 ) -> None:
     value = {"outer": [{key: secret, "kept": tree}], key.upper(): secret}
-    cleaned = json.loads(hide_secrets(json.dumps(value, indent=indent)))
+    cleaned = json.loads(drop_secrets(json.dumps(value, indent=indent)))
     assert secret not in json.dumps(cleaned)
     assert cleaned == {"outer": [{"kept": tree}]}
 
@@ -87,7 +87,7 @@ def test_what_only_speaks_of_secrets_stays(text: str) -> None:
     assert hide_secrets(text) == text
 
 
-def test_the_registration_code_is_hidden_too(settings: Settings) -> None:
+def test_the_registration_code_is_hidden_too(db: None, settings: Settings) -> None:
     settings.SPACEMOLT_REGISTRATION_CODE = "code-4711"
     assert hide_secrets("the code is code-4711") == f"the code is {HIDDEN}"
 
