@@ -34,7 +34,6 @@ WRITTEN = {
     idempotency.OUTCOME_UNKNOWN[0],
     idempotency.ANSWER_NOT_KEPT[0],
 }
-SOCKETS = ("zoea/websockets.py", "agents/consumers")
 
 
 def collect_codes(functions: Mapping[str, int | None]) -> set[str]:
@@ -78,12 +77,8 @@ def read_modules() -> Iterator[tuple[ModuleType, ast.Module]]:
 
 def collect_close_codes() -> set[int]:
     """The close codes of WebSockets (RFC 6455, section 7.4) in the modules of sockets."""
-    paths = [
-        path
-        for name in SOCKETS
-        for path in ([ROOT / name] if name.endswith(".py") else (ROOT / name).glob("*"))
-        if path.suffix == ".py"
-    ]
+    consumers = (ROOT / "agents" / "consumers").glob("*.py")
+    paths = [ROOT / "zoea" / "websockets.py", *consumers]
     return {
         node.value
         for path in paths
