@@ -104,6 +104,7 @@ class ConcurrencyLimit:
     """At most so many at once in this process; others wait ``seconds``, then are refused."""
 
     def __init__(self, places: int, *, seconds: float, refusal: str) -> None:
+        self.places = places
         self.seconds = seconds
         self.refusal = refusal
         self._free = threading.BoundedSemaphore(places)

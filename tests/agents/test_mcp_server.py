@@ -10,6 +10,8 @@ from typing import Any
 import httpx2
 import mcp_types as types
 import pytest
+from django.contrib.auth.models import User
+from django.test import Client as Browser
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
@@ -309,6 +311,14 @@ def test_strangers_are_401(server: Server, headers: dict[str, str]) -> None:
     assert found.status_code == 401
     assert found.json()["code"] == "unauthenticated"
     assert found.headers["www-authenticate"] == "Bearer"
+
+
+def test_a_browser_s_session_is_a_stranger(server: Server) -> None:
+    client = Browser()
+    client.force_login(User.objects.create_superuser("grace"))
+    session = client.cookies["sessionid"].value
+    found = post(server, Cookie=f"sessionid={session}", Origin=server.origin)
+    assert found.status_code == 401
 
 
 def test_a_revoked_token_is_a_stranger(server: Server, viewer: str) -> None:

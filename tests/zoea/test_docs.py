@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,23 +13,44 @@ from django.core.management import get_commands
 from django.urls import resolve
 
 from agents.events import Kind
+from agents.mcp_server import TOOLS
+from agents.tools.own_tools import FOR_MYSES
 from memory.context import registry
+from memory.context.tool_calls import GAME, GAME_HELP
 from memory.context.types import DISPOSITIONS
+from tests.zoea.documents import (
+    ALL_TEXT,
+    DOCUMENTS,
+    README,
+    ROOT,
+    find_routes,
+    read_document,
+    read_section,
+    read_table,
+)
+from tests.zoea.refusals import (
+    ERROR_EVENTS,
+    REFUSALS,
+    WRITTEN,
+    collect_close_codes,
+    collect_codes,
+)
+from zoea.api import api
+from zoea.api.openapi import list_operations
 from zoea.auth import API_ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-README = ROOT / "README.md"
-DOCUMENTS = (README, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
-ALL_TEXT = "\n".join(path.read_text() for path in DOCUMENTS)
-OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
-API = (ROOT / "docs" / "api.md").read_text()
-SAMPLE = (ROOT / ".env.example").read_text()
+OPERATIONS = read_document("docs/operations.md")
+API = read_document("docs/api.md")
+CONTEXT = read_document("docs/context.md")
+SAMPLE = read_document(".env.example")
 OURS = ("agents", "memory", "zoea")
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _ROUTE = re.compile(r"""\$Z(/[^\s"'?]+)""")
 _SAMPLE_LINE = re.compile(r"^#?([A-Z][A-Z0-9_]+)=", re.MULTILINE)
 _QUOTED = re.compile(r"`([^`]+)`")
+_TARGET = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
+_ANCHOR = re.compile(r"[^\w\- ]")
 
 
 def variables_read(source: str) -> set[str]:
@@ -81,14 +104,75 @@ def test_a_command_is_in_the_documents(name: str):
     assert re.search(rf"manage\.py {name}\b", ALL_TEXT)
 
 
+def test_the_documents_name_no_command_target_or_variable_that_is_not_there():
+    targets = set(_TARGET.findall(read_document("Makefile")))
+    assert set(re.findall(r"`make ([a-z-]+)", ALL_TEXT)) <= targets
+    asked = set(re.findall(r"manage\.py ([a-z_]+)", ALL_TEXT))
+    assert asked <= set(get_commands())
+    assert set(re.findall(r"^export ([A-Z]\w+)=", ALL_TEXT, re.MULTILINE)) <= {
+        *VARIABLES,
+        # Of the examples of REST themselves.
+        *("Z", "H"),
+    }
+
+
+@pytest.mark.parametrize("name", _TARGET.findall(read_document("Makefile")))
+def test_a_target_of_make_is_in_the_documents(name: str):
+    assert re.search(rf"make {name}\b", ALL_TEXT)
+
+
 @pytest.mark.parametrize("name", registry.BUILT_IN)
 def test_a_strategy_is_in_the_documents(name: str):
-    assert f"`{name}`" in ALL_TEXT
+    section = read_section("docs/context.md", "## Strategies")
+    assert f"`{name}`" in section
+    for option in fields(registry.find_strategy(name).params):
+        assert f"`{option.name}`" in section, option.name
+
+
+@pytest.mark.parametrize("name", [*FOR_MYSES, GAME, GAME_HELP])
+def test_a_tool_of_a_mysis_is_in_the_documents(name: str):
+    assert f"`{name}" in CONTEXT
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_a_tool_for_programs_is_in_the_documents(name: str):
+    assert f"`{name}`" in read_section("docs/api.md", "## MCP")
+
+
+def test_the_documents_name_every_route_and_no_other():
+    routes = {
+        (method.upper(), path.removeprefix(API_ROOT))
+        for path, method, _ in list_operations(api.get_openapi_schema())
+    }
+    assert find_routes(read_section("docs/api.md", "## Every route")) == routes
+
+
+def test_the_documents_name_every_code_of_a_refusal_and_no_other():
+    rows = read_table("docs/api.md", "## Errors")
+    named = {name for row in rows for name in _QUOTED.findall(row[0])}
+    assert named == collect_codes(REFUSALS) | WRITTEN
+
+
+def test_the_documents_name_every_code_of_an_error_event_and_no_other():
+    rows = read_table("docs/api.md", "## The event socket")
+    named = {
+        name
+        for row in rows
+        for name in _QUOTED.findall(row[0])
+        if not row[0].isdecimal()
+    }
+    assert named == collect_codes(ERROR_EVENTS)
+
+
+def test_the_documents_name_every_close_code_and_no_other():
+    rows = read_table("docs/api.md", "## The event socket")
+    named = {int(row[0]) for row in rows if row[0].isdecimal()}
+    assert named == collect_close_codes()
 
 
 @pytest.mark.parametrize("name", DISPOSITIONS)
 def test_a_disposition_is_in_the_documents(name: str):
-    assert f"`{name}`" in (ROOT / "docs" / "context.md").read_text()
+    assert f"`{name}`" in CONTEXT
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -104,18 +188,37 @@ def test_every_path_of_the_map_is_there(row: str):
         assert (ROOT / path).exists(), path
 
 
+def anchors(path: Path) -> set[str]:
+    """The anchors that GitHub makes of a document's headings."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {_ANCHOR.sub("", one.lower()).replace(" ", "-") for one in headings}
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_every_linked_file_is_there(path: Path):
     for target in _LINK.findall(path.read_text()):
         if not target.startswith(("http://", "https://", "#")):
-            assert (path.parent / target.split("#")[0]).is_file(), target
+            name, _, anchor = target.partition("#")
+            linked = path.parent / name
+            assert linked.is_file(), target
+            assert not anchor or anchor in anchors(linked), target
+
+
+@cache
+def list_functions(path: Path) -> set[str]:
+    """The names of the functions of a module."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    body = ast.parse(path.read_text()).body
+    return {one.name for one in body if isinstance(one, functions)}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_every_source_file_that_is_named_is_there(path: Path):
     for name in _QUOTED.findall(path.read_text()):
         if name.startswith(tuple(f"{app}/" for app in (*OURS, "templates", "tests"))):
-            assert (ROOT / re.split("<|::", name)[0]).exists(), name
+            named, _, test = name.partition("::")
+            assert (ROOT / named.split("<")[0]).exists(), name
+            assert not test or test in list_functions(ROOT / named), name
 
 
 @pytest.mark.parametrize("route", sorted(set(_ROUTE.findall(API))))
@@ -125,7 +228,7 @@ def test_every_route_of_the_examples_is_there(route: str):
 
 def seed_rows() -> list[list[str]]:
     """The rows of the table of the seeds: seed, line, where, test."""
-    text = (ROOT / "docs" / "seeds.md").read_text()
+    text = read_document("docs/seeds.md")
     lines = [line for line in text.splitlines() if re.match(r"\| \d{3} \|", line)]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
@@ -141,14 +244,12 @@ def test_every_test_that_holds_a_seed_is_there(row: list[str]):
         assert re.search(r"\b(different|missed): \w", where), "name a test, or why not"
     else:
         path, _, name = named.strip("`").partition("::")
-        source = ast.parse((ROOT / path).read_text())
-        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-        assert name in {one.name for one in source.body if isinstance(one, functions)}
+        assert name in list_functions(ROOT / path)
 
 
 def read_issues(part: str) -> list[list[str]]:
     """The rows of one part of the known issues: the issue, and what of it."""
-    text = (ROOT / "docs" / "known-issues.md").read_text()
+    text = read_document("docs/known-issues.md")
     lines = text.split(f"\n## {part}\n")[1].split("\n## ")[0].splitlines()
     rows = [line.strip("|").split("|") for line in lines if line.startswith("|")]
     return [[cell.strip() for cell in row] for row in rows[2:]]

@@ -77,6 +77,17 @@ def _workers(up: Up) -> int:
     return sum("procrastinate" in child.cmdline() for child in children)
 
 
+def _addresses(up: Up) -> set[str]:
+    """Where its processes can be reached over a network."""
+    processes = psutil.Process(up.process.pid).children(recursive=True)
+    return {
+        open_.laddr.ip
+        for process in processes
+        for open_ in process.net_connections("inet")
+        if open_.status == psutil.CONN_LISTEN
+    }
+
+
 def _fleet(data: Path) -> list[tuple[object, ...]]:
     return rows(data, "SELECT id, name FROM agents_mysis ORDER BY id")
 
@@ -105,6 +116,7 @@ def test_a_fleet_from_first_start_to_second(up: Callable[..., Up]) -> None:
     assert f"already running at {url} (pid {running.process.pid})" in again
 
     assert set(running.family()) == {"sandbox", "worker", "daphne", "postgres"}
+    assert _addresses(running) == {"127.0.0.1"}
     assert running.end() == (0, "")
     assert left(running.data) == []
 
