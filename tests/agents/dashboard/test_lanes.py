@@ -44,6 +44,7 @@ from agents.models import (
 )
 from memory.game_calls import WRITES
 from memory.models import Memory
+from memory.problems import SlowSearchError
 from tests.factories import make_memory, make_mysis, make_turn
 from tests.statements import record_statements
 
@@ -458,6 +459,18 @@ def test_odd_spans_fall_back(since: str, until: str, length: int, ends: bool):
     assert len(axis.ticks) <= 9
 
 
+def test_only_what_is_long_over_is_shared_for_long():
+    def count_versions(ended: timedelta) -> int:
+        span = TimeSpan(timedelta(hours=1), NOON - ended)
+        moments = (NOON + n * SECOND for n in range(0, 60, 10))
+        return len({lanes.find_version(span, moment) for moment in moments})
+
+    # An action in it may still be told of.
+    assert count_versions(timedelta(seconds=1)) == 6
+    assert count_versions(timedelta(minutes=9)) == 6
+    assert count_versions(timedelta(minutes=11)) == 1
+
+
 def test_links_move_along_the_time():
     span = TimeSpan(timedelta(hours=2))
     assert dict(span.list_links(NOON)) == {
@@ -582,7 +595,7 @@ def test_only_what_is_missing_is_read(db: None, monkeypatch: pytest.MonkeyPatch)
     ids = (story.mysis.pk,)
     axis = Axis(NOON, NOON + 8 * 8 * 20 * SECOND, 20, 64)
     monkeypatch.setattr(lane_seconds, "_past_blocks", SharedResults(8))
-    first = lane_seconds.read_seconds(ids, axis)
+    first = lane_seconds.read_seconds(ids, axis, 60)
     kept = lane_seconds._past_blocks._results
     # The oldest two of eight make room for others, then the oldest is used again.
     for key in list(kept)[1:3]:
@@ -595,12 +608,31 @@ def test_only_what_is_missing_is_read(db: None, monkeypatch: pytest.MonkeyPatch)
         return read(ids, axis, begin, end)
 
     monkeypatch.setattr(lane_seconds, "_read_run", count)
-    assert lane_seconds.read_seconds(ids, axis) == first
+    assert lane_seconds.read_seconds(ids, axis, 60) == first
     begin = round(NOON.timestamp()) // 160
     assert asked == [(begin + 1, begin + 2)]
     oldest = next(iter(kept))
     lane_seconds._past_blocks.peek(oldest)
     assert next(iter(kept)) != oldest
+
+
+def test_a_second_look_goes_on_where_the_first_was_given_up(
+    db: None, monkeypatch: pytest.MonkeyPatch
+):
+    story = Story(make_mysis(), NOON)
+    tell_at_random(story, Random(2), 6000)  # noqa: S311 (no secret)
+    write(story)
+    ids, axis = (story.mysis.pk,), Axis(NOON, NOON + 8 * 8 * 20 * SECOND, 20, 64)
+    monkeypatch.setattr(lane_seconds, "_past_blocks", SharedResults(64))
+    # Two blocks of 160 s at once, and no time for more than one statement.
+    monkeypatch.setattr(lane_seconds, "HOURS_AT_ONCE", 330 / 3600)
+    for look in range(3):
+        with pytest.raises(SlowSearchError):
+            lane_seconds.read_seconds(ids, axis, 0.0)
+        assert len(lane_seconds._past_blocks._results) == 2 * (look + 1)
+    found = lane_seconds.read_seconds(ids, axis, 0.0)
+    monkeypatch.setattr(lane_seconds, "_past_blocks", SharedResults(64))
+    assert lane_seconds.read_seconds(ids, axis, 60.0) == found
 
 
 def test_fewer_than_a_page_has_finer_steps(db: None):
