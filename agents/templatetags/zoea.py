@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from agents.dashboard.charts import round_rate
 from memory.redaction import hide_secrets
 
 register = template.Library()
@@ -243,6 +244,12 @@ def credits(amount: float | None) -> str:
     if abs(amount) < 10 and amount != round(amount):
         return f"{amount:+.1f}"
     return f"{amount:+,.0f}" if abs(amount) < 100_000 else f"{amount / 1000:+,.0f}k"
+
+
+@register.filter
+def rate(amount: float | None) -> str:
+    """Credits an hour, for tokens or for money: three digits, as won or lost."""
+    return credits(round_rate(amount))
 
 
 @register.filter
