@@ -16,7 +16,8 @@ from agents import actions, events
 from agents.dashboard import charts, conversation, event_kinds, feed, fleet
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.live.pages import FleetPage, MysisPage
+from agents.dashboard.live.fleet_page import FleetPage
+from agents.dashboard.live.mysis_page import MysisPage
 from agents.dashboard.mysis import load_head
 from agents.dashboard.shared_results import SharedResults, shared
 from agents.events import Item, Kind
