@@ -259,7 +259,7 @@ def _hour(lines: Sequence[HourLine], newest: int) -> MysisHour:
         sum(failures),
         drawn,
         total,
-        round_rate(find_rate(total, sum(line[7] for line in lines) + max(0.0, tail))),
+        _round_rate(find_rate(total, sum(line[7] for line in lines) + max(0.0, tail))),
         draw_earned(tuple(won or 0 for won in earned)) if known else "",
         sum(line[8] for line in lines),
         sum((line[9] for line in lines), Decimal(0)),
@@ -273,8 +273,8 @@ def find_rate(credits: int | None, seconds: float) -> float | None:
     return credits / seconds * 3600
 
 
-def round_rate(rate: float | None) -> float | None:
-    """A rate as pages show it, in three digits: a short time tells no more."""
+def _round_rate(rate: float | None) -> float | None:
+    # As the filter `rate` shows it: what shows the same is not drawn anew.
     return None if rate is None else float(f"{rate:.3g}")
 
 

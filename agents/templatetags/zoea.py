@@ -15,7 +15,6 @@ from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from agents.dashboard.charts import round_rate
 from memory.redaction import hide_secrets
 
 register = template.Library()
@@ -249,7 +248,7 @@ def credits(amount: float | None) -> str:
 @register.filter
 def rate(amount: float | None) -> str:
     """Credits an hour, for tokens or for money: three digits, as won or lost."""
-    return credits(round_rate(amount))
+    return credits(None if amount is None else float(f"{amount:.3g}"))
 
 
 @register.filter
