@@ -225,7 +225,8 @@ def test_hits_are_walked_on_the_page_of_the_mysis(
         (1, 2, True), (2, 2, True), (3, 4, True), (4, 4, True), (5, 5, False),
     ]  # fmt: skip
     # And back again, with what came meanwhile before all of them.
-    hit, back = find_place(client, last), []
+    hit = find_place(client, last)
+    back: list[tuple[int, str]] = []
     while hit.newer and len(back) < 9:
         back.append((hit.number, hit.newer.split("&")[0]))
         hit = find_place(client, hit.newer)
