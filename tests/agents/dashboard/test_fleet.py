@@ -253,10 +253,11 @@ def test_a_turn_begun_since_the_clock_was_read_counts(db: None):
 def test_failures_are_looked_for_by_one_statement(
     db: None, monkeypatch: pytest.MonkeyPatch
 ):
+    ada = make_mysis(name="Ada")
     monkeypatch.setattr(feed, "FAR", 3)
     feed._write_newest.cache_clear()
     for number in range(4):
-        events.append_error(None, f"No fuel {number}.")
+        events.append_error(ada.pk, f"No fuel {number}.")
         events.append(Kind.TOOL_CALLED, data={"tool": "dock", "ok": number > 1})
         feed.load_newest_feed(event_kinds.BAD)
     assert feed._write_newest.cache_info().misses == 1

@@ -68,7 +68,7 @@ def others(row: fleet.FleetRow) -> list[fleet.FleetRow]:
         replace(row, name="Brahe", key="Brahe"),
         replace(row, state="errored", last_error="Oh no"),
         replace(row, activity="thinking", hold="the budget is spent", stuck="no ore"),
-        replace(row, account="", tick=7, standing=AccountStatus(credits=5)),
+        replace(row, account="", standing=AccountStatus(credits=5)),
         replace(row, said=None, gauge=None, hour=replace(row.hour, turns=1, bars=())),
     ]
 
