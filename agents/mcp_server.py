@@ -63,7 +63,8 @@ INSTRUCTIONS = (
     "Zoea flies a fleet of agents (Myses) in the game SpaceMolt. zoea_list_myses and "
     "zoea_swarm_status tell how they are; zoea_search_messages, "
     "zoea_search_reasoning and zoea_search_broadcasts find what they said, thought "
-    "and were told, zoea_search_records what stands beside that; zoea_recall gets a message back in full by its handle; "
+    "and were told, zoea_search_records what stands beside that; zoea_recall gets a "
+    "message back in full by its handle; "
     "zoea_send_order gives orders, zoea_list_orders tells what became of them; "
     "zoea_preview_context shows what a Mysis would be sent next; zoea_yield tells who "
     "earns what. A Mysis is named by "
@@ -278,8 +279,6 @@ def _answer_records(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     found = []
     for hit in reversed(hits):
         told = describe_hit(hit)
-        # The excerpt says the same without HTML.
-        del told["snippet"]
         told["text"] = make_excerpt(hit.text, search["query"])
         told["timestamp"] = hit.timestamp.isoformat(timespec="seconds")
         found.append(told)

@@ -28,6 +28,7 @@ from memory.redaction import hide_secrets
 from memory.search.query import (
     COUNT_SECONDS,
     MOST_COUNTED,
+    SECONDS,
     Count,
     Mode,
     TextQuery,
@@ -112,11 +113,13 @@ def search_records(  # noqa: PLR0913 (one keyword for each part of a question)
     ]
 
 
-def count_hits(
+def count_hits(  # noqa: PLR0913 (one keyword for each part of a question)
     *,
     query: str,
     mode: Mode = "fts",
     mysis_id: int | None = None,
+    ignore_case: bool = False,
+    stem: bool = False,
     since: datetime | None = None,
     until: datetime | None = None,
     origin: str = "",
@@ -126,10 +129,10 @@ def count_hits(
     Letter for letter among the newest messages and events only, and then with ``more``.
     ``origin`` narrows the messages alone.
     """
-    wanted = _clean(query, mode, mysis_id)
+    wanted = replace(_clean(query, mode, mysis_id), ignore_case=ignore_case, stem=stem)
     secret = read_secret_tools()
     fields = [
-        TextQuery(wanted.query, mode, field, mysis_id, secret=secret, origin=origin)
+        replace(wanted, field=field, secret=secret, origin=origin)
         for field in LOG_FIELDS.values()
     ]
     said = _count_apart(partial(_count_messages, since=since, until=until), fields)
@@ -211,7 +214,7 @@ def _count(
         text, given = some.query.sql_with_params()
         parts.append(f"ARRAY({text})")
         values += given
-    with limit_time(seconds), connection.cursor() as cursor:
+    with limit_time(seconds, wait=SECONDS), connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(parts)}", values)
         (found,) = cursor.fetchall()
         return [
@@ -315,7 +318,6 @@ def describe_hit(hit: RecordHit) -> dict[str, Any]:
         "id": hit.id,
         "mysis": hit.mysis,
         "text": hit.text,
-        "snippet": str(hit.snippet),
         "timestamp": hit.timestamp,
     }
     return told | _describe_row(hit.row)

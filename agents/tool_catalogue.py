@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from agents import db, statements
-from agents.models import Mysis, ToolCatalogue
+from agents.models import Mysis, ToolCatalogue, ToolPolicy
 from agents.tools.own_tools import FOR_MYSES, REPORTING, SENDING
-from agents.tools.request import ToolSpec
+from agents.tools.request import Tool, ToolSpec, changes_nothing, route_command
 from memory.context.tool_calls import is_own_tool
-from memory.game_calls import WRITES, find_api_version
+from memory.game_calls import GameCall, find_api_version, resolve_call
 from memory.models import fetch_rows
 
 NOTHING = "[]"
@@ -121,20 +121,37 @@ def _select_stored(specs: Iterable[ToolSpec]) -> list[ToolSpec]:
 def read_actions() -> Callable[[str], bool]:
     """Whether a command of the log would change something, by the tools known last.
 
-    One that no tool carries out could change nothing.
+    As `Request.reads_only` tells it while a turn runs: one that no tool carries out could
+    change nothing.
     """
     row = db.fetch_row(statements.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
     more = (*sorted(SENDING), *sorted(REPORTING))
-    tools = list_tools(row[0] if row else NOTHING, more=more)
-    read_only = {tool["name"]: tool["read_only"] for tool in tools}
+    listed = list_tools(row[0] if row else NOTHING, more=more)
+    tools = {one["name"]: Tool(ToolSpec(**one)) for one in listed}
+    by_hand = dict(ToolPolicy.objects.values_list("tool", "policy"))
 
     def is_action(command: str) -> bool:
-        if command in read_only:
-            return not read_only[command]
-        # Of a tool with several; an action that is not known is taken for one.
-        return command in WRITES or "/" in command
+        call = _find_call(command, tools)
+        tool = tools.get(call.tool) if call else None
+        return (
+            call is not None
+            and tool is not None
+            and not changes_nothing(tool, call, by_hand)
+        )
 
     return is_action
+
+
+def _find_call(command: str, tools: Mapping[str, Tool]) -> GameCall | None:
+    """The call that a command of the log stands for; None where no tool carries it out."""
+    if command in tools:
+        return GameCall(command, command)
+    tool, slash, _ = command.partition("/")
+    if slash:
+        # An action that is not known, of a tool with several.
+        return GameCall(tool, command, grouped=True)
+    route = route_command(command, tools)
+    return resolve_call(route.tool, route.arguments) if route else None
 
 
 # --- What the operator is shown

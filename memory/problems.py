@@ -110,9 +110,12 @@ class ConcurrencyLimit:
         self._free = threading.BoundedSemaphore(places)
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
-        """Hold a place; raises a 503 Problem where none became free in time."""
-        if not self._free.acquire(timeout=self.seconds):
+    def taken(self, seconds: float | None = None) -> Iterator[None]:
+        """Hold a place; raises a 503 Problem where none became free in time.
+
+        It waits ``seconds`` at most, None for the usual.
+        """
+        if not self._free.acquire(timeout=self.seconds if seconds is None else seconds):
             raise make_busy(self.refusal)
         try:
             yield

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
@@ -49,7 +50,12 @@ class ActionError(Problem):
 
 def name_operator(request: HttpRequest) -> str:
     """The signed-in user, as actions and events name people."""
-    return f"operator:{request.user.get_username()}"
+    return name_person(request.user)
+
+
+def name_person(user: AbstractBaseUser | AnonymousUser) -> str:
+    """A person as actions, events and the audit log name one, whatever the role."""
+    return f"operator:{user.get_username()}"
 
 
 def act_on_each(

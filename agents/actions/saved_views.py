@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from agents.actions.base import ActionError, validate_row
+from agents.actions.base import ActionError, name_person, validate_row
 from agents.models import SavedView
 from memory import audit
 
@@ -29,7 +29,9 @@ def save_view(*, user: User, name: str, query: str) -> SavedView:
     validate_row(view)
     view.save()
     told = {"query": query}
-    audit.record("view.create", _name(user, view.name), by=_who(user), after=told)
+    audit.record(
+        "view.create", _name(user, view.name), by=name_person(user), after=told
+    )
     return view
 
 
@@ -50,7 +52,7 @@ def rename_view(*, view: SavedView, name: str) -> SavedView:
     audit.record(
         "view.rename",
         _name(user, old),
-        by=_who(user),
+        by=name_person(user),
         before={"name": old},
         after={"name": present.name},
     )
@@ -69,7 +71,7 @@ def choose_default_view(*, user: User, view: SavedView | None) -> None:
     audit.record(
         "view.choose",
         f"user:{user.get_username()}",
-        by=_who(user),
+        by=name_person(user),
         before={"view": old},
         after={"view": view.name if view else None},
     )
@@ -79,16 +81,14 @@ def choose_default_view(*, user: User, view: SavedView | None) -> None:
 def delete_view(*, view: SavedView) -> None:
     told = {"query": view.query}
     user = view.user
-    audit.record("view.delete", _name(user, view.name), by=_who(user), before=told)
+    audit.record(
+        "view.delete", _name(user, view.name), by=name_person(user), before=told
+    )
     view.delete()
 
 
 def _name(user: User, name: str) -> str:
     return f"view:{user.get_username()}/{name}"
-
-
-def _who(user: User) -> str:
-    return f"operator:{user.get_username()}"
 
 
 def _clean_name(name: str) -> str:

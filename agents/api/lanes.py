@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -11,30 +12,24 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from agents.api.yields import YieldOut
-from agents.dashboard.compare import CompareView, Side, share_comparison
-from agents.dashboard.conversation import Line
-from agents.dashboard.fleet import FleetView
-from agents.dashboard.lanes import SECONDS, LanesView, share_lanes
+from agents.dashboard.compare import CompareView, Side, StepSums, share_comparison
+from agents.dashboard.fleet import FleetView, select_matching
+from agents.dashboard.lanes import LANES, SECONDS, share_chosen_lanes
 from agents.dashboard.time_axis import LONGEST, SHORTEST, TimeSpan, parse_moment
 from agents.dashboard.yield_board import describe_sums
-from agents.dashboard.yields import parse_span
 from memory.api.parameters import (
     FROM_QUERY,
+    ErrorOut,
     MysisReference,
     Page,
+    cut_page,
     get_owner,
     make_unknown_mysis,
 )
 from memory.handles import find_owner
 from memory.problems import Problem, make_invalid
-from memory.redaction import hide_secrets
 
 lanes_router = Router(tags=["fleet"])
-
-# What a side has of its lane.
-LANE = ("id", "name", "state", "seconds", "steps", "marks")
-# The number of a page.
-Cursor = Annotated[int, Field(ge=1, le=10_000, examples=[2]), FROM_QUERY]
 
 
 class StepOut(Schema):
@@ -105,31 +100,50 @@ class SumsOut(Schema):
 class ThoughtOut(Schema):
     """Its newest reasoning, else what it said last."""
 
-    memory: int = Field(examples=[1234])
+    memory: int = Field(validation_alias="id", examples=[1234])
     at: datetime
     reasoning: str = Field(examples=["The belt is near."])
-    content: str = Field(examples=["Off to the belt."])
+    content: str = Field(validation_alias="body", examples=["Off to the belt."])
 
 
-class SideOut(LaneOut):
+class SideOut(Schema):
     """One of the two; prompt, policy and model are those of its last turn, in words.
 
     ``yields`` are the rates of the yield board, null for a span of the past.
     """
 
-    prompt: str = Field(examples=["captain v2"])
-    policy: str = Field(examples=["the built-in policy"])
-    model: str = Field(examples=["openai:gpt-5-nano"])
+    mysis: int = Field(validation_alias="lane.id", examples=[1])
+    name: str = Field(validation_alias="lane.name", examples=["Ada"])
+    state: str = Field(validation_alias="lane.state", examples=["running"])
+    seconds: dict[str, float] = Field(
+        validation_alias="lane.seconds", examples=[{"mining": 5400.0}]
+    )
+    steps: list[StepOut] = Field(validation_alias="lane.steps")
+    marks: list[MarkOut] = Field(validation_alias="lane.marks")
+    prompt: str = Field(validation_alias="flown.prompt", examples=["captain v2"])
+    policy: str = Field(
+        validation_alias="flown.policy", examples=["the built-in policy"]
+    )
+    model: str = Field(validation_alias="flown.model", examples=["openai:gpt-5-nano"])
     turns: int = Field(examples=[120])
     tokens: int = Field(examples=[387500])
     cost: float = Field(examples=[0.03])
     actions: int = Field(examples=[90])
-    failed_actions: int = Field(examples=[3])
-    credits_gained: int | None = Field(examples=[1240])
-    credits: int | None = Field(examples=[5240])
+    failed_actions: int = Field(validation_alias="failed", examples=[3])
+    credits_gained: int | None = Field(validation_alias="gained", examples=[1240])
+    credits: int | None = Field(validation_alias="last_credits", examples=[5240])
     yields: YieldOut | None
     sums: list[SumsOut]
     thought: ThoughtOut | None
+
+    @staticmethod
+    def resolve_yields(side: Side) -> dict[str, Any] | None:
+        return describe_sums(side.rates) if side.rates else None
+
+    @staticmethod
+    def resolve_sums(side: Side) -> Sequence[StepSums]:
+        # What a side calls its steps are these sums; the steps drawn are its lane's.
+        return side.steps
 
 
 class ComparisonOut(Schema):
@@ -174,8 +188,12 @@ class AskedLanes(AskedSpan):
         Field(max_length=100, description="A part of the name.", examples=["Ada"]),
     ] = ""
     cursor: Annotated[
-        Cursor | None, Field(description="`next` of the page before.")
-    ] = None
+        str,
+        Field(
+            max_length=100, description="`next` of the page before.", examples=["Ada"]
+        ),
+    ] = ""
+    limit: Annotated[int, Field(ge=1, le=LANES), FROM_QUERY] = LANES
 
 
 class AskedPair(AskedSpan):
@@ -187,86 +205,57 @@ class AskedPair(AskedSpan):
 
 @lanes_router.get("/lanes", response=LanesPage)
 def read_lanes(request: HttpRequest, asked: Query[AskedLanes]) -> dict[str, Any]:
-    """What each Mysis did over time, 50 Myses a page; 422 `too_slow` after 4 s."""
-    page = asked.cursor or 1
-    members = {
-        name: getattr(asked, name).replace("\x00", "") for name in ("group", "tag")
-    }
-    chosen = FleetView(asked.state or "", asked.q.replace("\x00", ""), **members)
-    view = LanesView(chosen, _read_span(asked), page)
-    found = share_lanes(view, timezone.now())
+    """What each Mysis did over time, at most 50 a page; 422 `too_slow` after 4 s."""
+    now = timezone.now()
+    span = _read_span(asked, now)
+    matching = select_matching(FleetView.read(asked.dict(exclude_none=True)))
+    # No name is borne twice, so the last one shown tells where the next page begins.
+    further = matching.filter(name__gt=asked.cursor.replace("\x00", ""))
+    rows = list(further.values_list("id", "name")[: asked.limit + 1])
+    page = cut_page([pk for pk, _ in rows], asked.limit, [name for _, name in rows])
+    found = share_chosen_lanes(page["items"], span, now)
     if found.slow:
         raise _give_up()
-    pages = len(found.pages)
     return {
         "axis": found.axis,
-        "matching": found.matching,
+        "matching": matching.count(),
         "unseen": found.unseen,
         "cut": found.cut,
-        "items": found.lanes if page <= pages else [],
-        "next": str(page + 1) if page < pages else None,
+        "items": found.lanes,
+        "next": page["next"],
     }
 
 
-@lanes_router.get("/compare", response=ComparisonOut)
+@lanes_router.get("/compare", response={200: ComparisonOut, 404: ErrorOut})
 def compare_two(request: HttpRequest, asked: Query[AskedPair]) -> dict[str, Any]:
     """Two side by side: activities, credits, actions, what they are flown with."""
     a, b = get_owner(asked.a).pk, get_owner(asked.b).pk
     if a == b:
         raise make_invalid("b", "is the same Mysis as a: name another one.")
-    view = CompareView(a, b, _read_span(asked))
-    found = share_comparison(view, timezone.now())
+    now = timezone.now()
+    found = share_comparison(CompareView(a, b, _read_span(asked, now)), now)
     if found is None:
         # One was deleted in between.
         raise make_unknown_mysis(asked.b if find_owner(asked.a) else asked.a)
     if found.lanes.slow:
         raise _give_up()
-    return {"axis": found.axis, "sides": [_describe(side) for side in found.sides]}
+    return {"axis": found.axis, "sides": found.sides}
 
 
-def _read_span(asked: AskedSpan) -> TimeSpan:
+def _read_span(asked: AskedSpan, now: datetime) -> TimeSpan:
     """The span of the question; raises a 422 Problem."""
     until = parse_moment(asked.until) if asked.until else None
     if asked.until and until is None:
         raise make_invalid("until", "give a moment such as 2026-11-25T05:00:00Z.")
-    length, begin = parse_span(asked.since), parse_moment(asked.since)
-    if length is None and begin is not None:
-        length = (until or timezone.now()) - begin
-    if length is None or not SHORTEST <= length <= LONGEST:
+    span = TimeSpan.parse(asked.since, until, now)
+    if span is None or not SHORTEST <= span.length <= LONGEST:
         raise make_invalid(
             "since",
             "give minutes or hours such as 90m or 6h, or a moment, of 5m to 48h.",
         )
-    return TimeSpan(length, until)
+    return span
 
 
 def _give_up() -> Problem:
     detail = f"Given up after {SECONDS:g} s: ask for less time or fewer Myses."
     return Problem(422, "too_slow", detail)
-
-
-def _describe(side: Side) -> dict[str, Any]:
-    lane = side.lane
-    return {
-        **{name: getattr(lane, name) for name in LANE},
-        **side.flown._asdict(),
-        "turns": side.turns,
-        "tokens": side.tokens,
-        "cost": side.cost,
-        "actions": side.actions,
-        "failed_actions": side.failed,
-        "credits_gained": side.gained,
-        "credits": side.last_credits,
-        "yields": describe_sums(side.rates) if side.rates else None,
-        "sums": side.steps,
-        "thought": _describe_thought(side.thought) if side.thought else None,
-    }
-
-
-def _describe_thought(line: Line) -> dict[str, Any]:
-    return {
-        "memory": line.id,
-        "at": line.at,
-        "reasoning": hide_secrets(line.reasoning),
-        "content": hide_secrets(line.body),
-    }

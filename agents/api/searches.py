@@ -9,7 +9,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from agents import record_search
-from memory.api.log import Question, Search, parse_query
+from memory.api.log import Question, SearchFilter, parse_query
 from memory.api.parameters import Page, Rows, cut_page, get_owner
 
 records_router = Router(tags=["search"])
@@ -117,7 +117,7 @@ def search_acts(request: HttpRequest, asked: Query[Question]) -> Rows:
 
 
 @records_router.get("/search/counts", response=HitCountsOut)
-def count_hits(request: HttpRequest, asked: Query[Search]) -> HitCountsOut:
+def count_hits(request: HttpRequest, asked: Query[SearchFilter]) -> HitCountsOut:
     """How many hits there are of each kind, each counted up to 1,000.
 
     Letters have no index: they are counted among the newest 6,000 messages and 100,000
@@ -127,6 +127,8 @@ def count_hits(request: HttpRequest, asked: Query[Search]) -> HitCountsOut:
         query=parse_query(asked),
         mode=asked.mode,
         mysis_id=None if asked.mysis is None else get_owner(asked.mysis).pk,
+        ignore_case=asked.ignore_case,
+        stem=asked.stem,
     )
     return HitCountsOut(
         items=[
@@ -147,5 +149,7 @@ def _search(kind: str, asked: Question) -> Rows:
         ignore_case=asked.ignore_case,
         stem=asked.stem,
     )
-    items = [record_search.describe_hit(hit) for hit in hits]
+    items = [
+        {**record_search.describe_hit(hit), "snippet": str(hit.snippet)} for hit in hits
+    ]
     return cut_page(items, asked.limit, [hit.id for hit in hits])

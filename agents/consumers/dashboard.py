@@ -26,14 +26,9 @@ from agents.dashboard.live import fragments, pages
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.context_page import ContextPage
 from agents.dashboard.live.events_page import EventFilter, EventsPage
-from agents.dashboard.live.pages import (
-    PENDING,
-    FleetPage,
-    LivePage,
-    MysisPage,
-    OrdersPage,
-    TimedPage,
-)
+from agents.dashboard.live.fleet_page import FleetPage
+from agents.dashboard.live.mysis_page import PENDING, MysisPage
+from agents.dashboard.live.pages import LivePage, OrdersPage, TimedPage
 from agents.dashboard.live.turn_page import TurnPage, find_turn
 from agents.dashboard.time_axis import TimeSpan
 from agents.dashboard.yield_board import YieldView

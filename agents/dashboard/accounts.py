@@ -154,7 +154,7 @@ def _status(
 
 
 def _grade_age(snapshot: Snapshot, moment: Moment) -> tuple[object, ...]:
-    """What time has done to a snapshot: while it is the same, so are its facts."""
+    """How old a snapshot counts as: its facts stay the same for as long as this does."""
     if snapshot.stale is None and not snapshot.field_ticks:
         # After a tick a shield may have grown.
         is_past = count_age_in_ticks(snapshot, moment) != 0
@@ -289,11 +289,12 @@ def _make_badge(judged: JudgedSnapshot, doubted: Sequence[ShownFact]) -> Badge:
 def _explain(
     judged: JudgedSnapshot, level: Confidence, doubted: Sequence[ShownFact]
 ) -> str:
-    """Why not to rely on it; of what grew old its tick: the row counts the age on."""
-    if level is not Confidence.STALE:
+    """Why not to rely on it; of what grew old its tick, which stays the same."""
+    snapshot = judged.snapshot
+    if level is not Confidence.STALE or snapshot.logged_out:
         return explain_doubt(judged, level, doubted)
-    tick = judged.snapshot.tick
-    return "old" if tick is None else f"old: as of tick {tick}"
+    tick = snapshot.tick
+    return "as of an unknown tick" if tick is None else f"old: as of tick {tick}"
 
 
 def load_accounts(now: datetime, names: str = "", after: str = "") -> list[AccountRow]:

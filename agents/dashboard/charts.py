@@ -274,6 +274,7 @@ def find_rate(credits: int | None, seconds: float) -> float | None:
 
 
 def _round_rate(rate: float | None) -> float | None:
+    # As the filter `rate` shows it: what shows the same is not drawn anew.
     return None if rate is None else float(f"{rate:.3g}")
 
 

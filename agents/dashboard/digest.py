@@ -16,6 +16,7 @@ from django.contrib.admin.models import ADDITION, DELETION, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.utils import timezone
 
+from agents.actions.base import name_person
 from agents.dashboard.shared_results import shared, time_bucket
 from agents.dashboard.yields import (
     LONG_SHARE,
@@ -263,7 +264,7 @@ def _list_policies(since: datetime, until: datetime) -> list[Changed]:
         (
             Changed(
                 entry.object_repr,
-                f"operator:{entry.user.get_username()}",
+                name_person(entry.user),
                 _VERBS.get(entry.action_flag, ""),
             ),
             entry.object_id,

@@ -44,6 +44,7 @@ SHOWN = 40
 _COLUMNS = ("mysis_id", "pk", "kind", "created_at", "xid", "data")
 # How far back failures are looked for among what went well, in events.
 FAR = 20_000
+_FLOOR = -FAR
 
 MESSAGE = Kind.MEMORY_ADDED
 # Kinds whose lines lead to a message in its place, or else to a turn.
@@ -192,10 +193,11 @@ def _find_link(kind: str, data: Data, key: str) -> str:
 
 def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
     """The newest news, newest first: of one chip if named, else all but staleness."""
-    floor = 0
+    text, values = _write_newest(group, limit)
     if group == BAD:
         floor = (Event.objects.aggregate(last=Max("pk"))["last"] or 0) - FAR
-    found = fetch_rows(*_write_newest(group, limit, floor))
+        values = tuple(floor if one == _FLOOR else one for one in values)
+    found = fetch_rows(text, values)
     return _make_lines(
         (mysis, number, kind, at, json.loads(data))
         for mysis, number, kind, at, _, data in found
@@ -203,11 +205,14 @@ def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
 
 
 @lru_cache(maxsize=16)
-def _write_newest(group: str, limit: int, floor: int) -> tuple[str, tuple[Any, ...]]:
-    """The statement for the newest news, which takes longer to write than to answer."""
+def _write_newest(group: str, limit: int) -> tuple[str, tuple[Any, ...]]:
+    """The statement for the newest news, which takes longer to write than to answer.
+
+    Among its values `_FLOOR` stands for the event that failures are looked for from.
+    """
     # Each kind has an index of its own; one scan of all would read much noise.
     first, *others = (
-        _select_news(kind, group, floor).values_list(*_COLUMNS)[:limit]
+        _select_news(kind, group).values_list(*_COLUMNS)[:limit]
         for kind in _list_kinds(group)
     )
     if others:
@@ -230,12 +235,12 @@ def _is_searched_for_failures(kind: str, group: str) -> bool:
     return group == BAD and kind in (Kind.TOOL_CALLED, Kind.MYSIS_STATE)
 
 
-def _select_news(kind: str, group: str, floor: int) -> QuerySet[Event]:
-    """The news of a kind under a chip; failures among what went well from an id on."""
+def _select_news(kind: str, group: str) -> QuerySet[Event]:
+    """The news of a kind under a chip; failures among what went well from `_FLOOR` on."""
     rows = Event.objects.filter(kind=kind).order_by("-xid", "-id")
     if _is_searched_for_failures(kind, group):
         failed = Q(data__ok=False) | Q(data__state="errored")
-        return rows.filter(failed, pk__gt=floor)
+        return rows.filter(failed, pk__gt=_FLOOR)
     if kind == Kind.TOOL_CALLED:
         looks = Q(data__tool__regex=f"^({'|'.join(LOOKS)})")
         return rows.exclude(looks, data__ok=True, data__told__isnull=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from django.db.models import (
     Count,
     F,
     Q,
+    QuerySet,
     When,
 )
 from django.http import QueryDict
@@ -79,7 +80,7 @@ class LastLine:
 
 @dataclass(frozen=True, slots=True)
 class FleetRow:
-    """All that one row shows; ``tick`` only the page of its Mysis."""
+    """All that one row shows."""
 
     id: int
     name: str
@@ -95,7 +96,6 @@ class FleetRow:
     idle: Idle | None
     account: str
     standing: AccountStatus
-    tick: int | None = field(compare=False)
     said: LastLine | None
     gauge: charts.Gauge | None
     hour: MysisHour
@@ -267,6 +267,11 @@ def load_view(view: FleetView, now: datetime) -> FleetRows:
 
 def find_matching_ids(view: FleetView) -> list[int]:
     """Ids of the Myses in a view, in its order."""
+    return list(select_matching(view).values_list("id", flat=True))
+
+
+def select_matching(view: FleetView) -> QuerySet[Mysis]:
+    """The Myses in a view, in its order as far as the database knows it."""
     found = Mysis.select_members(group=view.group, tag=view.tag)
     if view.state in STATES:
         found = found.filter(state=view.state)
@@ -274,8 +279,7 @@ def find_matching_ids(view: FleetView) -> list[int]:
         found = found.filter(_make_flag_condition(view.state))
     if view.query:
         found = found.filter(name__icontains=view.query)
-    found = found.order_by(*ORDERS.get(view.sort, ()), "name")
-    return list(found.values_list("id", flat=True))
+    return found.order_by(*ORDERS.get(view.sort, ()), "name")
 
 
 def _make_flag_condition(flag: str) -> Q:
@@ -305,7 +309,7 @@ def count_flags() -> Mapping[str, int]:
 
 def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
     """The rows of these Myses in the order given; deleted ones are left out."""
-    stored = Mysis.objects.filter(pk__in=ids).values(*STORED, "tick", ACCOUNT)
+    stored = Mysis.objects.filter(pk__in=ids).values(*STORED, ACCOUNT)
     myses = {one["id"]: one for one in stored}
     usernames = [one[ACCOUNT] for one in myses.values() if one[ACCOUNT]]
     present = read_moments(usernames, now)
@@ -319,15 +323,13 @@ def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
     idle = {one.id: one for one in load_idle(resting)} if resting else {}
     rows = []
     for one in (myses[number] for number in ids if number in myses):
-        account, tick = one.pop(ACCOUNT) or "", one.pop("tick")
-        now_at = present[account].current_tick if account else None
+        account = one.pop(ACCOUNT) or ""
         row = FleetRow(
             **one,
             key=find_page_key(one["id"], one["name"]),
             idle=idle.get(one["id"]),
             account=account,
             standing=standings.get(account, AccountStatus()),
-            tick=tick if now_at is None else now_at,
             said=said.get(one["id"]),
             gauge=_parse_gauge(newest[one["id"]][1]),
             hour=hours[one["id"]],

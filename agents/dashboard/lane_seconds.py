@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from math import ceil
+from time import monotonic
 from typing import Any
 
 from django.utils import timezone
@@ -21,10 +22,14 @@ from agents.dashboard.charts import find_first_turn_since
 from agents.dashboard.shared_results import SharedResults
 from agents.dashboard.time_axis import Axis
 from memory.models import fetch_rows
+from memory.problems import SlowSearchError
 
 # Steps that are read and kept together, and how many such blocks: of a day only the last
 # hours are read again and again.
 BLOCK, KEPT_BLOCKS = 8, 256
+# Hours of all Myses together that one statement reads: what was read is kept, so that
+# somebody for whom all of it takes too long may look again.
+HOURS_AT_ONCE = 300.0
 # The event of an action comes at its end: so late it may still tell of a step.
 LONGEST_ACTION = timedelta(minutes=10)
 AT_REST = "at rest"
@@ -179,14 +184,19 @@ def make_values(ids: Sequence[int], since: datetime, until: datetime) -> dict[st
     }
 
 
-def read_seconds(ids: tuple[int, ...], axis: Axis) -> Mapping[int, StepSeconds]:
-    """The seconds of each Mysis; blocks of steps that are over are read once."""
+def read_seconds(
+    ids: tuple[int, ...], axis: Axis, most: float
+) -> Mapping[int, StepSeconds]:
+    """The seconds of each Mysis; blocks of steps that are over are read once.
+
+    Raises SlowSearchError where reading takes more than ``most`` seconds.
+    """
     found: dict[int, dict[int, dict[str, float]]] = defaultdict(
         lambda: defaultdict(dict)
     )
     size = axis.step * BLOCK
     begin = round(axis.since.timestamp())
-    for number, rows in _read_blocks(ids, axis).items():
+    for number, rows in _read_blocks(ids, axis, most).items():
         offset = (number * size - begin) // axis.step
         for mysis, step, activity, seconds in rows:
             if step + offset >= 0:
@@ -194,7 +204,9 @@ def read_seconds(ids: tuple[int, ...], axis: Axis) -> Mapping[int, StepSeconds]:
     return found
 
 
-def _read_blocks(ids: tuple[int, ...], axis: Axis) -> dict[int, Sequence[_Row]]:
+def _read_blocks(
+    ids: tuple[int, ...], axis: Axis, most: float
+) -> dict[int, Sequence[_Row]]:
     """The rows of all blocks by their numbers: those that are not kept are read."""
     size = axis.step * BLOCK
     first = round(axis.since.timestamp()) // size
@@ -205,18 +217,23 @@ def _read_blocks(ids: tuple[int, ...], axis: Axis) -> dict[int, Sequence[_Row]]:
         if kept is not None:
             found[number] = kept
     missing = [number for number in range(first, last + 1) if number not in found]
-    for begin, end in _find_runs(missing):
+    at_once = max(1, int(HOURS_AT_ONCE * 3600 / (size * len(ids))))
+    started = monotonic()
+    for place, (begin, end) in enumerate(_find_runs(missing, at_once)):
+        # Each look reads something.
+        if place and monotonic() - started > most:
+            raise SlowSearchError(most)
         fresh = _read_run(ids, axis, begin, end)
         found |= fresh
         _keep_settled(ids, axis, fresh)
     return found
 
 
-def _find_runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """The first and the last of each run of neighbouring numbers."""
+def _find_runs(numbers: Sequence[int], most: int) -> list[tuple[int, int]]:
+    """The first and the last of each run of at most so many neighbouring numbers."""
     runs: list[tuple[int, int]] = []
     for number in numbers:
-        if runs and runs[-1][1] == number - 1:
+        if runs and runs[-1][1] == number - 1 and number - runs[-1][0] < most:
             runs[-1] = (runs[-1][0], number)
         else:
             runs.append((number, number))

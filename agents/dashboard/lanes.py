@@ -15,6 +15,7 @@ from agents.dashboard.lane_marks import Mark, read_marks
 from agents.dashboard.lane_seconds import (
     ACTIVITIES,
     AT_REST,
+    LONGEST_ACTION,
     StepSeconds,
     make_values,
     read_seconds,
@@ -36,7 +37,8 @@ QUIET = frozenset({"thinking", "waiting", AT_REST})
 LITTLE = 0.25
 # So long may each statement for the lanes of a page take.
 SECONDS = 4.0
-# Of a span in the past nothing changes any more: so many times ten seconds it is shared.
+# Of a span that is long over nothing changes any more: it is shared for so many times ten
+# seconds.
 PAST_SHARE = 60
 
 
@@ -155,10 +157,10 @@ def share_lanes(view: LanesView, now: datetime) -> Lanes:
 
 
 def find_version(span: TimeSpan, now: datetime) -> int:
-    """The version of what is drawn of a span: what is over and what is long are shared
-    for longer."""
+    """The version of what is drawn of a span: what is long, and what is over so long
+    that no action in it is still to be told, are shared for longer."""
     seen = time_bucket(now)
-    if span.until is not None and span.until <= now:
+    if span.until is not None and span.until < now - LONGEST_ACTION:
         return seen // PAST_SHARE
     return seen // LONG_SHARE if span.length > LONG_SPAN else seen
 
@@ -168,10 +170,19 @@ def load_lanes(view: LanesView, now: datetime) -> Lanes:
     ids = find_matching_ids(view.fleet)
     view = replace(view, page=min(view.page, max(1, -(-len(ids) // LANES))))
     first = LANES * (view.page - 1)
-    chosen = ids[first : first + LANES]
-    most = min(MOST_STEPS, max(LEAST_STEPS, ALL_STEPS // max(1, len(chosen))))
-    found = read_lanes(chosen, view.span.make_axis(now, most))
+    found = _load_chosen(ids[first : first + LANES], view.span, now)
     return replace(found, pages=view.list_pages(len(ids)), matching=len(ids))
+
+
+def share_chosen_lanes(ids: Sequence[int], span: TimeSpan, now: datetime) -> Lanes:
+    """The lanes of these Myses, at most `LANES`, shared as those of a page are."""
+    key = ("lanes", tuple(ids), span, find_version(span, now))
+    return shared.get(key, lambda: _load_chosen(ids, span, now))
+
+
+def _load_chosen(ids: Sequence[int], span: TimeSpan, now: datetime) -> Lanes:
+    most = min(MOST_STEPS, max(LEAST_STEPS, ALL_STEPS // max(1, len(ids))))
+    return read_lanes(ids, span.make_axis(now, most))
 
 
 def read_lanes(ids: Sequence[int], axis: Axis) -> Lanes:
@@ -182,7 +193,7 @@ def read_lanes(ids: Sequence[int], axis: Axis) -> Lanes:
     myses = Mysis.objects.in_bulk(ids)
     try:
         with limit_time(SECONDS):
-            seconds = read_seconds(tuple(ids), axis)
+            seconds = read_seconds(tuple(ids), axis, SECONDS)
             marks, cut = read_marks(make_values(ids, axis.since, axis.until))
     except SlowSearchError:
         return replace(nothing, slow=True)

@@ -18,6 +18,7 @@ from agents.dashboard.budget_bars import Limit, load_limits
 from agents.models import Budget, Mysis, Pin
 from memory.models import Memory, Role, SentContext
 from memory.notes import select_notes
+from memory.snapshots.reads import read_moments
 
 # Bounded, by index: a long history opens as fast as a short one.
 CALLS = 300
@@ -56,6 +57,7 @@ class Head:
 
     mysis: Mysis
     row: fleet.FleetRow
+    tick: int | None
     limits: Sequence[Limit]
     pins: Sequence[Pin]
     notes: int
@@ -80,7 +82,14 @@ def load_head(mysis: Mysis, now: datetime) -> Head:
     [row] = fleet.load_rows([mysis.pk], now)
     pins = mysis.pins.filter(state__in=Pin.STANDING).order_by("pk")
     notes = select_notes(mysis.pk).count()
-    return Head(mysis, row, load_limits(mysis), list(pins), notes)
+    tick = _read_tick(row.account, now)
+    tick = mysis.tick if tick is None else tick
+    return Head(mysis, row, tick, load_limits(mysis), list(pins), notes)
+
+
+def _read_tick(account: str, now: datetime) -> int | None:
+    """The present tick as an account knows it; None without one."""
+    return read_moments([account], now)[account].current_tick if account else None
 
 
 def load_panel(mysis: Mysis, now: datetime) -> GamePanel:

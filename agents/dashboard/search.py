@@ -34,7 +34,7 @@ from memory.search.results import Count, Hit, search_messages
 # So many matches are looked through for a page.
 ASKED = 100
 # An event is shown below so many newer ones at most.
-NEWER_EVENTS = 5
+NEWER_EVENTS = 10
 # Names the hit in an address that leads to it, and begins the names of its search.
 FOUND = "found"
 # What a search is told by in addresses, and carries from page to page.

@@ -7,11 +7,14 @@ wider, earlier or later, so that no script is needed to move along it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from agents.dashboard.yields import parse_span
+from django.utils import timezone
+
+from agents.dashboard.shared_results import RECHECK_SHARED
+from agents.dashboard.yields import LONG_SHARE, LONG_SPAN, parse_span
 
 DEFAULT = "6h"
 SPANS = ("1h", "6h", "24h")
@@ -104,15 +107,26 @@ class TimeSpan:
 
         What is neither falls back to the last six hours, what is too long is cut.
         """
-        until = parse_moment(params.get("until", ""))
-        given = params.get("since", "")
-        length = parse_span(given)
-        begin = parse_moment(given)
-        if length is None and begin is not None:
-            end = until or datetime.now(UTC)
-            length = end - begin if end > begin else None
-        default = parse_span(DEFAULT) or LONGEST
-        return cls(min(max(length or default, SHORTEST), LONGEST), until)
+        until, now = parse_moment(params.get("until", "")), timezone.now()
+        found = cls.parse(params.get("since", ""), until, now)
+        found = found or cls.parse(DEFAULT, until, now) or cls(LONGEST)
+        return replace(found, length=min(max(found.length, SHORTEST), LONGEST))
+
+    @classmethod
+    def parse(
+        cls, since: str, until: datetime | None, now: datetime
+    ) -> TimeSpan | None:
+        """The span since a length or a moment; None for anything else.
+
+        What is to come is cut off: such a span goes on.
+        """
+        until = None if until is None or until >= now else until
+        length, begin = parse_span(since), parse_moment(since)
+        if length is not None or begin is None:
+            return None if length is None else cls(length, until)
+        if begin >= (until or now):
+            return None
+        return cls((until or _find_shared_end(begin, now)) - begin, until)
 
     def find_end(self, now: datetime) -> datetime:
         """Where it ends: nothing is known of what is to come."""
@@ -162,6 +176,19 @@ class TimeSpan:
             return TimeSpan(length).params
         end = middle + length / 2
         return TimeSpan(length, None if end >= now else end).params
+
+
+def _find_shared_end(begin: datetime, now: datetime) -> datetime:
+    """Where a span that goes on ends for all who ask for it in the same seconds.
+
+    A little after now, so that what is shared always begins early enough.
+    """
+    if now - begin >= LONGEST:
+        return now
+    share = LONG_SHARE if now - begin > LONG_SPAN else 1
+    seconds = RECHECK_SHARED * share
+    end = datetime.fromtimestamp((int(now.timestamp()) // seconds + 1) * seconds, UTC)
+    return min(end, begin + LONGEST)
 
 
 def parse_moment(text: str) -> datetime | None:

@@ -22,7 +22,7 @@ from agents.runtime.model_calls import Opened, ReadyCall
 from agents.runtime.spans import tell_answer, trace_model_call
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
 from agents.tools.game_calls import take_up_calls
-from agents.tools.request import INTERRUPTED, Outcome
+from agents.tools.request import INTERRUPTED, TOO_MANY, Outcome
 from agents.usage import CallCost, Clock
 from memory import calibration
 from memory.context.tokens import estimate_tokens
@@ -36,10 +36,9 @@ from memory.snapshots.reads import compute_present_tick
 
 LONGEST_ID = 200
 MOST_CALLS = 32
-
-TOO_MANY = (
-    "Error: too_many_calls: not executed. At most {most} calls are taken from one "
-    "answer: make the rest in your next one."
+_REFUSAL = (
+    f"{TOO_MANY} At most {MOST_CALLS} calls are taken from one answer: make the rest in "
+    "your next one."
 )
 
 logger = logging.getLogger(__name__)
@@ -198,7 +197,7 @@ def _build_rows(
     for place, row in enumerate(results):
         row.created_at, row.pending = now, place < MOST_CALLS
         if not row.pending:
-            row.content, row.is_error = TOO_MANY.format(most=MOST_CALLS), True
+            row.content, row.is_error = _REFUSAL, True
     return [speech, *results]
 
 

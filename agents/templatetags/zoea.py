@@ -246,6 +246,12 @@ def credits(amount: float | None) -> str:
 
 
 @register.filter
+def rate(amount: float | None) -> str:
+    """Credits an hour, for tokens or for money: three digits, as won or lost."""
+    return credits(None if amount is None else float(f"{amount:.3g}"))
+
+
+@register.filter
 def share(part: float | None) -> str:
     """A part of one in per cent; a dash for unknown."""
     return "–" if part is None else f"{100 * part:.0f} %"  # noqa: RUF001 (a dash)

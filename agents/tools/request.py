@@ -32,6 +32,8 @@ from memory.gamestate.values import parse_text
 KINDS = frozenset({"snapshot", "query", "mutation", "drain"})
 
 NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
+# What the answer to a call begins with that was one too many.
+TOO_MANY = "Error: too_many_calls: not executed."
 INTERRUPTED = "Error: interrupted: outcome unknown. Check the state before repeating."
 
 # What a server's schema may raise while arguments are checked by it: references that
@@ -164,12 +166,7 @@ class Request:
         As set by hand for its command, else as found out; an unknown tool, or action,
         is a mutation. A tool that holds several commands is not made a read by hand.
         """
-        command, by_hand = self.command, self.caller.policies
-        if (own := by_hand.get(command.name)) in KINDS:
-            return str(own)
-        if by_hand.get(command.tool) == "mutation":
-            return "mutation"
-        return find_policy(self.meant, command)
+        return find_kind(self.meant, self.command, self.caller.policies)
 
     @property
     def is_secret(self) -> bool:
@@ -184,7 +181,7 @@ class Request:
     @property
     def reads_only(self) -> bool:
         """Whether the call changes nothing, so that it may be made twice."""
-        return self.kind != "mutation" and changes_nothing(self.meant, self.command)
+        return changes_nothing(self.meant, self.command, self.caller.policies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +258,21 @@ def route_command(name: str, tools: Mapping[str, Tool]) -> Route | None:
     return find_route(name, offered)
 
 
-def changes_nothing(tool: Tool | None, call: GameCall) -> bool:
+def find_kind(tool: Tool | None, call: GameCall, by_hand: Mapping[str, str]) -> str:
+    """What a call does: as set by hand for its command, else as found out."""
+    if (own := by_hand.get(call.name)) in KINDS:
+        return str(own)
+    if by_hand.get(call.tool) == "mutation":
+        return "mutation"
+    return find_policy(tool, call)
+
+
+def changes_nothing(
+    tool: Tool | None, call: GameCall, by_hand: Mapping[str, str]
+) -> bool:
     """Whether a call only reads; one of an unknown tool does not."""
+    if find_kind(tool, call, by_hand) == "mutation":
+        return False
     if tool is None or not call.grouped:
         return tool is not None and tool.spec.read_only
     return find_policy(tool, call) in ("snapshot", "query", "drain")

@@ -81,7 +81,7 @@ def find_read(unknown: UnknownOutcome, tools: Mapping[str, Tool]) -> Read | None
         if route is None:
             continue
         tool, command = tools[route.tool], resolve_call(route.tool, route.arguments)
-        if not changes_nothing(tool, command):
+        if not changes_nothing(tool, command, {}):
             continue
         required = set(tool.spec.parameters.get("required", [])) - {*route.arguments}
         if command.grouped:

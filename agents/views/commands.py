@@ -1,4 +1,4 @@
-"""Start, stop, message, broadcast: forms that also work without a script."""
+"""Start, stop, message, broadcast, as forms that need no script, and the palette of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 from django.http import HttpResponse, QueryDict
-from django.views.decorators.http import require_POST
+from django.shortcuts import render
+from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
 from agents import actions
@@ -15,18 +16,22 @@ from agents.actions import ActionError
 from agents.actions.base import OPEN_STATES, act_on_each, name_operator
 from agents.actions.messages import check_recipients
 from agents.dashboard import fleet
+from agents.dashboard.palette import list_options
 from agents.forms import MessageForm, load_chosen_myses
 from agents.models import Mysis
 from agents.views.access import (
     PageRequest,
     find_mysis,
     is_admin,
+    is_operator,
     notify_error,
     notify_success,
     operator_required,
 )
 from memory.handles import parse_id
 
+# Letters of the palette that are looked at.
+LONGEST = 500
 # Refusals that are told word for word.
 NAMED = 3
 NOBODY = (
@@ -202,3 +207,24 @@ def _describe_refused(refused: Sequence[str]) -> str:
 
 def _count(myses: int) -> str:
     return f"{myses} {'Mysis' if myses == 1 else 'Myses'}"
+
+
+# --- The palette of every page
+
+
+@require_safe
+def palette(request: PageRequest) -> HttpResponse:
+    """What is offered for what was typed."""
+    typed = request.GET.get("q", "")[:LONGEST]
+    options = list_options(
+        typed, operator=is_operator(request), admin=is_admin(request)
+    )
+    context = {"typed": typed, "options": options}
+    return render(request, "agents/palette/options.html", context)
+
+
+@require_safe
+def keys(request: PageRequest) -> HttpResponse:
+    """All keys, with the switch that turns single ones off."""
+    context = {"operator": is_operator(request)}
+    return render(request, "agents/palette/keys.html", context)

@@ -175,7 +175,6 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
         "shown": shown,
         "summaries": context.load_summaries(mysis.pk, folded),
         "most_summaries": context.SUMMARIES,
-        "folded": folded,
         "pins": mysis.pins.order_by("pk"),
         "as_of": as_of,
         "now": as_of.at,

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from django.contrib import messages
 from django.db.models import Count, Model
 from django.http import Http404, HttpResponse, QueryDict
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
@@ -50,7 +50,7 @@ from agents.views.access import (
     is_confirmed,
     notify_success,
 )
-from memory.handles import parse_id
+from memory.handles import MAX_ID, parse_id
 
 F = TypeVar("F", bound=EditForm)
 # Names that are offered beside those that providers list.
@@ -209,8 +209,8 @@ def _mark_pin(request: PageRequest, mysis: Mysis, by: str) -> Pin:
 def edit_pin(request: PageRequest, key: str, pin_id: int) -> HttpResponse:
     """Write a standing order anew; what was typed for one that is gone is offered anew."""
     mysis = find_mysis(key)
-    pin = mysis.pins.filter(pk=pin_id, state__in=Pin.STANDING).first()
-    if pin is None:
+    pin = get_object_or_404(mysis.pins, pk=min(pin_id, MAX_ID))
+    if pin.state not in Pin.STANDING:
         return _offer_new_pin(request, mysis, "This order stands no longer.")
     sent = request.POST if request.method == "POST" else None
     form, status = PinTextForm(sent, instance=copy(pin)), 200

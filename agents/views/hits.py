@@ -22,10 +22,11 @@ from agents.dashboard.search import (
 )
 from agents.forms import SearchForm
 from memory.handles import parse_id
-from memory.problems import SlowSearchError
+from memory.problems import Problem
 from memory.search.results import build_marker
 
-# A hit is shown without its neighbours where finding them takes more seconds.
+# A hit is shown without its neighbours where a search for them takes more seconds, or
+# waits for longer until it may begin.
 SECONDS = 0.5
 
 
@@ -78,7 +79,8 @@ def _find_walk(request: HttpRequest) -> HitWalk | None:
     results = f"{reverse('search')}?{urlencode(write_question(asked))}"
     try:
         return HitWalk(marker, results, _find_place(asked, number))
-    except SlowSearchError:
+    except Problem:
+        # It took too long, or others are searching: the page is shown all the same.
         return HitWalk(marker, results, slow=True)
 
 
@@ -94,7 +96,8 @@ def _find_place(asked: dict[str, Any], number: int) -> HitPlace | None:
         number=passed + place + 1,
         total=passed + len(ids),
         more=found.reached is not None,
-        newer=_find_first_link(found.results[:place][::-1]),
+        newer=_find_first_link(found.results[:place][::-1])
+        or (_go_back(asked, found.results[0].id, passed) if passed else ""),
         older=_find_first_link(found.results[place + 1 :])
         or _go_on(asked, found, passed),
     )
@@ -103,6 +106,30 @@ def _find_place(asked: dict[str, Any], number: int) -> HitPlace | None:
 def _find_first_link(results: Sequence[Result]) -> str:
     """The nearest hit that is read somewhere: a broadcast that nobody has is not."""
     return next((one.link for one in results if one.link), "")
+
+
+def _go_back(asked: dict[str, Any], number: int, passed: int) -> str:
+    """The last of the ``passed`` hits before a hit of this number.
+
+    Searches begin at the newest hit, so one is looked for that reaches just far enough:
+    half as far in each step.
+    """
+    low, high, before = number, number, None
+    while before is None or low < high:
+        page = search_everything(asked | {"before": before, "passed": 0}, SECONDS)
+        newer = sum(one.id > number for one in page.results)
+        if newer and (page.reached is None or page.reached <= number):
+            place = {"before": page.results[0].id + 1, "passed": max(0, passed - newer)}
+            nearest = search_everything(asked | place, SECONDS).results[:newer]
+            return _find_first_link(nearest[::-1])
+        if newer:
+            high = page.results[newer - 1].id + 1
+        elif before is None:
+            break
+        else:
+            low = before
+        before = (low + high + 1) // 2
+    return ""
 
 
 def _go_on(asked: dict[str, Any], found: SearchPage, passed: int) -> str:

@@ -1,15 +1,16 @@
-"""The pages to read and compare: events, search, prompts, policies."""
+"""The pages to read and compare: events, search, prompts, policies; logs as files."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
-from django.utils.http import urlencode
+from django.utils.http import content_disposition_header, urlencode
 from django.views.decorators.http import require_safe
 
 from agents import context_inputs, events
@@ -18,19 +19,23 @@ from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.dashboard import context_diff, event_kinds, feed
 from agents.dashboard.live import events_page as live_page
 from agents.dashboard.live import fragments
+from agents.dashboard.live.turn_page import find_turn
 from agents.dashboard.search import (
     SearchPage,
     count_everything,
     search_everything,
     write_question,
 )
+from agents.db import run_long_in_db
 from agents.events import Kind
 from agents.forms import PoliciesForm, SearchForm
 from agents.models import Mysis, Prompt, PromptVersion
-from agents.views.access import PageRequest
+from agents.views.access import PageRequest, find_mysis
+from memory import audit
 from memory.handles import parse_id
 from memory.models import ContextPolicy
 from memory.problems import SlowSearchError
+from memory.transfer import in_out
 
 # Versions of a prompt on a page.
 VERSIONS = 20
@@ -203,3 +208,58 @@ def _compared(form: PoliciesForm) -> dict[str, object]:
         return {}
     comparison = context_diff.compare_strategies(first, second)
     return {"comparison": comparison, "mysis": mysis}
+
+
+# --- Logs as files: of a Mysis, or of one of its turns, without secrets
+
+# The end of a file's name, and what browsers are told that it is.
+KINDS: Mapping[str, tuple[str, str]] = {
+    "jsonl": ("jsonl", "application/x-ndjson"),
+    "openai": ("json", "application/json"),
+    "markdown": ("md", "text/markdown; charset=utf-8"),
+}
+# Messages that are read and sent at once.
+AT_ONCE = 50
+
+
+@require_safe
+def download_log(request: HttpRequest, key: str) -> StreamingHttpResponse:
+    """All that was said, thought, called and answered; ``?format=`` as `export` has it."""
+    mysis = find_mysis(key)
+    return _send(request, mysis.pk, mysis.name)
+
+
+@require_safe
+def download_turn(request: HttpRequest, turn_id: int) -> StreamingHttpResponse:
+    """The same of one turn."""
+    turn = find_turn(min(turn_id, 2**63 - 1))
+    if turn is None:
+        raise Http404("No such turn.")
+    name = f"{turn.mysis.name} turn {turn.number}"
+    return _send(request, turn.mysis_id, name, turn.pk)
+
+
+def _send(
+    request: HttpRequest, mysis_id: int, name: str, turn_id: int | None = None
+) -> StreamingHttpResponse:
+    form = request.GET.get("format", "jsonl")
+    if form not in KINDS:
+        raise Http404(f"format: give one of {', '.join(KINDS)}.")
+    ending, kind = KINDS[form]
+    if request.method == "GET":
+        audit.record("log.download", f"log:{name}", after={"format": form})
+    pieces = in_out.write_pieces(mysis_id, form, turn_id=turn_id)
+    file_name = content_disposition_header(True, f"{name}.{ending}") or "attachment"
+    return StreamingHttpResponse(
+        _stream(pieces), content_type=kind, headers={"Content-Disposition": file_name}
+    )
+
+
+async def _stream(pieces: Iterator[str]) -> AsyncIterator[bytes]:
+    """So much at a time as is taken: a log of any length in little memory."""
+    while text := await run_long_in_db(_take, pieces):
+        yield text.encode("utf-8", "surrogatepass")
+
+
+def _take(pieces: Iterator[str]) -> str:
+    return "".join(islice(pieces, AT_ONCE))

@@ -97,7 +97,7 @@ class HitOut(Schema):
     timestamp: datetime
 
 
-class Search(Schema):
+class SearchFilter(Schema):
     """What to look for, and of whom."""
 
     q: str = Field(
@@ -110,17 +110,17 @@ class Search(Schema):
         None, description="Number or name; all without.", examples=["Ada"]
     )
     mode: Literal["fts", "exact"] = "fts"
-
-
-class Question(Search):
-    """What to look for, how many at most, and before which."""
-
     ignore_case: bool = Field(
         False, description="For exact: upper and lower case are one."
     )
     stem: bool = Field(
         False, description='For words: by English stems, so "mining" finds "mined".'
     )
+
+
+class Question(SearchFilter):
+    """What to look for, how many at most, and before which."""
+
     limit: SearchLimit = 20
     before: After | None = Field(
         None, description="Only matches with a smaller memory id.", examples=[1234]
@@ -145,7 +145,7 @@ def search_calls(request: HttpRequest, asked: Query[Question]) -> Rows:
     return _search(asked, calls=True)
 
 
-def parse_query(asked: Search) -> str:
+def parse_query(asked: SearchFilter) -> str:
     """The query without NUL; raises a 422 Problem where there is nothing to look for."""
     query = asked.q.replace("\x00", "")
     if not query.strip():

@@ -156,15 +156,18 @@ class Count(NamedTuple):
 
 
 @contextmanager
-def limit_time(seconds: float | None = None) -> Iterator[None]:
+def limit_time(
+    seconds: float | None = None, *, wait: float | None = None
+) -> Iterator[None]:
     """Limit each statement inside to `SECONDS`; raises SlowSearchError past that.
 
     So a scan without an index cannot hold a connection, and many at once leave some to
-    others. Raises a 503 Problem where no place became free in time.
+    others. Raises a 503 Problem where no place became free in as many seconds, or in
+    those of ``wait``.
     """
     most = SECONDS if seconds is None else seconds
     release_connection()
-    with _places.taken(), _limited(most):
+    with _places.taken(most if wait is None else wait), _limited(most):
         yield
 
 
@@ -279,22 +282,26 @@ def find_counted_ids(
 ) -> tuple[list[list[int]], bool]:
     """The messages that match each of these, which differ in their field only.
 
-    One statement. By words up to one over `MOST_COUNTED`; letter for letter among the
+    One statement. By words up to one over `MOST_COUNTED`; what no index finds among the
     newest messages only, and whether there are older ones. Raises SlowSearchError.
     """
     values = _parameters(wanted[0]) | {"since": since, "until": until}
     values |= {"most": MOST_COUNTED + 1, "walk": LONGEST_WALK}
-    exact = wanted[0].mode == "exact"
-    counts = ", ".join(map(_word_count, wanted))
-    older = f"EXISTS ({_LAST_WALKED})" if exact else "false"
-    with limit_time(seconds):
-        ((unread, *found),) = fetch_rows(f"SELECT {older}, {counts}", values)
+    with limit_time(seconds, wait=SECONDS):
+        stems = build_candidate_query(values["words"]) if wanted[0].stem else ""
+        indexed = wanted[0].mode == "fts" and (not wanted[0].stem or stems != "")
+        counts = ", ".join(_write_count(one, indexed=indexed) for one in wanted)
+        older = "false" if indexed else f"EXISTS ({_LAST_WALKED})"
+        text = f"SELECT {older}, {counts}"
+        ((unread, *found),) = fetch_rows(text, values | {"stems": stems})
     return found, unread
 
 
-def _word_count(wanted: TextQuery) -> str:
+def _write_count(wanted: TextQuery, *, indexed: bool) -> str:
     if wanted.mode == "exact":
         condition, source = build_letter_condition(wanted), _COUNT_BACKWARDS
+    elif not indexed:
+        condition, source = build_stem_condition(wanted), _COUNT_BACKWARDS
     else:
         scoped = wanted.mysis_id is not None
         condition, source = build_word_condition(wanted, scoped=scoped), _COUNT

@@ -331,10 +331,7 @@
     var place = box.dataset.at && document.getElementById(box.dataset.at);
     if (place) {
       var spot = place.querySelector(".line-body mark") || place;
-      spot.scrollIntoView({ block: "center" });
-      // The page stands at its top, unless the place is out of sight from there.
-      var below = spot.getBoundingClientRect().bottom + window.scrollY;
-      if (below < window.innerHeight - 80) window.scrollTo(0, 0);
+      window.zoea.showPlace(spot);
     } else {
       toEnd(box);
     }

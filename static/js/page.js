@@ -78,7 +78,33 @@
     root.querySelectorAll("[data-ticks]").forEach(drawTicks);
   }
 
-  window.zoea = { draw: draw, setClock: setClock, now: now, nameTarget: nameTarget };
+  // -- places that an address leads to ----------------------------------
+  function showPlace(spot) {
+    spot.scrollIntoView({ block: "center" });
+    // The page stands at its top, unless the place is out of sight from there.
+    var below = spot.getBoundingClientRect().bottom + window.scrollY;
+    if (below < window.innerHeight - 80) window.scrollTo(0, 0);
+  }
+
+  // What was found may stand far down in a text that scrolls by itself.
+  function showHit() {
+    var target = document.getElementById(location.hash.slice(1));
+    var hit = target && document.querySelector(".hit-walk") && target.querySelector("mark");
+    if (!hit) return;
+    for (var part = target.closest("details"); part; ) {
+      part.open = true;
+      part = part.parentElement.closest("details");
+    }
+    showPlace(hit);
+  }
+
+  window.zoea = {
+    draw: draw,
+    setClock: setClock,
+    now: now,
+    nameTarget: nameTarget,
+    showPlace: showPlace,
+  };
 
   // -- theme -----------------------------------------------------------
   var THEMES = ["auto", "light", "dark"];
@@ -291,6 +317,7 @@
     }, 1000);
     startTheme();
     nameTarget();
+    showHit();
     document.querySelectorAll("textarea[data-counter]").forEach(drawCount);
   });
   document.addEventListener("htmx:afterSwap", function (event) {

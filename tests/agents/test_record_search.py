@@ -20,6 +20,7 @@ from agents.forms import SearchForm
 from agents.models import Broadcast, Event, Mysis, ToolPolicy
 from agents.record_search import count_hits, search_records
 from memory.models import HistorySummary
+from memory.problems import ConcurrencyLimit
 from memory.redaction import HIDDEN
 from memory.search import query
 from tests.factories import make_memory, make_mysis
@@ -215,13 +216,22 @@ def test_hits_are_walked_on_the_page_of_the_mysis(
     assert find_place(client, links[1]) == hit
     monkeypatch.setattr(search, "ASKED", 2)
     # Behind those that were looked at the numbers go on.
-    hit, numbers = find_place(client, links[0]), []
+    hit, numbers, last = find_place(client, links[0]), [], ""
     while hit:
         numbers.append((hit.number, hit.total, hit.more))
+        last = hit.older or last
         hit = find_place(client, hit.older) if hit.older else None
     assert numbers == [
         (1, 2, True), (2, 2, True), (3, 4, True), (4, 4, True), (5, 5, False),
     ]  # fmt: skip
+    # And back again, with what came meanwhile before all of them.
+    hit = find_place(client, last)
+    back: list[tuple[int, str]] = []
+    while hit.newer and len(back) < 9:
+        back.append((hit.number, hit.newer.split("&")[0]))
+        hit = find_place(client, hit.newer)
+    at = [link.split("&")[0] for link in links]
+    assert back == [(5, at[3]), (4, at[2]), (3, at[1]), (2, at[0])]
     place = f"/myses/Ada/?at={rows[0].pk}"
     assert "hit_walk" not in client.get(place).context
     gone = client.get(f"{place}&found={rows[0].pk}&found-q=copper")
@@ -278,7 +288,8 @@ def test_hits_of_every_kind_are_walked_where_they_are_read(
         # What the address ends in is there, and marks what was found.
         *_, target = link.partition("#")
         assert "#" not in link or f'id="{target}"' in text
-        assert "<mark>iron</mark>" in text or kind in ("events", "acts", "prompts")
+        # An act is found by who did it, which its line in the log does not say.
+        assert "<mark>iron</mark>" in text or kind == "acts"
 
 
 def test_a_walk_over_records_goes_on_and_takes_little_time(
@@ -302,3 +313,17 @@ def test_a_walk_over_records_goes_on_and_takes_little_time(
     limits = [one["sql"] for one in queries if "statement_timeout'" in one["sql"]]
     assert limits
     assert all("'500'" in sql for sql in limits)
+
+
+def test_a_hit_is_shown_while_others_search(
+    ada: Mysis, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.force_login(User.objects.create_user("eve"))
+    link = client.get("/search/?q=iron&where=pins").context["results"][0].link
+    one_place = ConcurrencyLimit(1, seconds=10, refusal="Others are searching.")
+    monkeypatch.setattr(query, "_places", one_place)
+    with one_place.taken():
+        page = client.get(link)
+    assert page.status_code == 200
+    assert page.context["hit_walk"].slow
+    assert "<mark>iron</mark>" in page.content.decode()

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from agents.consumers.dashboard import make_page
-from agents.dashboard.live.pages import FleetPage
+from agents.dashboard.live.fleet_page import FleetPage
 from bench.pages.scenes import make_resting_myses
 from bench.visitor import (
     Visitor,

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from django.contrib.auth.models import User
 from django.template.loader import render_to_string
 from playwright.sync_api import Page, Route, expect
 
 from agents import actions, events
 from agents.events import Kind
-from agents.models import Mysis, Prompt
+from agents.models import Mysis, Prompt, SavedView
 from memory.models import ContextPolicy
 from tests.browser import scenes
 from tests.browser.conftest import PHONE, Complaints
@@ -33,7 +34,10 @@ RUN = """async rules => {
 
 
 # What is laid out in another way on a phone.
-NARROW = ("myses/Ada/context/", "events/", "health/", "search/?q=belt")
+NARROW = (
+    "myses/Ada/context/", "events/", "health/", "search/?q=belt", "lanes/",
+    "compare/?a=Ada&b=Brahe", "yield/", "digest/?since=1h", "orders/",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +64,7 @@ def everything(fleet: dict[str, Mysis]) -> list[str]:
     ada = fleet["Ada"]
     prompt = actions.get_default_prompt()
     order, _ = actions.send_order(myses=[ada], text="Return to base.", by="operator:x")
+    pin = actions.add_pin(mysis=ada, text="Never attack.", by="operator:x")
     Mysis.objects.filter(pk=ada.pk).update(turn_count=ada.turn_count + 20)
     here = f"/myses/{ada.pk}/"
     return [
@@ -71,6 +76,8 @@ def everything(fleet: dict[str, Mysis]) -> list[str]:
         "/digest/?since=1h", "/alerts/", "/alerts/targets/new/", "/welcome/",
         "/myses/new/", f"{here}notes/", "/orders/",
         order.get_absolute_url(), f"{here}edit/model/", f"{here}edit/pins/", "/views/",
+        f"{here}edit/pins/{pin.pk}/",
+        f"{here}context/?found={pin.pk}&found-q=attack&found-where=pins#pin-{pin.pk}",
     ]  # fmt: skip
 
 
@@ -97,6 +104,25 @@ def administered(mysis: Mysis, prompt: Prompt) -> list[str]:
     ]  # fmt: skip
 
 
+def ask_to_delete(page: Page, view: SavedView) -> None:
+    """Go, as without a script, to the page that asks whether to delete a view."""
+    page.goto("/views/")
+    page.evaluate(
+        """path => {
+          const token = document.querySelector("[name=csrfmiddlewaretoken]").value;
+          const form = Object.assign(
+            document.createElement("form"), {method: "post", action: path});
+          for (const [name, value] of [["csrfmiddlewaretoken", token], ["act", "delete"]])
+            form.append(Object.assign(
+              document.createElement("input"), {type: "hidden", name, value}));
+          document.body.append(form);
+          form.submit();
+        }""",
+        f"/views/{view.pk}/change/",
+    )
+    expect(page.locator("main")).to_contain_text("Delete the view Mine?")
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_page(page: Page, axe: str, theme: Literal["light", "dark"]):
     fleet = scenes.busy_fleet()
@@ -108,6 +134,10 @@ def test_every_page(page: Page, axe: str, theme: Literal["light", "dark"]):
     if theme == "light":
         pages += of_a_call(fleet["Ada"])
     found = [one for at in pages for one in judge(page, axe, at, *rules)]
+    view = SavedView.objects.create(user=User.objects.get(), name="Mine")
+    ask_to_delete(page, view)
+    page.evaluate(axe)
+    found += page.evaluate(RUN, list(rules))
     assert found == []
 
 
@@ -135,6 +165,7 @@ def test_a_phone_and_an_empty_fleet(page: Page, axe: str):
         expect(page.locator("dialog[open]")).to_have_count(0)
     page.set_viewport_size(PHONE)
     ada = make_mysis(name="Ada", state="errored", last_error="No such model.")
+    make_mysis(name="Brahe")
     scenes.add_conversation(ada)
     events.append(Kind.ERROR, mysis_id=ada.pk, data={"detail": "No such model."})
     for at in ("/", "/myses/Ada/", *(f"/{one}" for one in NARROW)):

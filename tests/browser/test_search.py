@@ -16,6 +16,8 @@ from tests.browser.conftest import PHONE
 from tests.factories import make_mysis
 
 WHO = "operator:ann"
+# So far down in a long text a hit is found.
+FILLER = "Sell copper.\n" * 200
 
 
 @pytest.fixture
@@ -25,7 +27,8 @@ def fleet(transactional_db: None) -> list[Mysis]:
     prompt = actions.get_default_prompt()
     for number, mysis in enumerate(myses):
         actions.send_order(myses=[mysis], text=f"Sell the iron, {number}.", by=WHO)
-        actions.save_prompt(prompt=prompt, text=f"Mine iron {number}.\n" * 40, by=WHO)
+        text = f"{FILLER}Mine iron {number}.\n{FILLER}"
+        actions.save_prompt(prompt=prompt, text=text, by=WHO)
         pins = [f"{n}: never sell copper." for n in range(6)]
         actions.update_mysis(mysis=mysis, pins=[*pins, "Never sell iron."], by=WHO)
         for name in ("a", "b", "c"):
@@ -38,7 +41,7 @@ def fleet(transactional_db: None) -> list[Mysis]:
                 through_id=generation,
                 generation=generation,
                 status="active" if generation == 11 else "replaced",
-                text="It sold iron." if generation == 4 else "It slept.",
+                text=f"{FILLER}It sold iron." if generation == 4 else "It slept.",
             )
         events.append_error(mysis.pk, f"No iron here, {number}.")
         for _ in range(30):
@@ -79,7 +82,8 @@ def test_hits_beside_the_log_are_walked_with_the_page_at_its_top(
     for kind in PLACES:
         # Orders stand among the events too.
         for _ in walk(page, kind, "iron here" if kind == "events" else "iron"):
-            assert page.evaluate("scrollY") == 0, kind
+            # Only what stands below the fold is scrolled to.
+            assert kind == "summaries" or page.evaluate("scrollY") == 0, kind
     page.get_by_role("link", name="All results").click()
     expect(page.locator(".hit")).to_have_count(3)
 

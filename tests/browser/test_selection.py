@@ -188,7 +188,7 @@ def cut_names(page: Page) -> list[str]:
     return found
 
 
-def test_a_model_is_changed_in_three_clicks_from_fleet(
+def test_the_form_of_a_model_keeps_the_focus_and_what_was_typed(
     page: Page, complaints: Complaints
 ):
     complaints.allowed = ("409 (Conflict)", "422 (")

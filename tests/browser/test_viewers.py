@@ -100,17 +100,12 @@ def post(page: Page, path: str, **form: str | float | bool) -> int:
 def test_a_viewer_is_refused_over_the_wire(
     enter: Callable[..., Page], ada: Mysis
 ) -> None:
-    view = SavedView.objects.create(
-        user=User.objects.create_user("ann", is_staff=True), name="Miners"
-    )
     order = Order.objects.get()
     page = enter("eve")
     page.goto("/")
     writes: tuple[tuple[str, dict[str, str | float | bool]], ...] = (
         ("/send/", {"text": "Come home.", "to": str(ada.pk)}),
         ("/bulk/", {"act": "stop", "mysis": str(ada.pk)}),
-        ("/views/save/", {"name": "mine"}),
-        (f"/views/{view.pk}/change/", {"act": "delete"}),
         ("/idle/start/", {}),
         ("/idle/restart/", {}),
         (f"/orders/{order.pk}/change/", {"state": "done"}),
@@ -126,17 +121,29 @@ def test_a_viewer_is_refused_over_the_wire(
     before = Memory.objects.count(), Mysis.objects.values().get(pk=ada.pk)
     answers = {path: post(page, path, **form) for path, form in writes}
     assert set(answers.values()) == {403}, answers
-    for path in ("/views/", "/myses/Ada/edit/model/", "/myses/Ada/command/"):
+    for path in ("/myses/Ada/edit/model/", "/myses/Ada/command/"):
         hidden = page.request.get(path, headers={"HX-Request": "true"})
         assert hidden.status == 403, path
     assert (Memory.objects.count(), Mysis.objects.values().get(pk=ada.pk)) == before
-    assert SavedView.objects.get() == view
-    # Views are each one's own.
-    other = enter("bob", operator=True)
-    other.goto("/")
-    assert post(other, f"/views/{view.pk}/change/", act="delete") == 404
-    assert post(other, "/views/save/", name="mine") == 200
-    assert SavedView.objects.filter(user__username="bob").count() == 1
+
+
+def test_saved_views_are_each_ones_own(enter: Callable[..., Page], ada: Mysis) -> None:
+    view = SavedView.objects.create(
+        user=User.objects.create_user("ann", is_staff=True), name="Miners"
+    )
+    for name, operator in (("eve", False), ("bob", True)):
+        page = enter(name, operator=operator)
+        page.goto("/")
+        assert page.request.get("/views/").status == 200
+        assert post(page, "/views/save/", name="mine") == 200
+        assert post(page, f"/views/{view.pk}/change/", act="rename", name="x") == 404
+        own = SavedView.objects.get(user__username=name)
+        path = f"/views/{own.pk}/change/"
+        assert post(page, path, act="rename", name="ours") == 200
+        own.refresh_from_db()
+        assert own.name == "ours"
+    view.refresh_from_db()
+    assert view.name == "Miners"
 
 
 def test_what_one_changes_the_others_see(enter: Callable[..., Page], ada: Mysis):

@@ -29,7 +29,7 @@ from agents.dashboard.live.fragments import (
     draw_log_lines,
     draw_template,
 )
-from agents.dashboard.live.pages import ConversationFeed
+from agents.dashboard.live.mysis_page import ConversationFeed
 from agents.dashboard.shared_results import Keyed
 from agents.dashboard.troubles import Fix, find_fixes, load_provider_ids
 from agents.models import ModelCall, Turn

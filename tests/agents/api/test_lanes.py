@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +12,8 @@ from django.utils import timezone
 
 from agents import actions
 from agents.dashboard import lane_seconds, lanes
+from agents.dashboard.shared_results import RECHECK_SHARED
+from agents.dashboard.time_axis import TimeSpan
 from agents.models import Mysis, Turn
 from memory.models.contexts import BUILT_IN
 from memory.redaction import HIDDEN
@@ -76,15 +78,47 @@ def test_lanes_are_those_of_the_page(viewer: Client, pair: list[Mysis]) -> None:
     assert [one["name"] for one in running] == ["Ada"]
 
 
-def test_lanes_come_in_pages(
-    viewer: Client, pair: list[Mysis], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lanes, "LANES", 1)
-    found = get(viewer, "lanes")
-    assert ([one["name"] for one in found["items"]], found["next"]) == (["Ada"], "2")
-    found = get(viewer, "lanes", cursor=2)
+def test_lanes_come_in_pages(viewer: Client, pair: list[Mysis]) -> None:
+    found = get(viewer, "lanes", limit=1)
+    assert ([one["name"] for one in found["items"]], found["matching"]) == (["Ada"], 2)
+    # Who comes before the place that was reached shifts nobody.
+    make_mysis(name="Abel")
+    found = get(viewer, "lanes", limit=1, cursor=found["next"])
     assert ([one["name"] for one in found["items"]], found["next"]) == (["Brahe"], None)
-    assert get(viewer, "lanes", cursor=3)["items"] == []
+    found = get(viewer, "lanes", cursor="Brahe")
+    assert (found["items"], found["matching"]) == ([], 3)
+
+
+def test_what_is_to_come_is_cut_off(viewer: Client, pair: list[Mysis]) -> None:
+    now = timezone.now()
+    since, until = now - timedelta(hours=2), now + timedelta(hours=11)
+    asked = {"since": since.isoformat(), "until": until.isoformat()}
+    compared = get(viewer, "compare", a="Ada", b="Brahe", **asked)
+    for axis in (get(viewer, "lanes", **asked)["axis"], compared["axis"]):
+        begin = datetime.fromisoformat(axis["since"])
+        step = timedelta(seconds=axis["step"] + RECHECK_SHARED)
+        assert since - step <= begin <= since
+    # As of any other span that goes on there are rates.
+    assert compared["sides"][0]["yields"]
+    page = viewer.get("/lanes/", asked)
+    assert page.context["axis"].since <= since
+    assert page.context["axis"].seconds < 8000
+
+
+def test_the_same_question_is_answered_once(viewer: Client, pair: list[Mysis]) -> None:
+    now = timezone.now()
+    for hours in (2, 20):
+        begin = now - timedelta(hours=hours)
+        spans = {
+            TimeSpan.parse(begin.isoformat(), None, moment)
+            for moment in (now + timedelta(microseconds=n) for n in range(5))
+        }
+        # Two, where a bucket of time ended between them.
+        assert len(spans) <= 2
+        [*_, span] = spans
+        assert span
+        assert timedelta(0) < span.length - (now - begin) <= timedelta(minutes=1)
+        assert span.make_axis(now, 100).since <= begin
 
 
 def test_two_are_compared_as_on_the_page(viewer: Client, pair: list[Mysis]) -> None:
@@ -117,7 +151,7 @@ def test_two_are_compared_as_on_the_page(viewer: Client, pair: list[Mysis]) -> N
         ("lanes?until=soon", 422, "until: give a moment"),
         ("lanes?since=2026-01-02&until=2026-01-01", 422, "since: give"),
         ("lanes?state=flying", 422, "state: "),
-        ("lanes?cursor=0", 422, "cursor: "),
+        ("lanes?limit=51", 422, "limit: "),
         ("compare?a=Ada", 422, "b: "),
         ("compare?a=Ada&b=Ada", 422, "b: is the same Mysis"),
         ("compare?a=Ada&b=Nobody", 404, "There is no Mysis 'Nobody'"),

@@ -122,3 +122,26 @@ def test_what_is_secret_is_not_found(ada: Mysis, viewer: Client) -> None:
     secret = "password: s3cret-s3cret-s3cret"
     actions.send_order(myses=[ada], text=f"iron {secret}", by=WHO)
     assert "s3cret" not in str(find(viewer, "orders"))
+
+
+@pytest.mark.parametrize(
+    ("query", "options"),
+    [
+        ("selling", {"stem": True}),
+        ("-copper", {"stem": True}),
+        ("SELL", {"mode": "exact", "ignore_case": True}),
+    ],
+)
+def test_as_many_are_counted_as_are_found(
+    query: str, options: dict[str, Any], ada: Mysis, viewer: Client
+) -> None:
+    make_memory(ada, content="It sold and sells.", reasoning="Selling is good.")
+    make_memory(ada, role="assistant", content="copper")
+    actions.send_broadcast(text="Sell here.", by=WHO)
+    counts = ask(viewer, "counts", q=query, **options).json()["items"]
+    found = {
+        kind: len(find(viewer, kind, q=query, limit=100, **options))
+        for kind, _ in SearchForm.WHERE
+    }
+    assert {one["kind"]: one["count"] for one in counts} == found
+    assert sum(found.values()) > 2

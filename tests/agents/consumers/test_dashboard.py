@@ -19,7 +19,7 @@ from agents import events
 from agents import hub as agents_hub
 from agents.consumers import dashboard
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.live.pages import FleetPage
+from agents.dashboard.live.fleet_page import FleetPage
 from agents.events import Kind
 from agents.models import Mysis
 from tests.factories import make_account, make_memory, make_mysis

@@ -16,14 +16,18 @@ from agents import actions, events
 from agents.dashboard import charts, conversation, event_kinds, feed, fleet
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.live.pages import FleetPage, MysisPage
+from agents.dashboard.live.fleet_page import FleetPage
+from agents.dashboard.live.mysis_page import MysisPage
+from agents.dashboard.mysis import load_head
 from agents.dashboard.shared_results import SharedResults, shared
 from agents.events import Item, Kind
 from agents.models import Event
 from bench.pages.scenes import TICK, add_account, add_conversation, add_turns
+from memory.gamestate.confidence import LOGGED_OUT
 from memory.gamestate.invalidation import join_marks
 from memory.gamestate.types import Stale
 from memory.models import GameSnapshot, Memory
+from memory.models.game import BEFORE_LOGOUT
 from tests.factories import make_memory, make_mysis, make_turn
 
 
@@ -214,7 +218,7 @@ def test_a_row_that_only_grows_older_is_the_same(db: None):
     numbers = [ada.pk, brahe.pk]
     rows = fleet.load_rows(numbers, now)
     later = fleet.load_rows(numbers, now + timedelta(seconds=11))
-    assert [row.tick for row in later] == [TICK + 1] * 2
+    assert load_head(ada, now + timedelta(seconds=11)).tick == TICK + 1
     assert later == rows
     assert rows[0].hour.per_hour == 185_000
     assert [badge.reason for badge in rows[1].standing.badges] == [
@@ -227,6 +231,15 @@ def test_a_row_that_only_grows_older_is_the_same(db: None):
     assert fleet.load_rows(numbers, much_later)[0].standing.badges != ()
 
 
+def test_what_was_captured_before_a_logout_is_named_so(db: None):
+    ada = make_mysis(name="Ada", state="running")
+    add_account(ada)
+    # As it is shown again after the next login.
+    GameSnapshot.objects.update(stale_reason=BEFORE_LOGOUT)
+    [row] = fleet.load_rows([ada.pk], timezone.now())
+    assert {badge.reason for badge in row.standing.badges} == {LOGGED_OUT}
+
+
 def test_a_turn_begun_since_the_clock_was_read_counts(db: None):
     mysis = make_mysis(name="Ada", state="running")
     begun = timezone.now().replace(minute=5, second=0, microsecond=0)
@@ -235,6 +248,25 @@ def test_a_turn_begun_since_the_clock_was_read_counts(db: None):
     # A moment before, and in the column before.
     hours = charts.load_last_hours([mysis.pk], begun - timedelta(milliseconds=1))
     assert hours[mysis.pk].turns == 1
+
+
+def test_failures_are_looked_for_by_one_statement(
+    db: None, monkeypatch: pytest.MonkeyPatch
+):
+    ada = make_mysis(name="Ada")
+    monkeypatch.setattr(feed, "FAR", 3)
+    feed._write_newest.cache_clear()
+    for number in range(4):
+        events.append_error(ada.pk, f"No fuel {number}.")
+        events.append(Kind.TOOL_CALLED, data={"tool": "dock", "ok": number > 1})
+        feed.load_newest_feed(event_kinds.BAD)
+    assert feed._write_newest.cache_info().misses == 1
+    found = feed.load_newest_feed(event_kinds.BAD)
+    # Failures among what goes well are looked for so far back only.
+    assert [one.kind for one in found] == ["error"] * 4
+    monkeypatch.setattr(feed, "FAR", 20)
+    found = feed.load_newest_feed(event_kinds.BAD)
+    assert [one.kind for one in found].count("tool.called") == 2
 
 
 def test_old_turns_do_not_count(db: None):

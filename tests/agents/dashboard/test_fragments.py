@@ -15,9 +15,9 @@ from agents import actions, events
 from agents.dashboard import charts, fleet
 from agents.dashboard.accounts import AccountStatus
 from agents.dashboard.charts import MysisHour
-from agents.dashboard.live import fragments, pages
+from agents.dashboard.live import fleet_page, fragments
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.live.pages import FleetPage
+from agents.dashboard.live.fleet_page import FleetPage
 from agents.events import Item, Kind
 from bench.pages.scenes import add_account, add_conversation, add_turns
 from tests.factories import make_memory, make_mysis
@@ -68,7 +68,7 @@ def others(row: fleet.FleetRow) -> list[fleet.FleetRow]:
         replace(row, name="Brahe", key="Brahe"),
         replace(row, state="errored", last_error="Oh no"),
         replace(row, activity="thinking", hold="the budget is spent", stuck="no ore"),
-        replace(row, account="", tick=7, standing=AccountStatus(credits=5)),
+        replace(row, account="", standing=AccountStatus(credits=5)),
         replace(row, said=None, gauge=None, hour=replace(row.hour, turns=1, bars=())),
     ]
 
@@ -168,7 +168,7 @@ def test_gauges_and_sparklines_are_drawn_with_their_words():
 @pytest.mark.django_db
 def test_the_fleet_is_not_added_up_at_every_event(monkeypatch: pytest.MonkeyPatch):
     """States are told at once; sums of the whole fleet are those of a moment ago."""
-    monkeypatch.setattr(pages, "time_bucket", lambda now, shift=0: "this one")
+    monkeypatch.setattr(fleet_page, "time_bucket", lambda now, shift=0: "this one")
     ada = make_mysis(name="Ada", state="running")
     page = FleetPage(fleet.FleetView())
     page.draw_all(0)

@@ -31,8 +31,8 @@ from agents.dashboard.lanes import (
 )
 from agents.dashboard.live import pages
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.shared_results import SharedResults, shared
-from agents.dashboard.time_axis import LONGEST, SHORTEST, Axis, TimeSpan
+from agents.dashboard.shared_results import shared
+from agents.dashboard.time_axis import Axis, TimeSpan
 from agents.models import (
     Event,
     Mysis,
@@ -45,7 +45,6 @@ from agents.models import (
 from memory.game_calls import WRITES
 from memory.models import Memory
 from tests.factories import make_memory, make_mysis, make_turn
-from tests.statements import record_statements
 
 SECOND = timedelta(seconds=1)
 # A round moment, from which an axis begins at the second that was asked for.
@@ -434,51 +433,6 @@ def test_a_moment_leads_to_its_message(db: None, client: Client, viewer: User):
     assert client.get(f"{address}x").status_code == 302
 
 
-@pytest.mark.parametrize(
-    ("since", "until", "length", "ends"),
-    [
-        ("1h", "", 3600, False),
-        ("", "", 6 * 3600, False),
-        ("1m", "", 6 * 3600, False),
-        ("31d", "", 2 * 86_400, False),
-        ("2026-03-01T10:00:00Z", "2026-03-01T12:00:00Z", 7200, True),
-        ("2026-03-01T12:00:00Z", "2026-03-01T10:00:00Z", 6 * 3600, True),
-        ("2h", "2026-03-01T12:00", 7200, True),
-        ("0001-01-01", "9999-12-31T23:59:59+14:00", 6 * 3600, False),
-        ("x" * 9999, "\x00", 6 * 3600, False),
-    ],
-)
-def test_odd_spans_fall_back(since: str, until: str, length: int, ends: bool):
-    span = TimeSpan.read({"since": since, "until": until})
-    assert (span.length.total_seconds(), span.until is not None) == (length, ends)
-    assert SHORTEST <= span.length <= LONGEST
-    axis = span.make_axis(NOON, 100)
-    assert axis.until <= NOON
-    assert 1 <= axis.count <= 101
-    assert len(axis.ticks) <= 9
-
-
-def test_links_move_along_the_time():
-    span = TimeSpan(timedelta(hours=2))
-    assert dict(span.list_links(NOON)) == {
-        "Narrower": {"since": "1h"},
-        "Wider": {"since": "4h"},
-        "Earlier": {"since": "2026-03-01T09:00:00Z", "until": "2026-03-01T11:00:00Z"},
-        "Later": {},
-    }
-    past = TimeSpan(timedelta(hours=2), NOON - timedelta(hours=1))
-    links = dict(past.list_links(NOON))
-    # At the edge of what is known it follows it again.
-    assert links["Later"] == {"since": "2h"}
-    assert links["Wider"] == {"since": "4h"}
-    assert links["Narrower"] == {
-        "since": "2026-03-01T09:30:00Z",
-        "until": "2026-03-01T10:30:00Z",
-    }
-    shortest = TimeSpan(SHORTEST)
-    assert dict(shortest.list_links(NOON))["Narrower"] == {}
-
-
 def test_transactions_of_a_span_are_found_by_halving(db: None):
     assert events.find_xids(NOON, NOON) == (events.LARGEST_ID, events.LARGEST_ID)
     mysis = make_mysis()
@@ -574,35 +528,6 @@ def test_what_takes_too_long_asks_for_less(
         assert "narrower span" in page, address
 
 
-def test_only_what_is_missing_is_read(db: None, monkeypatch: pytest.MonkeyPatch):
-    """Each run of neighbours by itself; what was used last is kept longest."""
-    story = Story(make_mysis(), NOON)
-    tell_at_random(story, Random(1), 6000)  # noqa: S311 (no secret)
-    write(story)
-    ids = (story.mysis.pk,)
-    axis = Axis(NOON, NOON + 8 * 8 * 20 * SECOND, 20, 64)
-    monkeypatch.setattr(lane_seconds, "_past_blocks", SharedResults(8))
-    first = lane_seconds.read_seconds(ids, axis)
-    kept = lane_seconds._past_blocks._results
-    # The oldest two of eight make room for others, then the oldest is used again.
-    for key in list(kept)[1:3]:
-        del kept[key]
-    asked: list[tuple[int, int]] = []
-    read = lane_seconds._read_run
-
-    def count(ids: tuple[int, ...], axis: Axis, begin: int, end: int) -> Any:
-        asked.append((begin, end))
-        return read(ids, axis, begin, end)
-
-    monkeypatch.setattr(lane_seconds, "_read_run", count)
-    assert lane_seconds.read_seconds(ids, axis) == first
-    begin = round(NOON.timestamp()) // 160
-    assert asked == [(begin + 1, begin + 2)]
-    oldest = next(iter(kept))
-    lane_seconds._past_blocks.peek(oldest)
-    assert next(iter(kept)) != oldest
-
-
 def test_fewer_than_a_page_has_finer_steps(db: None):
     for _ in range(3):
         make_mysis()
@@ -630,35 +555,3 @@ def test_the_right_edge_grows(db: None):
     other = make_page(f"page=compare&a={story.mysis.pk}&b=0".encode())
     assert other is not None
     assert "is gone" in "".join(other.draw_all(0))
-
-
-def test_what_is_over_is_read_once(db: None):
-    """As the span moves on, kept blocks tell the same as the log would."""
-    stories = [Story(make_mysis(), NOON - 900 * SECOND) for _ in range(3)]
-    for seed, story in enumerate(stories):
-        tell_at_random(story, Random(seed), 6000)  # noqa: S311 (no secret)
-    write(*stories)
-    ids = [story.mysis.pk for story in stories]
-    span = TimeSpan(timedelta(minutes=30))
-
-    def read(moment: datetime) -> tuple[Any, int]:
-        axis = span.make_axis(moment, 100)
-        with record_statements() as told:
-            found = read_lanes(ids, axis)
-        asked = sum("generate_series" in sql for sql in told)
-        return found.lanes, asked
-
-    moments = [NOON + minutes * 60 * SECOND for minutes in (31, 33, 45, 52, 40)]
-    kept = [read(moment) for moment in moments]
-    assert [asked for _, asked in kept] == [1, 1, 1, 1, 0]
-    for moment, (found, _) in zip(moments, kept, strict=True):
-        lane_seconds._past_blocks._results.clear()
-        for anew, one in zip(read(moment)[0], found, strict=True):
-            assert anew.steps == one.steps
-            assert anew.seconds == pytest.approx(one.seconds, abs=0.001)
-    # A span that ends where a block ends is kept as a whole.
-    axis = Axis(NOON, NOON + 8 * 20 * SECOND, 20, 8)
-    with record_statements() as told:
-        first, again = read_lanes(ids, axis), read_lanes(ids, axis)
-    assert first == again
-    assert sum("generate_series" in sql for sql in told) == 1

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.template import Context, Template
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -104,6 +105,13 @@ def test_sums_equal_those_of_the_rows(db: None):
         assert hours[mysis.pk].earned == lines[mysis.name].credits
         rate = lines[mysis.name].per_hour
         assert hours[mysis.pk].per_hour == (rate and float(f"{rate:.3g}"))
+
+
+def test_a_rate_has_the_same_three_digits_on_each_page():
+    source = "{% load zoea %}{{ of_row|rate }} {{ of_board|rate }} {{ unknown|rate }}"
+    rates = {"of_row": 1_230.0, "of_board": 1_234.5, "unknown": None}
+    shown = Template(source).render(Context(rates))
+    assert shown == "+1,230 +1,230 –"  # noqa: RUF001 (a dash)
 
 
 def test_what_nobody_told_is_unknown_not_zero(db: None):

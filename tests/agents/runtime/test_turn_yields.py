@@ -24,10 +24,11 @@ from agents.models import (
     OrderRecipient,
     Prompt,
     PromptVersion,
+    ToolPolicy,
     Turn,
 )
 from agents.runtime.turn_rows import close_open_turns
-from agents.tools.request import NOT_EXECUTED
+from agents.tools.request import NOT_EXECUTED, TOO_MANY
 from memory.context.tool_calls import guess_policy
 from memory.models import ContextPolicy, GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
@@ -218,6 +219,8 @@ async def test_a_turn_that_was_cut_short_counts_the_actions_of_the_log(
     ada: Mysis, sandbox: SandboxServer
 ):
     """As many as a whole turn counts of the same rows, and none without an answer."""
+    # One that reads, but is taken for an action by hand.
+    await ToolPolicy.objects.acreate(tool="get_status", policy="mutation")
     for _ in range(8):
         await fly(ada)
         await asyncio.to_thread(sandbox.step)
@@ -229,6 +232,9 @@ async def test_a_turn_that_was_cut_short_counts_the_actions_of_the_log(
         for name, values in (
             ("mine", {"pending": True}),
             ("mine", {"content": NOT_EXECUTED, "is_error": True}),
+            ("mine", {"content": f"{TOO_MANY} At most 32.", "is_error": True}),
+            # The game's own words, which are like ours.
+            ("mine", {"content": "Error: busy: not executed", "is_error": True}),
             ("sell", {"content": "Error: not_docked: Dock first.", "is_error": True}),
             ("sell_everything", {"content": "No such tool.", "is_error": True}),
         ):
@@ -241,7 +247,7 @@ async def test_a_turn_that_was_cut_short_counts_the_actions_of_the_log(
     assert sum(actions for actions, _ in whole) > 5
     cut = await in_db(cut_all_short)()
     assert cut[:-1] == whole[:-1]
-    assert cut[-1] == (whole[-1][0] + 1, whole[-1][1] + 1)
+    assert cut[-1] == (whole[-1][0] + 2, whole[-1][1] + 2)
 
 
 def test_an_account_that_another_flies_earns_for_that_one(db: None):

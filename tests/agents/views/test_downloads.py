@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync
 from django.test import Client
 
 from agents.models import ToolPolicy
-from agents.views import downloads
+from agents.views import logs
 from memory.transfer import in_out
 from tests.factories import make_memory, make_mysis, make_turn
 
@@ -59,7 +59,7 @@ def test_a_viewer_reads_a_log_as_a_file_without_secrets(
 ):
     viewer = sign_in("viewer")
     answer = viewer.get(f"/myses/Ada/download/?format={form}")
-    ending = downloads.KINDS[form][0]
+    ending = logs.KINDS[form][0]
     assert answer["Content-Disposition"] == f'attachment; filename="Ada.{ending}"'
     _, text = read(answer)
     assert "4711" not in text
@@ -89,7 +89,7 @@ def test_each_form_can_be_read_again(admin: Client, log: dict[str, Any]):
 def test_a_long_log_is_sent_piece_by_piece(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(downloads, "AT_ONCE", 2)
+    monkeypatch.setattr(logs, "AT_ONCE", 2)
     monkeypatch.setattr(in_out, "CHUNK", 2)
     mysis = make_mysis(name="Ada")
     for number in range(5):

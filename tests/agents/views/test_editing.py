@@ -348,7 +348,10 @@ def test_an_order_that_changed_or_ended_meanwhile_is_not_written_over(
     assert f'action="{address("pins")}"' in text
     assert Pin.objects.count() == 1
     other = actions.add_pin(mysis=make_mysis(name="Bo"), text="x", by="token:ci")
-    assert send(admin, f"pins/{other.pk}", text="y").status_code == 409
+    # One of another Mysis, and one that never was, have no such page.
+    for number in (other.pk, 99_999, 2**70):
+        assert send(admin, f"pins/{number}", text="y").status_code == 404
+        assert admin.get(address(f"pins/{number}")).status_code == 404
     other.refresh_from_db()
     assert (other.text, other.state) == ("x", "active")
 

@@ -1,0 +1,167 @@
+"""The live page of the fleet: its rows as a viewer chose them, head, orders, feed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from agents import events
+from agents.dashboard import feed, fleet, health
+from agents.dashboard.event_kinds import NEWS
+from agents.dashboard.fleet import FleetRow, FleetRows
+from agents.dashboard.live import events_page, fragments
+from agents.dashboard.live.changes import WIDE, Dirty
+from agents.dashboard.live.fragments import Fragment, SentVersions
+from agents.dashboard.shared_results import shared, time_bucket
+
+
+class FleetPage:
+    """The fleet, as one viewer filters and sorts it.
+
+    ``rows`` and ``told`` are versions of the list and of the feed that the viewer
+    shows, from the page that was loaded a moment ago: neither comes twice.
+    """
+
+    def __init__(self, view: fleet.FleetView, rows: str = "", told: str = "") -> None:
+        self.view = view
+        self.has = rows, told
+        self.ids: list[int] = []
+        self.matching: frozenset[int] = frozenset()
+        self.sent = SentVersions()
+        self.newest = self.wide = self.orders = 0
+
+    def draw_all(self, version: int) -> list[SafeString]:
+        """Head, all rows, the feed; of the last two what the viewer has not got."""
+        now = timezone.now()
+        self.newest = self.wide = self.orders = version
+        rows = fleet.load_view(self.view, now)
+        head = self.sent.draw_news(
+            [
+                *fragments.draw_fleet_head(health.read_health(now)),
+                *events_page.draw_group_counts(),
+                fragments.draw_newest_orders(),
+            ]
+        )
+        shown, told = self.has
+        newest = fragments.draw_newest_feed()
+        feed = [] if newest.version == told else [fragments.swap_fragment(newest)]
+        return [*self._since(shared.peek(("drawn", shown)), rows), *head, *feed]
+
+    def _since(self, shown: FleetRows | None, rows: FleetRows) -> list[SafeString]:
+        if shown is None or not shown.lists_as(rows):
+            return self._list(rows)
+        self._note(rows, shown)
+        return self.sent.draw_news(_draw_cells(rows.shown))
+
+    def draw_changes(self, dirty: Dirty) -> list[SafeString]:
+        """Rows whose Mysis did something, the head, new feed lines."""
+        now = timezone.now()
+        self.newest = dirty.newest or self.newest
+        self.wide = dirty.wide or self.wide
+        self.orders = dirty.orders or self.orders
+        if dirty.everything:
+            return [*self._recheck(now), *_draw_feed(dirty)]
+        swaps: list[SafeString] = []
+        if dirty.wide and self._matching() != self.matching:
+            swaps += self._list(self._all_rows(now))
+        mine = [("cells", n, v) for n, v in dirty.myses.items() if n in self.ids]
+        for found in shared.get_many(mine, _load_cells).values():
+            swaps += self.sent.draw_news(found)
+        return [*swaps, *self._head(now), *_draw_feed(dirty)]
+
+    def _recheck(self, now: datetime) -> list[SafeString]:
+        rows = self._all_rows(now)
+        # An order by what changes is kept up to date, but only with these rechecks:
+        # rows that move at every word could not be read.
+        moved = [row.id for row in rows.shown] != self.ids
+        if rows.matching != self.matching or moved:
+            return [*self._list(rows), *self._head(now)]
+        return [*self.sent.draw_news(_draw_cells(rows.shown)), *self._head(now)]
+
+    def _list(self, rows: FleetRows) -> list[SafeString]:
+        self._note(rows, rows)
+        return [fragments.swap_fragment(draw_shared_rows(rows))]
+
+    def _note(self, rows: FleetRows, drawn: FleetRows) -> None:
+        """Keep what is listed now, and in which versions the viewer has its cells."""
+        self.ids = [row.id for row in rows.shown]
+        self.matching = rows.matching
+        self.sent.note(_draw_cells(drawn.shown))
+
+    def _all_rows(self, now: datetime) -> FleetRows:
+        key = ("rows", self.view, self.newest, time_bucket(now))
+        return shared.get(key, lambda: fleet.load_view(self.view, now))
+
+    def _matching(self) -> frozenset[int]:
+        key = ("matching", self.view, self.wide)
+        return shared.get(key, lambda: frozenset(fleet.find_matching_ids(self.view)))
+
+    def _head(self, now: datetime) -> list[SafeString]:
+        head = share_head(now, self.wide, self.orders)
+        return self.sent.draw_news([*head, *events_page.draw_group_counts()])
+
+
+def _draw_cells(rows: Iterable[FleetRow]) -> Iterable[Fragment]:
+    return (cell for row in rows for cell in fragments.draw_cells(row))
+
+
+Cells = Mapping[tuple[str, int, int], Sequence[Fragment]]
+
+
+def _load_cells(keys: Sequence[tuple[str, int, int]]) -> Cells:
+    rows = fleet.load_rows([number for _, number, _ in keys], timezone.now())
+    drawn = {row.id: fragments.draw_cells(row) for row in rows}
+    return {key: drawn.get(key[1], ()) for key in keys}
+
+
+def _draw_feed(dirty: Dirty) -> list[SafeString]:
+    told = feed.make_news_lines(dirty.feed)
+    return [fragments.prepend_feed_lines(told)] if told else []
+
+
+def draw_shared_rows(rows: FleetRows) -> Fragment:
+    """The list of rows; its version stands for what a page with it shows."""
+    fragment = fragments.draw_fleet_rows(rows)
+    shared.get(("drawn", fragment.version), lambda: rows)
+    return fragment
+
+
+def share_sums(now: datetime) -> health.FleetSums:
+    """The sums of the fleet, added up once in ten seconds for all who look.
+
+    They change with every turn: they are a little old here, so that the rows of those
+    who did something need not wait for them. A new socket brings those of its moment.
+    """
+    return shared.get(("sums", time_bucket(now)), lambda: health.add_up_fleet(now))
+
+
+def share_head(now: datetime, wide: int, orders: int) -> list[Fragment]:
+    """The head and the last orders as of these events, drawn once for all who look.
+
+    Who grew late since, and what is mended without an event, shows with the next
+    ten seconds.
+    """
+    head_bucket, orders_bucket = time_bucket(now, shift=5), time_bucket(now, shift=7)
+    head = shared.get(("health", wide, head_bucket), lambda: _draw_head(now))
+    given = shared.get(("orders", orders, orders_bucket), fragments.draw_newest_orders)
+    return [*head, given]
+
+
+def _draw_head(now: datetime) -> list[Fragment]:
+    return fragments.draw_fleet_head(health.read_health(now, known=share_sums(now)))
+
+
+def share_front(now: datetime) -> list[Fragment]:
+    """Head, orders and feed as of the newest events, for a page before its socket."""
+    newest = events.find_newest(set[str](WIDE).union(NEWS))
+    wide = max((newest.get(kind, 0) for kind in WIDE), default=0)
+    told = tuple(newest.get(kind, 0) for kind in NEWS)
+    return [
+        *share_head(now, wide, newest.get(events.Kind.ORDER_CHANGED, 0)),
+        shared.get(
+            ("feed", told, time_bucket(now, shift=7)), fragments.draw_newest_feed
+        ),
+    ]
