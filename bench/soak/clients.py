@@ -109,7 +109,8 @@ def _read_moment(text: bytes) -> float:
 class Clients:
     """All sockets of one plan."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self.patience = patience
         self.late: Counter[int] = Counter()
         self.streams: list[Stream] = []
         self.dashboards: list[Socket] = []
@@ -138,7 +139,7 @@ class Clients:
         """What came, once these events have come to all who are still there."""
         seconds, late = monotonic() - self.begun, dict(self.late)
         frames = [_count_frames(each) for each in (self.streams, self.dashboards)]
-        wanted, until = Seen(self.after), monotonic() + PATIENCE
+        wanted, until = Seen(self.after), monotonic() + self.patience
         for number in ids:
             wanted.add(number)
         while self._count_missing(wanted) and monotonic() < until:  # noqa: ASYNC110

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import psycopg
@@ -85,6 +86,18 @@ def describe_counts(late: Mapping[str, int]) -> dict[str, float]:
                 found.setdefault(name, milliseconds)
         found["most"] = milliseconds
     return found | {"count": total} if found else {}
+
+
+def time_tasks(
+    task: Callable[[int], object], repeats: int, warm: int = 1
+) -> dict[str, float]:
+    """Percentiles of the milliseconds of a numbered task, after some runs to warm up."""
+    found = []
+    for number in range(-warm, repeats):
+        begun = perf_counter()
+        task(number)
+        found.append((perf_counter() - begun) * 1000)
+    return describe_times(found[warm:])
 
 
 # --- Memory
