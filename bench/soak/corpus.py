@@ -55,6 +55,10 @@ SELECT 'tool.called', mysis_id, jsonb_build_object('tool', 'get_status', 'argume
   '{}'::jsonb, 'ok', true, 'ms', 12, 'turn', id), started_at
 FROM agents_turn CROSS JOIN generate_series(1, %(events)s) ORDER BY id
 """
+COUNT_TURNS = """
+UPDATE agents_mysis AS mysis SET last_memory_at = now(), turn_count = (
+  SELECT max(number) FROM agents_turn WHERE mysis_id = mysis.id)
+"""
 #: All but those that a constraint needs.
 INDEXES = """
 SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index
@@ -74,6 +78,7 @@ def make_database(step: Step, *words: str) -> dict[str, Any]:
             scenes.add_account(mysis)
             scenes.add_turns(mysis)
             add_summary(mysis)
+        cursor.execute(COUNT_TURNS)
         cursor.execute("VACUUM ANALYZE")
         cursor.execute("CHECKPOINT")
         return {"rows": size.rows}
@@ -157,6 +162,8 @@ def measure_turns(step: Step, number: str) -> dict[str, float]:
     """Milliseconds of turns of a Mysis in which neither model nor game is waited for."""
     with migrated_database(step), run_game(turns.QUICK_TICK):
         step("Taking turns")
+        # This game does not know the account that it was given for the pages.
+        Mysis.objects.filter(pk=number).update(account=None)
         turns.time_waits()
         return describe_times(asyncio.run(_take_turns(int(number))))
 

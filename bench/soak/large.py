@@ -23,7 +23,7 @@ from bench.figures import Step
 from bench.fleet import run_fleet
 from bench.processes import PYTHON, ROOT, clean_environment, run_function
 from bench.soak import watch
-from bench.soak.load import sign_in
+from bench.soak.load import LINK_SECONDS, sign_in
 from zoea.postgres import acquire
 
 KEPT = ROOT / ".zoea"
@@ -36,7 +36,7 @@ LONGEST_SHARE = 30
 MEMORY_BYTES = 4_000
 SPARE_BYTES = 5_000_000_000
 STARTS = 3
-LINK_SECONDS, PRUNE_SECONDS = 300.0, 3_600.0
+PRUNE_SECONDS = 3_600.0
 _REMOVED = re.compile(r"^(.+): (\d+) removed$")
 OLDEST = "SELECT min(created_at) FROM memory_memory"
 

@@ -43,7 +43,7 @@ WARM_SHARE, WARM_SECONDS = 0.2, 120.0
 #: Every fifth dashboard shows a Mysis, the others the fleet.
 MYSIS_EVERY = 5
 ABSENT = "kaqqqnever"
-OPEN_SECONDS, FIRST_TURN_SECONDS = 300.0, 120.0
+LINK_SECONDS, FIRST_TURN_SECONDS, OPEN_SECONDS = 300.0, 120.0, 300.0
 WORDS_READ, RARE_SHARE, MEDIUM_SHARE = 5_000, 0.001, 0.02
 WORDS = """
 SELECT word, ndoc FROM ts_stat(
@@ -90,7 +90,7 @@ def measure(options: Options, step: Step) -> dict[str, Any]:
         words = (f"--myses={options.myses}", f"--workers={WORKERS}", f"--tick={TICK:g}")
         step(f"Starting {options.myses} Myses")
         with run_fleet(data, *words) as fleet:
-            fleet.wait_for_link()
+            fleet.wait_for_link(LINK_SECONDS)
             fleet.wait_for_turn(FIRST_TURN_SECONDS)
             with watch.connect_database(data) as database:
                 database.execute(watch.KEEP_DUE)
