@@ -33,7 +33,7 @@ DAYS = 30
 SMALL = 20_000
 LONGEST_SHARE = 30
 #: On the disk with its indexes, turns, calls and events; measured, and rounded up.
-MEMORY_BYTES = 4_000
+MEMORY_BYTES = 5_000
 SPARE_BYTES = 5_000_000_000
 STARTS = 3
 PRUNE_SECONDS = 3_600.0

@@ -94,8 +94,12 @@ def measure(options: Options, step: Step) -> dict[str, Any]:
             fleet.wait_for_turn(FIRST_TURN_SECONDS)
             with watch.connect_database(data) as database:
                 database.execute(watch.KEEP_DUE)
+                logs = watch.measure_logs(data)
                 found = _Soak(options, fleet, database, step).run()
-        return found | {"logs": watch.read_logs(data), "options": asdict(options)}
+        return found | {
+            "logs": watch.read_logs(data, logs),
+            "options": asdict(options),
+        }
 
 
 # --- Who looks

@@ -15,6 +15,8 @@ from bench.tables import TableData, markdown_table, replace_between
 PAGE = "benchmarks.md"
 PERCENTILES = ("p50", "p95", "p99", "most")
 LARGEST_TABLES = 8
+#: What grows in a shorter time says nothing of an hour.
+SLOPE_SECONDS = 300.0
 
 Found = Mapping[str, Any]
 
@@ -132,7 +134,8 @@ def _build_outcome(found: Found) -> TableData:
         "requests that failed": _format_counts(found["failed"]),
         "connections of the database": f"median {median(connections['open']):.0f}, "
         f"most {max(connections['open'])}, at work at most {max(connections['active'])}",
-        "lines of the logs": f"{logs['errors']} errors, {logs['warnings']} warnings",
+        "lines of the logs": f"{logs['errors']} errors, {logs['warnings']} warnings, "
+        f"{logs['refused']} statements that PostgreSQL refused",
     }
     table = TableData("What came of it", ["", ""], [list(row) for row in rows.items()])
     table.notes = list(logs["lines"])
@@ -146,7 +149,8 @@ def _build_memory(samples: Mapping[str, Sequence[Sequence[float]]]) -> TableData
         trend = find_trend([(at, size) for at, size in found])
         sizes = (trend.first, trend.middle, trend.last, trend.most)
         cells = [format_amount(size * MEGABYTE, "bytes") for size in sizes]
-        slope = f"{trend.slope:+.1f} MB"
+        is_long = found[-1][0] - found[0][0] >= SLOPE_SECONDS
+        slope = f"{trend.slope:+.1f} MB" if is_long else ""
         table.rows.append([name, *cells, slope, "grows" if trend.grows else "flat"])
     return table
 

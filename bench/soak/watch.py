@@ -52,7 +52,8 @@ FROM pg_stat_activity WHERE backend_type = 'client backend'
 """
 #: Of the program, and of PostgreSQL.
 _LEVEL = re.compile(
-    r"^[-\d]+ [\d:,.]+ (?:UTC \[\d+\] )?(ERROR|CRITICAL|FATAL|PANIC|WARNING):? +(.*)"
+    r"^[-\d]+ [\d:,.]+ (?P<postgres>UTC \[\d+\] )?"
+    r"(?P<level>ERROR|CRITICAL|FATAL|PANIC|WARNING):? +(?P<text>.*)"
 )
 _TRACEBACK = re.compile(r"^(Traceback|Exception) ")
 # Numbers, ids and addresses, so that the same fault counts as one.
@@ -198,28 +199,44 @@ def measure_tables(database: psycopg.Connection[Any]) -> dict[str, dict[str, int
 # --- Logs
 
 
-def read_logs(data: Path) -> dict[str, Any]:
-    """Errors and warnings in the logs of all programs, the most frequent ones in words."""
-    kinds, errors = Counter[str](), Counter[str]()
-    for log in sorted([*data.glob("*.log*"), *data.glob("logs/*.log*")]):
-        for line in log.read_text(errors="replace").splitlines():
-            level, text = find_fault(line)
-            if level:
-                kinds[level] += 1
-            if level == "ERROR":
-                errors[f"{log.name.split('.')[0]}: {text}"] += 1
+def measure_logs(data: Path) -> dict[Path, int]:
+    """The logs of all programs, and how long each is."""
+    logs = sorted([*data.glob("*.log"), *data.glob("logs/*.log")])
+    return {log: log.stat().st_size for log in logs}
+
+
+def read_logs(data: Path, since: Mapping[Path, int]) -> dict[str, Any]:
+    """What went wrong since the logs were so long; the most frequent errors in words.
+
+    ``refused`` are statements that PostgreSQL refused: some are asked to find that out.
+    """
+    kinds, lines = Counter[str](), Counter[str]()
+    for log, size in measure_logs(data).items():
+        begun = since.get(log, 0)
+        # A log that is too long is cut while its program writes on.
+        text = log.read_bytes()[begun if begun <= size else 0 :].decode(
+            errors="replace"
+        )
+        for line in text.splitlines():
+            kind, what = find_fault(line)
+            kinds[kind] += 1
+            if kind in {"error", "refused"}:
+                lines[f"{log.stem}: {what}"] += 1
     return {
-        "errors": kinds["ERROR"],
-        "warnings": kinds["WARNING"],
-        "lines": [f"{n} x {text}" for text, n in errors.most_common(MOST_ERRORS)],
+        "errors": kinds["error"],
+        "refused": kinds["refused"],
+        "warnings": kinds["warning"],
+        "lines": [f"{n} x {text}" for text, n in lines.most_common(MOST_ERRORS)],
     }
 
 
 def find_fault(line: str) -> tuple[str, str]:
-    """ERROR or WARNING and what happened, numbers left out; empty for other lines."""
+    """What kind of fault a line tells of, numbers left out; empty for other lines."""
     found = _LEVEL.match(line)
-    if found:
-        level = "WARNING" if found[1] == "WARNING" else "ERROR"
-        return level, _PARTICULAR.sub("N", found[2])[:200]
-    # Below a line of the log it belongs to that; alone it is one of its own.
-    return ("ERROR", line[:200]) if _TRACEBACK.match(line) else ("", "")
+    if found is None:
+        # A traceback without a line of the log above it is not counted there.
+        return ("error", line[:200]) if _TRACEBACK.match(line) else ("", "")
+    kind = "warning" if found["level"] == "WARNING" else "error"
+    if found["postgres"] and found["level"] == "ERROR":
+        kind = "refused"
+    return kind, _PARTICULAR.sub("N", found["text"])[:200]

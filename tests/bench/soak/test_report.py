@@ -51,7 +51,7 @@ def document() -> dict[str, Any]:
                 },
                 "connections": {"open": [20, 30, 25], "active": [1, 3, 2]},
                 "tables": {"before": {}, "after": {"agents_event": SIZES}},
-                "logs": {"errors": 0, "warnings": 3, "lines": []},
+                "logs": {"errors": 0, "refused": 1, "warnings": 3, "lines": []},
             },
             "events": {
                 "count": 500,
@@ -113,7 +113,7 @@ def test_every_fault_is_told(document: dict[str, Any]) -> None:
     load, events = document["parts"]["load"], document["parts"]["events"]
     load["memory"]["web"] = [[10.0 * n, 100.0 + 10 * n] for n in range(12)]
     load["failed"] = {"Fleet page: refused": 2}
-    load["logs"] = {"errors": 2, "warnings": 0, "lines": ["2 x web: lost"]}
+    load["logs"] |= {"errors": 2, "lines": ["2 x web: lost"]}
     load["sockets"] |= {"missing": 4, "lost": {"streams": 1, "dashboards": 0}}
     events["live"] = {**events["live"], "lost": 7}
     faults = report.list_faults(document)

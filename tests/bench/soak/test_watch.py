@@ -42,8 +42,11 @@ def test_errors_of_all_programs_are_found_and_like_ones_counted_together(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "web.log").write_text(
-        "2026-02-05 10:00:00,123 INFO agents: all is well\n"
+    web = tmp_path / "logs" / "web.log"
+    web.write_text("2026-02-05 09:00:00,123 ERROR agents: before it began\n")
+    since = watch.measure_logs(tmp_path)
+    web.write_text(
+        web.read_text() + "2026-02-05 10:00:00,123 INFO agents: all is well\n"
         "2026-02-05 10:00:01,123 ERROR agents.hub: event 12 was lost\n"
         "Traceback (most recent call last):\n"
         "2026-02-05 10:00:02,123 ERROR agents.hub: event 345 was lost\n"
@@ -52,8 +55,11 @@ def test_errors_of_all_programs_are_found_and_like_ones_counted_together(
     (tmp_path / "postgres.log").write_text(
         "2026-02-05 10:00:00.123 UTC [7] LOG:  ready\n"
         "2026-02-05 10:00:00.123 UTC [7] FATAL:  too many clients\n"
+        "2026-02-05 10:00:00.123 UTC [8] ERROR:  duplicate key\n"
     )
-    found = watch.read_logs(tmp_path)
-    assert (found["errors"], found["warnings"]) == (4, 1)
+    found = watch.read_logs(tmp_path, since)
+    assert (found["errors"], found["warnings"], found["refused"]) == (4, 1, 1)
     assert found["lines"][0] == "2 x web: agents.hub: event N was lost"
     assert "1 x postgres: too many clients" in found["lines"]
+    web.write_text("2026-02-05 11:00:00,123 ERROR zoea: cut\n")
+    assert watch.read_logs(tmp_path, since)["errors"] == 2
