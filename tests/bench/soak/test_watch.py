@@ -22,6 +22,7 @@ def test_memory_that_goes_on_rising_grows() -> None:
     samples = [(at * 10.0, 100.0 + at) for at in range(120)]
     trend = find_trend(samples)
     assert trend.grows
+    assert (trend.middle, trend.last) == (159.5, 199.5)
     assert trend.slope == pytest.approx(360)
 
 
