@@ -106,13 +106,16 @@ def measure_size(size: Size, step: Step) -> dict[str, Any]:
 
 
 def ensure_database(size: Size, step: Step) -> None:
-    """Make the database unless it is there; one that was not finished is made anew."""
+    """Make the database unless it is there; one that was not finished is removed."""
     if size.folder.exists():
         return
     unfinished = size.folder.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
-    run_function("bench.soak.corpus:make_database", unfinished, step, *size.words)
-    unfinished.rename(size.folder)
+    try:
+        run_function("bench.soak.corpus:make_database", unfinished, step, *size.words)
+        unfinished.rename(size.folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 @contextmanager

@@ -180,9 +180,14 @@ class Searcher:
     def search(self, word: str) -> None:
         """Search a word; raises RuntimeError for any answer but 200."""
         path = f"/api/v1/search/messages?q={quote(word)}"
-        self._web.request("GET", path, headers=self._headers)
-        answer = self._web.getresponse()
-        answer.read()
+        try:
+            self._web.request("GET", path, headers=self._headers)
+            answer = self._web.getresponse()
+            answer.read()
+        except (OSError, HTTPException):
+            # The next search opens another connection.
+            self._web.close()
+            raise
         if answer.status != 200:
             raise RuntimeError(f"{answer.status} {answer.reason}")
 
