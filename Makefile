@@ -15,7 +15,7 @@ CHECKED := zoea agents memory sandbox bench tests
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint bench bench-fleet bench-peers chaos
+.PHONY: help up test lint bench bench-fleet bench-peers chaos soak
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,9 @@ bench-peers: $(DEV) ## measure the log beside other libraries' stores (ARGS="--o
 
 chaos: $(DEV) ## let everything go wrong at once (ARGS="--myses 50 --turns 200")
 	@$(PYTHON) -m bench.chaos $(ARGS)
+
+soak: $(DEV) ## load a fleet for 20 minutes, and a database of 3,000,000 memories (ARGS="--only load")
+	@$(PYTHON) -m bench.soak $(ARGS)
 
 $(RUN): requirements.txt | $(PYTHON)
 	@echo "Installing requirements ..."

@@ -221,10 +221,10 @@ class Fleet:
         """Of the command itself; all others are its children."""
         return self.process.pid
 
-    def wait_for_link(self) -> float:
+    def wait_for_link(self, seconds: float = LINK_SECONDS) -> float:
         """Wait until the dashboard answers; the seconds since the start."""
         said = ""
-        until = time.monotonic() + LINK_SECONDS
+        until = time.monotonic() + seconds
         while time.monotonic() < until:
             try:
                 said = self._lines.get(timeout=0.1)
@@ -237,15 +237,15 @@ class Fleet:
                 return time.time() - self.started
         raise FleetError(f"manage.py up printed no link; it said last: {said.strip()}")
 
-    def wait_for_turn(self) -> float:
+    def wait_for_turn(self, seconds: float = TURN_SECONDS) -> float:
         """Wait for the first finished turn; the seconds from the start to its end."""
-        until = time.monotonic() + TURN_SECONDS
+        until = time.monotonic() + seconds
         while time.monotonic() < until:
             finished = self._first_turn()
             if finished is not None:
                 return finished.timestamp() - self.started
             time.sleep(0.2)
-        raise FleetError(f"No turn was finished within {TURN_SECONDS:.0f} s.")
+        raise FleetError(f"No turn was finished within {seconds:.0f} s.")
 
     def _first_turn(self) -> datetime | None:
         with psycopg.connect(
@@ -282,10 +282,10 @@ class Fleet:
 
 
 @contextmanager
-def run_fleet(data: Path) -> Iterator[Fleet]:
+def run_fleet(data: Path, *options: str) -> Iterator[Fleet]:
     """A fleet on a free port of the loopback address, until the block ends."""
     process = subprocess.Popen(
-        [sys.executable, "manage.py", "up", "--port=0"],
+        [sys.executable, "manage.py", "up", "--port=0", *options],
         cwd=ROOT,
         env=clean_environment(data),
         stdin=subprocess.DEVNULL,

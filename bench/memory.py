@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from random import Random
 from time import perf_counter
@@ -33,6 +34,7 @@ SENTENCES = 60_000
 SENTENCE_WORDS = 12
 #: In every fifth row of all Myses but the first one.
 ELSEWHERE = "asteroidbelt"
+ONE_MOMENT = datetime(2026, 2, 5, tzinfo=UTC)
 COLUMNS = (
     "mysis_id, role, origin, sender, content, reasoning, signature, tool_calls, "
     "tool_call_id, tool_name, args, is_error, pending, tokens, created_at"
@@ -90,16 +92,21 @@ Answers = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many rows and Myses; the first Mysis has ``longest`` of the rows."""
+    """How many rows and Myses; the first Mysis has ``longest`` of the rows.
+
+    They were written over the last ``days``, or all at one moment.
+    """
 
     rows: int
     myses: int
     longest: int
+    days: int = 0
 
     @property
     def folder(self) -> str:
         """What a database of this size is kept as."""
-        return f"bench-{VERSION}-{self.rows}-{self.myses}"
+        days = f"-{self.days}" if self.days else ""
+        return f"bench-{VERSION}-{self.rows}-{self.myses}{days}"
 
 
 SMALL, LARGE = Size(100_000, 5, 20_000), Size(1_000_000, 50, 100_000)
@@ -177,7 +184,8 @@ def make_rows(size: Size, myses: list[int]) -> Iterator[tuple[Any, ...]]:
     others = size.rows - size.longest
     owners += [myses[1 + n % (size.myses - 1)] for n in range(others)]
     dice.shuffle(owners)
-    for owner in owners:
+    newest = datetime.now(UTC) if size.days else ONE_MOMENT
+    for number, owner in enumerate(owners):
         text = " ".join(dice.choices(said, k=3))
         if owner != myses[0] and dice.random() < 0.2:
             text += f" {ELSEWHERE}"
@@ -197,7 +205,7 @@ def make_rows(size: Size, myses: list[int]) -> Iterator[tuple[Any, ...]]:
             False,
             False,
             60,
-            "2026-02-05T00:00:00Z",
+            newest - timedelta(days=size.days * (1 - number / size.rows)),
         )
 
 

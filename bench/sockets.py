@@ -1,7 +1,8 @@
 """Many light WebSocket clients in a process, and the bare server that is their baseline.
 
-``python -m bench.sockets clients URL COUNT EVENTS`` opens the sockets, says so in a line,
-and writes what each got as JSON in a second one. A frame holds ``"sent": <seconds>`` and
+``python -m bench.sockets clients URL COUNT EVENTS [SECONDS]`` opens the sockets, says so in
+a line, and writes what each got as JSON in a second one, after so many seconds at the
+latest. A frame holds ``"sent": <seconds>`` and
 ``"n": <number>``; the clock is that of this machine, and so is the server's.
 ``python -m bench.sockets server`` writes its port, and sends each line of its standard
 input to every client.
@@ -16,6 +17,7 @@ import os
 import re
 import sys
 from array import array
+from collections.abc import Mapping
 from time import time
 from urllib.parse import urlsplit
 
@@ -23,7 +25,7 @@ from websockets.asyncio.server import ServerConnection, broadcast, serve
 
 _NUMBER = re.compile(rb'"n":\s?(\d+)')
 _SENT = re.compile(rb'"sent":\s?([\d.]+)')
-SECONDS = 120
+SECONDS = 120.0
 PING, PONG = 0x89, 0x8A
 
 
@@ -35,6 +37,7 @@ class Client(asyncio.Protocol):
         self.events = events
         self.numbers: list[int] = []
         self.late = array("d")
+        self.begun = self.ended = 0.0
         self.open = asyncio.get_running_loop().create_future()
         self.done = asyncio.get_running_loop().create_future()
         self._rest = b""
@@ -61,7 +64,7 @@ class Client(asyncio.Protocol):
             if data[0] == PING:
                 self._pong(frame[0])
             payload, data = frame
-            self._count_frame(payload, now)
+            self.count_frame(payload, now)
         self._rest = data
 
     def _pong(self, payload: bytes) -> None:
@@ -69,12 +72,15 @@ class Client(asyncio.Protocol):
         head = bytes((PONG, 0x80 | len(payload), 0, 0, 0, 0))
         self._transport.write(head + payload)
 
-    def _count_frame(self, payload: bytes, now: float) -> None:
+    def count_frame(self, payload: bytes, now: float) -> None:
+        """Note the number of an event, and how late it was."""
         number, sent = _NUMBER.search(payload), _SENT.search(payload)
         if number is None or sent is None:
             return
         self.numbers.append(int(number[1]))
         self.late.append((now - float(sent[1])) * 1000)
+        self.begun = self.begun or now
+        self.ended = now
         if len(self.numbers) == self.events and not self.done.done():
             self.done.set_result(None)
 
@@ -100,15 +106,21 @@ def split_frame(data: bytes) -> tuple[bytes, bytes] | None:
     return data[start:end], data[end:]
 
 
-async def run_clients(url: str, count: int, events: int) -> None:
-    """Open all, say so, wait for the events, and write what came."""
+def write_upgrade(url: str, headers: Mapping[str, str] = {}) -> bytes:
+    """The request that opens a socket."""
     place = urlsplit(url)
     key = base64.b64encode(os.urandom(16)).decode()
-    request = (
+    more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return (
         f"GET {place.path}?{place.query} HTTP/1.1\r\nHost: {place.netloc}\r\n"
         "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-        f"Sec-WebSocket-Key: {key}\r\n\r\n"
+        f"{more}Sec-WebSocket-Key: {key}\r\n\r\n"
     ).encode()
+
+
+async def run_clients(url: str, count: int, events: int, seconds: float) -> None:
+    """Open all, say so, wait so long for the events, and write what came."""
+    place, request = urlsplit(url), write_upgrade(url)
     loop = asyncio.get_running_loop()
     clients = []
     for _ in range(count):
@@ -119,7 +131,7 @@ async def run_clients(url: str, count: int, events: int) -> None:
         await client.open
     sys.stdout.write("open\n")
     sys.stdout.flush()
-    await asyncio.wait([client.done for client in clients], timeout=SECONDS)
+    await asyncio.wait([client.done for client in clients], timeout=seconds)
     late = sorted(each for client in clients for each in client.late)
     wanted = list(range(events))
     result = {
@@ -130,6 +142,7 @@ async def run_clients(url: str, count: int, events: int) -> None:
         "disordered": sum(c.numbers != sorted(c.numbers) for c in clients),
         "median": late[len(late) // 2] if late else float("inf"),
         "p95": late[int(len(late) * 0.95)] if late else float("inf"),
+        "seconds": max(client.ended - client.begun for client in clients),
     }
     sys.stdout.write(f"{json.dumps(result)}\n")
 
@@ -158,4 +171,5 @@ if __name__ == "__main__":
     if sys.argv[1] == "server":
         asyncio.run(run_server())
     else:
-        asyncio.run(run_clients(sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+        bound = float(sys.argv[5]) if len(sys.argv) > 5 else SECONDS
+        asyncio.run(run_clients(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), bound))

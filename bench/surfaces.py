@@ -173,7 +173,7 @@ def watch_events(url: str, count: int, send: Callable[[int], None]) -> dict[str,
 
 def watch_bare(count: int) -> dict[str, Any]:
     """The same events from a bare server."""
-    with _run_bare_server() as server:
+    with run_bare_server() as server:
         assert server.stdin is not None
         assert server.stdout is not None
         lines = server.stdin
@@ -188,7 +188,8 @@ def watch_bare(count: int) -> dict[str, Any]:
 
 
 @contextmanager
-def _run_bare_server() -> Iterator[subprocess.Popen[str]]:
+def run_bare_server() -> Iterator[subprocess.Popen[str]]:
+    """The server of ``bench.sockets``, which says its port first."""
     process = subprocess.Popen(
         [*SOCKETS, "server"],
         cwd=ROOT,

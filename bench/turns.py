@@ -146,7 +146,7 @@ def measured_parts() -> Iterator[Parts]:
 
 async def take_quick_turns(step: Step) -> dict[str, Any]:
     """Turns without any pause between them: of one Mysis, then of sixteen."""
-    await _wait_for_game()
+    await wait_for_game()
     crossing = await _measure_crossing()
     [alone] = await sync_to_async(start_myses)(1, "Alone")
     single = [await time_turn(alone) for _ in range(ALONE_TURNS)][WARM_TURNS:]
@@ -175,7 +175,8 @@ async def take_quick_turns(step: Step) -> dict[str, Any]:
     }
 
 
-async def _wait_for_game() -> None:
+async def wait_for_game() -> None:
+    """Wait until the local game answers; raises RuntimeError where it does not."""
     for _ in range(100):
         try:
             async with connect(os.environ["SPACEMOLT_MCP_URL"]):

@@ -12,12 +12,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from html import unescape
 from html.parser import HTMLParser
-from http.cookies import SimpleCookie
 from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 from urllib.request import HTTPCookieProcessor, OpenerDirector, Request, build_opener
 
-from django.conf import settings
 from websockets.exceptions import InvalidMessage
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
@@ -160,17 +158,16 @@ def _is_inline(address: str) -> bool:
 
 @dataclass(frozen=True)
 class Site:
-    """Where the server is, and the session of who looks."""
+    """Where the server is, and the session of who looks, with the name of its cookie."""
 
     server: Server
     session: str
+    cookie_name: str
 
     @property
     def cookie(self) -> str:
         """The Cookie header."""
-        return SimpleCookie({settings.SESSION_COOKIE_NAME: self.session}).output(
-            header="", sep=""
-        )
+        return f"{self.cookie_name}={self.session}"
 
     def visitor(self) -> Visitor:
         """A browser that has nothing in its cache."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
-from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 from playwright.sync_api import ViewportSize, sync_playwright
@@ -130,7 +129,7 @@ def measure_painting(site: Site, seconds: float) -> dict[str, Any] | None:
 def watch_rows(site: Site, seconds: float) -> tuple[datetime, datetime, list[Paint]]:
     """Begin and end of what a browser watched, and what was painted."""
     cookie = {
-        "name": settings.SESSION_COOKIE_NAME,
+        "name": site.cookie_name,
         "value": site.session,
         "url": site.server.origin,
     }

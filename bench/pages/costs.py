@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 import psutil
+from django.conf import settings
 from websockets.exceptions import ConnectionClosed
 
 from agents.models import Turn
@@ -57,7 +58,7 @@ def measure(step: Step) -> list[Figure]:
         session = scenes.sign_in_admin()
         quiet = run_server("--verbosity=0", PYTHONWARNINGS="ignore")
         with run_game(TICK), quiet as server:
-            site = Site(server, session)
+            site = Site(server, session, settings.SESSION_COOKIE_NAME)
             with run_worker(TOGETHER):
                 found = measure_flying(site, step)
             step("Opening a short and a long memory")

@@ -23,6 +23,7 @@ from bench.peers import report
 from bench.peers.environments import PEERS, PLAIN, Peer
 from bench.peers.run import LENGTHS, SECONDS, Bounds, Document, measure_peers
 from bench.processes import ROOT
+from bench.tables import rich_table
 from zoea.postgres import PostgresError
 
 DOCS = ROOT / "docs"
@@ -119,7 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.json:
         options.json.write_text(f"{json.dumps(document, indent=2)}\n")
     for table in report.build_tables(document):
-        console.print(report.rich_table(table), *map(escape, table.notes), sep="\n")
+        console.print(rich_table(table), *map(escape, table.notes), sep="\n")
     if options.docs:
         report.write_docs(document, DOCS)
     failed = [row["failed"] for row in document["peers"] if row.get("failed")]

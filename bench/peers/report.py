@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.markup import escape as escape_markup
-from rich.table import Table
-
 from bench.figures import format_amount
 from bench.peers.environments import PLAIN
 from bench.peers.workload import SEARCHED_FROM
+from bench.tables import TableData, markdown_table, replace_between
 
 PAGE, CHART = "benchmarks.md", "benchmarks.svg"
 BEGIN, END = "<!-- of a run: begin -->", "<!-- of a run: end -->"
@@ -30,16 +27,6 @@ SEARCHES = ("rare", "medium")
 FEW = 5
 
 Document = dict[str, Any]
-
-
-@dataclass
-class TableData:
-    """A table of texts; ``notes`` are the reasons of what could not be measured."""
-
-    title: str
-    headings: list[str]
-    rows: list[list[str]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
 
 # --- Tables
@@ -106,47 +93,12 @@ def format_ratio(ratio: float) -> str:
     return f"{ratio:,.{0 if ratio >= 9.95 else 1 if ratio >= 0.95 else 2}f}"
 
 
-def rich_table(data: TableData) -> Table:
-    """A table for the terminal."""
-    table = Table(title=data.title, title_justify="left", box=SIMPLE_HEAD)
-    for place, heading in enumerate(data.headings):
-        table.add_column(heading, justify="right" if place else "left")
-    for row in data.rows:
-        table.add_row(*(escape_markup(text.replace("`", "")) for text in row))
-    data.notes = _number_notes(data.notes)
-    return table
-
-
-def markdown_table(data: TableData) -> str:
-    """The same for a document."""
-    ruler = ["---", *("---:" for _ in data.headings[1:])]
-    lines = [_row(data.headings), _row(ruler), *map(_row, data.rows)]
-    notes = "".join(f"\n\n{note}" for note in _number_notes(data.notes))
-    return "\n".join(lines) + notes
-
-
-def _row(texts: Iterable[str]) -> str:
-    return f"| {' | '.join(text.replace('|', '/') for text in texts)} |"
-
-
-def _number_notes(notes: Sequence[str]) -> list[str]:
-    return [
-        note if note.startswith("[") else f"[{place}] {note}"
-        for place, note in enumerate(notes, 1)
-    ]
-
-
 # --- The page
 
 
 def write_docs(document: Document, folder: Path) -> None:
     """Rewrite what the page tells of a run, and the chart."""
-    page = folder / PAGE
-    before, _, rest = page.read_text().partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise ValueError(f"{page} has no {BEGIN} and {END} to write between.")
-    page.write_text(f"{before}{BEGIN}\n\n{describe_run(document)}\n\n{END}{after}")
+    replace_between(folder / PAGE, BEGIN, END, describe_run(document))
     (folder / CHART).write_text(draw_chart(document))
 
 

@@ -15,6 +15,7 @@ from bench.peers import __main__ as command
 from bench.peers import report
 from bench.peers.environments import PLAIN
 from bench.processes import ROOT
+from bench.tables import markdown_table, rich_table
 
 REASON = "ValueError: too long | [bold]"
 
@@ -90,12 +91,12 @@ def test_each_cell_is_held_against_raw_psycopg_of_the_same_run(
 
 def test_a_table_is_shown_and_written(document: dict[str, Any]) -> None:
     table = report.build_tables(document)[0]
-    written = report.markdown_table(table)
+    written = markdown_table(table)
     assert "| --- | ---: | ---: |" in written
     assert written.endswith(f"[1] agno <PostgresDb>: {REASON}")
     console = Console(width=100)
     with console.capture() as shown:
-        console.print(report.rich_table(table))
+        console.print(rich_table(table))
     assert "failed [1]" in shown.get()
     assert table.notes[0].startswith("[1] ")
 

@@ -1,0 +1,242 @@
+"""What is looked at while a fleet runs: memory, database, logs; and what came of it."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import psycopg
+
+from bench.figures import percentile
+from bench.processes import measure_memory
+from zoea.postgres import DATABASE, USER, socket_directory
+
+MEGABYTE = 1_000_000
+#: So much more, of the middle third, and in megabytes, is growth and no accident.
+GROWTH, LEAST_GROWTH = 0.05, 10.0
+MOST_ERRORS = 5
+PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+#: When each turn was due. Finished jobs are deleted, so a trigger keeps what they said.
+KEEP_DUE = """
+CREATE TABLE soak_due (job_id bigint PRIMARY KEY, due_at timestamptz);
+CREATE FUNCTION soak_keep_due() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO soak_due SELECT OLD.id, coalesce(OLD.scheduled_at, (
+    SELECT min(at) FROM procrastinate_events WHERE job_id = OLD.id AND type = 'deferred'
+  )) ON CONFLICT DO NOTHING;
+  RETURN OLD;
+END $$;
+CREATE TRIGGER a_soak_keep_due BEFORE DELETE ON procrastinate_jobs
+  FOR EACH ROW EXECUTE FUNCTION soak_keep_due();
+"""
+LATE_TURNS = """
+SELECT 1000 * extract(epoch FROM turn.started_at - due.due_at)::float8
+FROM agents_turn AS turn JOIN soak_due AS due USING (job_id)
+WHERE turn.started_at >= %s
+"""
+TABLES = """
+SELECT relname, pg_table_size(relid), pg_indexes_size(relid), n_live_tup, n_dead_tup
+FROM pg_stat_user_tables WHERE relname NOT LIKE 'soak%'
+ORDER BY pg_total_relation_size(relid) DESC
+"""
+CONNECTIONS = """
+SELECT count(*), count(*) FILTER (WHERE state = 'active')
+FROM pg_stat_activity WHERE backend_type = 'client backend'
+"""
+#: Of the program, and of PostgreSQL.
+_LEVEL = re.compile(
+    r"^[-\d]+ [\d:,.]+ (?P<postgres>UTC \[\d+\] )?"
+    r"(?P<level>ERROR|CRITICAL|FATAL|PANIC|WARNING):? +(?P<text>.*)"
+)
+_TRACEBACK = re.compile(r"^(Traceback|Exception) ")
+# Numbers, ids and addresses, so that the same fault counts as one.
+_PARTICULAR = re.compile(r"0x[0-9a-f]+|\d+")
+
+
+def connect_database(data: Path) -> psycopg.Connection[Any]:
+    """A connection to the embedded server of a data folder."""
+    return psycopg.connect(
+        host=str(socket_directory(data)), user=USER, dbname=DATABASE, autocommit=True
+    )
+
+
+def describe_times(found: Iterable[float]) -> dict[str, float]:
+    """Percentiles of milliseconds, and of how many; nothing without any."""
+    ordered = sorted(found)
+    if not ordered:
+        return {}
+    shares = {name: percentile(ordered, share) for name, share in PERCENTILES.items()}
+    return shares | {"most": ordered[-1], "count": len(ordered)}
+
+
+def describe_counts(late: Mapping[str, int]) -> dict[str, float]:
+    """The same of a count for each whole millisecond."""
+    total, passed = sum(late.values()), 0
+    found: dict[str, float] = {}
+    for milliseconds, count in sorted((int(ms), count) for ms, count in late.items()):
+        passed += count
+        for name, share in PERCENTILES.items():
+            if passed > total * share:
+                found.setdefault(name, milliseconds)
+        found["most"] = milliseconds
+    return found | {"count": total} if found else {}
+
+
+def time_tasks(
+    task: Callable[[int], object], repeats: int, warm: int = 1
+) -> dict[str, float]:
+    """Percentiles of the milliseconds of a numbered task, after some runs to warm up."""
+    found = []
+    for number in range(-warm, repeats):
+        begun = perf_counter()
+        task(number)
+        found.append((perf_counter() - begun) * 1000)
+    return describe_times(found[warm:])
+
+
+# --- Memory
+
+
+@dataclass
+class Memory:
+    """The memory of each process over time, in megabytes by seconds."""
+
+    pid: int
+    samples: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    _names: dict[int, str] = field(default_factory=dict)
+
+    def take_sample(self, now: float) -> None:
+        """Look at all processes; those of PostgreSQL count as one."""
+        sizes: Counter[str] = Counter()
+        for process in sorted(measure_memory([self.pid]), key=lambda each: each.pid):
+            sizes[self._name(process.pid, process.name)] += process.pss
+        for name, size in sizes.items():
+            self.samples.setdefault(name, []).append((now, size / MEGABYTE))
+
+    def _name(self, pid: int, name: str) -> str:
+        if name == "PostgreSQL":
+            return name
+        if pid not in self._names:
+            like = [each for each in self._names.values() if each.split()[0] == name]
+            number = f" {len(like) + 1}" if like else ""
+            self._names[pid] = f"{name}{number}"
+        return self._names[pid]
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Megabytes of one process: at the beginning and the end, and how they grow.
+
+    The first third of the time is the warm-up, and no part of ``slope`` (an hour).
+    """
+
+    first: float
+    middle: float
+    last: float
+    most: float
+    slope: float
+
+    @property
+    def grows(self) -> bool:
+        """Whether the last third holds clearly more than the middle one."""
+        more = self.last - self.middle
+        return more > max(LEAST_GROWTH, GROWTH * self.middle)
+
+
+def find_trend(samples: Sequence[tuple[float, float]]) -> Trend:
+    """How a process grows; the thirds are those of the time from first to last sample."""
+    begun, ended = samples[0][0], samples[-1][0]
+    third = (ended - begun) / 3
+    warm = [each for each in samples if each[0] >= begun + third] or list(samples)
+    last = [size for at, size in warm if at >= ended - third]
+    middle = [size for at, size in warm if at < ended - third] or last
+    slope = 0.0
+    if len({at for at, _ in warm}) > 1:
+        slope = statistics.linear_regression(*zip(*warm, strict=True)).slope * 3600
+    return Trend(
+        first=samples[0][1],
+        middle=statistics.median(middle),
+        last=statistics.median(last),
+        most=max(size for _, size in samples),
+        slope=slope,
+    )
+
+
+# --- Database
+
+
+@dataclass
+class Connections:
+    """How many connections the database has, over time."""
+
+    open: list[int] = field(default_factory=list)
+    active: list[int] = field(default_factory=list)
+
+    def take_sample(self, database: psycopg.Connection[Any]) -> None:
+        """Count them, this one too."""
+        row = database.execute(CONNECTIONS).fetchone()
+        assert row is not None
+        self.open.append(row[0])
+        self.active.append(row[1])
+
+
+def measure_tables(database: psycopg.Connection[Any]) -> dict[str, dict[str, int]]:
+    """Bytes and rows of each table, the largest first."""
+    names = ("table", "indexes", "live", "dead")
+    return {
+        name: dict(zip(names, values, strict=True))
+        for name, *values in database.execute(TABLES).fetchall()
+    }
+
+
+# --- Logs
+
+
+def measure_logs(data: Path) -> dict[Path, int]:
+    """The logs of all programs, and how long each is."""
+    logs = sorted([*data.glob("*.log"), *data.glob("logs/*.log")])
+    return {log: log.stat().st_size for log in logs}
+
+
+def read_logs(data: Path, since: Mapping[Path, int]) -> dict[str, Any]:
+    """What went wrong since the logs were so long; the most frequent errors in words.
+
+    ``refused`` are statements that PostgreSQL refused: some are asked to find that out.
+    """
+    kinds, lines = Counter[str](), Counter[str]()
+    for log, size in measure_logs(data).items():
+        begun = since.get(log, 0)
+        # A log that is too long is cut while its program writes on.
+        text = log.read_bytes()[begun if begun <= size else 0 :].decode(
+            errors="replace"
+        )
+        for line in text.splitlines():
+            kind, what = find_fault(line)
+            kinds[kind] += 1
+            if kind in {"error", "refused"}:
+                lines[f"{log.stem}: {what}"] += 1
+    return {
+        "errors": kinds["error"],
+        "refused": kinds["refused"],
+        "warnings": kinds["warning"],
+        "lines": [f"{n} x {text}" for text, n in lines.most_common(MOST_ERRORS)],
+    }
+
+
+def find_fault(line: str) -> tuple[str, str]:
+    """What kind of fault a line tells of, numbers left out; empty for other lines."""
+    found = _LEVEL.match(line)
+    if found is None:
+        # A traceback without a line of the log above it is not counted there.
+        return ("error", line[:200]) if _TRACEBACK.match(line) else ("", "")
+    kind = "warning" if found["level"] == "WARNING" else "error"
+    if found["postgres"] and found["level"] == "ERROR":
+        kind = "refused"
+    return kind, _PARTICULAR.sub("N", found["text"])[:200]

@@ -1,0 +1,46 @@
+"""A fleet of a few Myses under load for seconds; ``make soak`` is large."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+
+from bench.processes import run_function
+from bench.soak import load, report
+
+
+def test_a_small_fleet_is_measured_and_ended() -> None:
+    before = {process.pid for process in psutil.process_iter()}
+    steps: list[str] = []
+    options = load.Options(myses=3, minutes=0.25, dashboards=2, sockets=3)
+    found = load.measure(options, steps.append)
+    assert sum(found["turns"].values()) > 0
+    assert found["sockets"]["frames"]["sockets"] == 3
+    assert found["sockets"]["pages"]["frames"] > 0
+    assert (found["sockets"]["missing"], found["sockets"]["twice"]) == (0, 0)
+    assert found["sockets"]["events"] > 0
+    assert {"web", "worker", "worker 2", "sandbox", "up", "PostgreSQL"} <= {
+        *found["memory"]
+    }
+    assert {"Fleet page", "search, absent word"} <= {*found["times"]}
+    assert found["failed"] == {}
+    assert found["late"]["count"] > 0
+    assert report.build_tables("load", found)
+    left = [
+        process
+        for process in psutil.Process().children(recursive=True)
+        if process.pid not in before
+    ]
+    assert left == []
+
+
+def test_few_events_go_through_one_stream(tmp_path: Path) -> None:
+    found = run_function(
+        "bench.soak.events:measure", tmp_path, lambda said: None, "250"
+    )
+    for name in ("backlog", "live", "bare"):
+        assert found[name]["frames"] == 250
+        assert (found[name]["lost"], found[name]["twice"]) == (0, 0)
+    assert min(found["memory"].values()) > 10**7
+    assert report.build_tables("events", found)
