@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,7 +55,7 @@ def find_unreadable() -> list[str]:
     ]
 
 
-def reseal_all(tally: Tally) -> Iterator[int]:
+def reseal_all(tally: Tally) -> Generator[int, None, None]:
     """Seal all secrets under the newest key; yields the number of rows of each batch.
 
     A batch is a transaction, so an end at any moment leaves every secret readable. What

@@ -25,8 +25,8 @@ from rich.progress import TimeElapsedColumn as Elapsed
 from bench.faults.fleet import PATIENCE, Fleet, fly_fleet
 from bench.faults.scenes import SCENES, Scene, Trial, play_scene
 from bench.figures import describe_machine
-from bench.peers.report import TableData, markdown_table, rich_table
 from bench.processes import ROOT
+from bench.tables import TableData, markdown_table, replace_between, rich_table
 
 DISK = "400m"
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -80,17 +80,12 @@ def build_table(found: dict[Scene, list[Trial]]) -> TableData:
 
 def write_docs(table: TableData, repeats: int) -> None:
     """Rewrite what docs/benchmarks.md tells of faults."""
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise ValueError(f"{PAGE} has no {BEGIN} and {END} to write between.")
     machine = describe_machine()
     facts = (
         f"Measured {datetime.now(UTC).date()} on {machine['cores']} cores under a load of "
         f"{machine['load'][0]:.0f}, {repeats} times each."
     )
-    told = f"{facts}\n\n{markdown_table(table)}"
-    PAGE.write_text(f"{before}{BEGIN}\n\n{told}\n\n{END}{after}")
+    replace_between(PAGE, BEGIN, END, f"{facts}\n\n{markdown_table(table)}")
 
 
 def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -58,7 +58,9 @@ def fly() -> None:
 
 def fill() -> None:
     """Give each empty table a row; it may need one of a later table."""
-    ours = [model for model in apps.get_models() if model._meta.app_label in OURS]
+    ours: list[Any] = [
+        model for model in apps.get_models() if model._meta.app_label in OURS
+    ]
     for last in (False, False, True):
         for model in ours:
             if model.objects.exists():

@@ -161,7 +161,10 @@ def test_what_is_recent_is_found_by_an_index(name: str) -> None:
             [old],
         )
         cursor.execute("ANALYZE agents_turn, agents_modelcall, agents_event")
-        recent = {"since": timezone.now() - metrics.RECENT, "bounds": [1.0, 2.0]}
+        recent: dict[str, Any] = {
+            "since": timezone.now() - metrics.RECENT,
+            "bounds": [1.0, 2.0],
+        }
         xids = {"first": 2_999_999, "last": 3_000_000}
         cursor.execute(f"EXPLAIN {getattr(metrics, name)}", {**recent, **xids})
         plan = "\n".join(line for (line,) in cursor.fetchall())
@@ -181,19 +184,23 @@ def test_buckets_of_what_is_recent(bearer) -> None:
     turn = Turn.objects.latest("pk")
     turn.calls.create(number=1, model="m", latency_ms=1500, finish_reason="stop")
     turn.calls.create(number=2, model="m")
-    said = {"ok": True, "ms": 70, "turn": turn.pk}
+    said: dict[str, Any] = {"ok": True, "ms": 70, "turn": turn.pk}
     for tool in ("mine", "zoea_recall", "zoea_search_memory", "zoea_note"):
-        events.append("tool.called", mysis_id=ada.pk, data={**said, "tool": tool})
+        events.append(
+            events.Kind.TOOL_CALLED, mysis_id=ada.pk, data={**said, "tool": tool}
+        )
     events.append(
-        "tool.called", mysis_id=ada.pk, data={**said, "tool": "dock", "ok": False}
+        events.Kind.TOOL_CALLED,
+        mysis_id=ada.pk,
+        data={**said, "tool": "dock", "ok": False},
     )
     now = values(read(bearer).content.decode())
-    late = "zoea_turn_lateness_seconds"
-    assert now[f'{late}_bucket{{le="0.1"}}'] == 1
-    assert now[f'{late}_bucket{{le="0.25"}}'] == 2
-    assert now[f'{late}_bucket{{le="300"}}'] == 2
-    assert now[f'{late}_bucket{{le="+Inf"}}'] == now[f"{late}_gcount"] == 3
-    assert now[f"{late}_gsum"] == pytest.approx(400.3)
+    lateness = "zoea_turn_lateness_seconds"
+    assert now[f'{lateness}_bucket{{le="0.1"}}'] == 1
+    assert now[f'{lateness}_bucket{{le="0.25"}}'] == 2
+    assert now[f'{lateness}_bucket{{le="300"}}'] == 2
+    assert now[f'{lateness}_bucket{{le="+Inf"}}'] == now[f"{late}_gcount"] == 3
+    assert now[f"{lateness}_gsum"] == pytest.approx(400.3)
     assert now['zoea_call_seconds_bucket{le="1"}'] == 0
     assert now['zoea_call_seconds_bucket{le="2.5"}'] == 1
     assert now['zoea_tool_seconds_bucket{le="0.1"}'] == 5
