@@ -199,7 +199,7 @@ def test_buckets_of_what_is_recent(bearer) -> None:
     assert now[f'{lateness}_bucket{{le="0.1"}}'] == 1
     assert now[f'{lateness}_bucket{{le="0.25"}}'] == 2
     assert now[f'{lateness}_bucket{{le="300"}}'] == 2
-    assert now[f'{lateness}_bucket{{le="+Inf"}}'] == now[f"{late}_gcount"] == 3
+    assert now[f'{lateness}_bucket{{le="+Inf"}}'] == now[f"{lateness}_gcount"] == 3
     assert now[f"{lateness}_gsum"] == pytest.approx(400.3)
     assert now['zoea_call_seconds_bucket{le="1"}'] == 0
     assert now['zoea_call_seconds_bucket{le="2.5"}'] == 1
