@@ -22,8 +22,7 @@ from tests.zoea.running import eventually
 BEFORE = list(RELEASES.values())[-1]
 MISSING = missing_history(BEFORE)
 FLEET, TICK = 3, 0.3
-# On a busy machine none may seem dead to the other.
-WORKER = ("procrastinate", "worker", "--update-heartbeat-interval=1")
+WORKER = ("procrastinate", "worker")
 SEEN = """
 SELECT DISTINCT worker_id, (args->>'mysis_id')::bigint FROM procrastinate_jobs
 WHERE status = 'doing' AND task_name LIKE '%%take_turn'
