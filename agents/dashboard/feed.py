@@ -197,7 +197,7 @@ def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
         floor = (Event.objects.aggregate(last=Max("pk"))["last"] or 0) - FAR
     found = fetch_rows(*_write_newest(group, limit, floor))
     return _make_lines(
-        (mysis, number, kind, at, json.loads(data))
+        (mysis, number, kind, at, hide_secrets_in_value(json.loads(data)))
         for mysis, number, kind, at, _, data in found
     )
 
