@@ -185,9 +185,9 @@ def edit_target(request: PageRequest, target_id: int | None = None) -> HttpRespo
         else:
             if made:
                 # In this answer alone: a notice would put it into a cookie.
-                request.made_secret = made
-                context = {"target": target, "secret": made, "nav": "health"}
-                return render(request, "agents/alert_target_made.html", context)
+                request.made_secret = made  # type: ignore[attr-defined]
+                shown = {"target": target, "secret": made, "nav": "health"}
+                return render(request, "agents/alert_target_made.html", shown)
             messages.success(request, f"{target.name} is told from now on.")
             return redirect("alert-target", target.pk)
     context: dict[str, Any] = {

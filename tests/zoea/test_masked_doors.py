@@ -12,11 +12,12 @@ from django.contrib.auth.forms import AdminUserCreationForm, SetPasswordForm
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import Error, connection
+from django.forms import Form
 from django.test import Client
 from pytest_django import Settings
 
 from agents.admin.access import AccountForm
-from agents.encryption import read_sealed_values
+from agents.encryption import check_secret_settings, read_sealed_values
 from agents.models import Account, AlertTarget, Event, Prompt, Provider
 from memory.models import AuditEntry
 from memory.redaction import (
@@ -36,7 +37,7 @@ PASSWORD = "correct horse battery 9"
 
 
 def test_forms_with_passwords_keep_their_attributes() -> None:
-    forms = (
+    forms: tuple[Form, ...] = (
         AdminPasswordChangeForm(User()), SetPasswordForm(User()),
         AdminUserCreationForm(), AccountForm(),
     )  # fmt: skip
@@ -97,6 +98,15 @@ def test_plain_words_and_plain_paths_are_looked_for_nowhere(settings: Settings) 
     assert found >= {
         "a-long-passphrase-of-words", "/hooks/T0/Zx81kdj27dhs61kq", "s3cret99",
     }  # fmt: skip
+
+
+def test_plain_words_in_settings_are_warned_of(settings: Settings) -> None:
+    settings.ANTHROPIC_API_KEY, settings.OPENAI_API_KEY = "hideout", "ollama"
+    told = [str(one.msg) for one in check_secret_settings()]
+    assert len([one for one in told if one.startswith("ANTHROPIC_API_KEY is a")]) == 1
+    assert not [one for one in told if "OPENAI" in one]
+    settings.ANTHROPIC_API_KEY = "hideout9"
+    assert not [one for one in check_secret_settings() if "ANTHROPIC" in str(one.msg)]
 
 
 def test_a_value_is_found_as_programs_in_go_write_it() -> None:
