@@ -12,7 +12,7 @@ from django.contrib.auth.forms import AdminUserCreationForm, SetPasswordForm
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import Error, connection
-from django.forms import Form
+from django.forms import BaseForm
 from django.test import Client
 from pytest_django import Settings
 
@@ -37,7 +37,7 @@ PASSWORD = "correct horse battery 9"
 
 
 def test_forms_with_passwords_keep_their_attributes() -> None:
-    forms: tuple[Form, ...] = (
+    forms: tuple[BaseForm, ...] = (
         AdminPasswordChangeForm(User()), SetPasswordForm(User()),
         AdminUserCreationForm(), AccountForm(),
     )  # fmt: skip
@@ -115,7 +115,8 @@ def test_a_value_is_found_as_programs_in_go_write_it() -> None:
 
 def test_what_escapes_hide_is_not_told_in_clear() -> None:
     spelt = json.dumps({"text": "pwd: hunter22"}).replace("h", "\\u0068")
-    function = {"name": "chat", "arguments": spelt}
+    # Cut off, so that it is no JSON any more.
+    function = {"name": "chat", "arguments": spelt[:-1]}
     call = {"id": "c", "type": "function", "function": function}
     row = make_memory(make_mysis(name="Ada"), role="assistant", tool_calls=[call])
     assert "hunter22" not in row.calls_text
@@ -216,8 +217,9 @@ def test_a_deletion_that_fails_in_the_admin_leaves_no_entry(
 
 def test_an_error_is_masked_before_it_is_cut(admin_program: Program) -> None:
     ada = make_mysis(name="Ada")
-    said = "x" * 100 + " pwd: hunter2hunter2hunter2"
+    # What is left of it at the cut looks like no secret.
+    said = "x" * 100 + " pwd: " + "hunter" * 4 + "9"
     Event.objects.create(kind="error", mysis=ada, data={"detail": said})
     body = admin_program.get("/digest").content.decode()
     assert "xxx" in body
-    assert "hunter2" not in body
+    assert "hunter" not in body
