@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -18,10 +19,11 @@ from urllib.parse import unquote, urlsplit
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
-from django.db import connection
+from django.core.checks import CheckMessage, Warning
+from django.db import connection, transaction
 
 from memory.redaction import sealed
-from memory.secret_patterns import is_secret_name
+from memory.secret_patterns import SHORTEST, is_secret_name
 
 # How many opened secrets a process keeps: those of some thousand accounts.
 KEPT = 4096
@@ -86,6 +88,9 @@ def sealed_property(column: str) -> property:
     def write(row: object, text: str) -> None:
         setattr(row, column, seal(text))
         sealed.expire()
+        # Whoever looks before it is saved finds the old one.
+        if connection.in_atomic_block:
+            transaction.on_commit(sealed.expire)
 
     return property(lambda row: unseal(getattr(row, column)), write)
 
@@ -101,8 +106,9 @@ UNION ALL SELECT unnest(ARRAY[sealed_url, sealed_secret]) FROM agents_alerttarge
 _VERSION = f"""
 SELECT count(*), sum(hashtextextended(token, 0)) FROM ({_SEALED}) AS sealed
 """  # noqa: S608 (no input in the text)
-# The shortest path of an address that is looked for by itself, with its first slash.
-_SHORTEST_PATH = 12
+# From this length on a text without a digit is no plain word.
+_LONG = 16
+_SEGMENT = re.compile(rf"(?=[^/?&=]*\d)[^/?&=]{{{_LONG},}}")
 
 
 def read_sealed_version() -> object:
@@ -111,12 +117,38 @@ def read_sealed_version() -> object:
 
 
 def read_sealed_values() -> frozenset[str]:
-    """All values that are sealed, as far as they can be opened, and those of settings."""
+    """All values that are sealed, as far as they can be opened, and those of settings.
+
+    Without plain words, which may stand in any text: those are hidden by name only.
+    """
     found = {*_read_settings()}
     for (token,) in _fetch(_SEALED):
         with suppress(SecretUnreadableError):
             found.update(_split_secret(unseal_again(token)))
-    return frozenset(found)
+    return frozenset(one for one in found if not _is_plain_word(one))
+
+
+def read_set_values() -> frozenset[str]:
+    """Those of settings alone, which are known without the database."""
+    return frozenset(one for one in _read_settings() if not _is_plain_word(one))
+
+
+def check_secret_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """Secrets of settings that are plain words cannot be hidden by their value."""
+    return [
+        Warning(
+            f"{name} is a plain word, so it is hidden only where its name stands by it.",
+            hint="Take one with a digit, or of 16 characters or more.",
+            id="zoea.W001",
+        )
+        for name, value in _list_settings()
+        # A local server that speaks like OpenAI takes any key.
+        if len(value) >= SHORTEST and _is_plain_word(value) and name != "OPENAI_API_KEY"
+    ]
+
+
+def _is_plain_word(text: str) -> bool:
+    return len(text) < _LONG and not any(sign.isdecimal() for sign in text)
 
 
 def _fetch(sql: str) -> list[Any]:
@@ -128,11 +160,18 @@ def _fetch(sql: str) -> list[Any]:
 
 
 def _read_settings() -> Iterator[str]:
-    yield settings.SPACEMOLT_REGISTRATION_CODE
-    yield settings.OPENAI_API_KEY
-    yield settings.ANTHROPIC_API_KEY
-    yield from settings.ZOEA_KEYS
-    yield str(settings.DATABASES["default"].get("PASSWORD") or "")
+    return (value for _, value in _list_settings())
+
+
+def _list_settings() -> Iterator[tuple[str, str]]:
+    for name in ("SPACEMOLT_REGISTRATION_CODE", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        yield name, getattr(settings, name)
+    for key in settings.ZOEA_KEYS:
+        yield "ZOEA_SECRET_KEY", key
+    password = str(settings.DATABASES["default"].get("PASSWORD") or "")
+    yield "The password in DATABASE_URL", password
+    direct = urlsplit(settings.ZOEA_DIRECT_DATABASE_URL or "").password or ""
+    yield "The password in ZOEA_DIRECT_DATABASE_URL", unquote(direct)
 
 
 def _split_secret(text: str) -> Iterator[str]:
@@ -140,9 +179,11 @@ def _split_secret(text: str) -> Iterator[str]:
     yield text
     if "://" in text:
         parts = urlsplit(text)
+        yield unquote(parts.password or "")
+        # A path or a question is one by itself where something in it is no word.
         path = f"{parts.path}?{parts.query}".rstrip("?/")
-        for one in {path, unquote(path), parts.password or "", parts.query}:
-            yield one if len(one) >= _SHORTEST_PATH else ""
+        for one in {path, unquote(path), parts.query}:
+            yield one if _SEGMENT.search(one) else ""
     elif text.startswith("{"):
         with suppress(ValueError, RecursionError):
             yield from _find_named(json.loads(text))

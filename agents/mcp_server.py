@@ -21,7 +21,7 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from agents.context_inputs import preview_context
-from agents.dashboard.context import build_preview_document
+from agents.dashboard.context import build_preview_document, mask_document
 from agents.dashboard.yield_board import (
     YieldView,
     describe_board,
@@ -249,7 +249,7 @@ def _check_may_send(guest: Guest) -> None:
 def _preview(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     mysis = scope.find_target(arguments.get("mysis_id"))
     prepared = preview_context(mysis, strategy=arguments.get("strategy"))
-    document = build_preview_document(prepared)
+    document = mask_document(build_preview_document(prepared))
     # Who asks over MCP is a model too, and pays for every schema.
     return make_answer({k: v for k, v in document.items() if k != "tools"})
 

@@ -33,7 +33,7 @@ _BEFORE = ("stored", "none")
 _AFTER = ("changed", "removed")
 _SEALED = "sealed_"
 _SECRET_COLUMNS = frozenset({"password", "digest", "game_session"})
-# A name and a password in a web address.
+# A name and a password in a web address; a name alone may be a key.
 _CREDENTIALS = re.compile(r"//[^/@\s]+@")
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 LONGEST_TEXT = 300

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from django.core.signals import request_started
+from django.db import connection
 from django.db.models import CharField, JSONField, Model, TextField
 from django.db.models.signals import post_migrate, pre_migrate
 
@@ -26,12 +27,15 @@ from memory.secret_patterns import (
     KnownValues,
     is_secret_name,
     mask_patterns,
+    names_secret,
 )
 
 __all__ = ["HIDDEN", "SHORTEST", "hide_secrets", "hide_secrets_in_value"]
-# The tag of a message to a person that tells a secret which was made just now.
-SHOWN_ONCE = "once"
 R = TypeVar("R", bound=Model)
+# What an answer holds as free JSON: there a key is a name of its own.
+FREE_FIELDS = frozenset(
+    {"input", "content", "arguments", "args", "payload", "data", "model_settings"}
+)
 # So long a process may not know of a value that another one has sealed, where no
 # request makes it look.
 SECONDS = 5.0
@@ -50,23 +54,31 @@ class SealedValues:
         self._read_version: Callable[[], object] = lambda: None
         self._read_values: Callable[[], Iterable[str]] = tuple
         self._version: object = None
-        self._known = KnownValues()
+        self._first = self._known = KnownValues()
         self._lock = threading.Lock()
         self.valid_until = 0.0
 
     def connect(
-        self, version: Callable[[], object], values: Callable[[], Iterable[str]]
+        self,
+        version: Callable[[], object],
+        values: Callable[[], Iterable[str]],
+        first: Iterable[str] = (),
     ) -> None:
-        """Say how they are read, and how it is told cheaply whether they changed."""
+        """Say how they are read, and how it is told cheaply whether they changed.
+
+        ``first`` are those that are known before the database was looked at.
+        """
         self._read_version, self._read_values = version, values
+        self._first = KnownValues(first)
+        self._known = self._first
 
     def expire(self, **_signal: Any) -> None:
         """Look again before the next text is shown."""
         self.valid_until = 0.0
 
     def forget(self, **_signal: Any) -> None:
-        """Know nothing until somebody makes it look again."""
-        self._version, self._known = None, KnownValues()
+        """Know nothing of the database until somebody makes it look again."""
+        self._version, self._known = None, self._first
         self.valid_until = math.inf
 
     @property
@@ -82,15 +94,21 @@ class SealedValues:
     def read(self) -> KnownValues:
         """Those that are sealed now."""
         if self.is_due and not _is_in_loop():
+            # Outside of the lock: it may have to wait for a connection.
+            connection.ensure_connection()
             with self._lock:
-                # Before it is read: what is sealed meanwhile makes it due again.
-                self.valid_until = time.monotonic() + SECONDS
-                try:
-                    self._read()
-                except Exception:
-                    self.expire()
-                    raise
+                if self.is_due:
+                    self._read_anew()
         return self._known
+
+    def _read_anew(self) -> None:
+        # Before it is read: what is sealed meanwhile makes it due again.
+        self.valid_until = time.monotonic() + SECONDS
+        try:
+            self._read()
+        except Exception:
+            self.expire()
+            raise
 
     def _read(self) -> None:
         version = self._read_version()
@@ -144,10 +162,41 @@ def _mask(text: str, known: KnownValues, more: frozenset[str]) -> str:
 
 
 def _find(text: str, known: KnownValues, more: frozenset[str]) -> str:
-    text = known.mask(text)
+    masked = known.mask(text)
     if more:
-        text = _know(more).mask(text)
-    return mask_patterns(text)
+        masked = _know(more).mask(masked)
+    if masked.startswith(_JSON_STARTS) and (masked != text or names_secret(masked)):
+        shown = _mask_json(masked, known, more)
+        if shown is not None:
+            return shown
+    return mask_patterns(masked)
+
+
+_JSON_STARTS = ("{", "[", " ", "\n")
+
+
+def _mask_json(text: str, known: KnownValues, more: frozenset[str]) -> str | None:
+    """A text of JSON with its values masked, so that it stays JSON; None for another."""
+    try:
+        value = json.loads(text)
+        if not isinstance(value, dict | list):
+            return None
+        shown = _mask_value(value, known, more)
+        return text if shown == value else dump_alike(shown, text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def dump_alike(value: Any, text: str) -> str:
+    """A value as JSON, laid out as this text is."""
+    indent = 2 if "\n" in text.strip() else None
+    tight = indent is None and '": ' not in text
+    return json.dumps(
+        value,
+        ensure_ascii=text.isascii(),
+        indent=indent,
+        separators=(",", ":") if tight else None,
+    )
 
 
 # Many texts pass several doors, or one again and again.
@@ -167,7 +216,8 @@ def hide_secrets_in_value(value: Any, secrets: Iterable[str] = ()) -> Any:
 def hide_secret_texts(value: Any, *, but: str = "") -> Any:
     """A JSON value with its texts masked, whatever their keys are called.
 
-    ``but`` is a secret that was made just now, to be told once.
+    In what is kept as free JSON (``FREE_FIELDS``) also by their keys. ``but`` is a
+    secret that was made just now, to be told once.
     """
     known = sealed.read()
 
@@ -175,7 +225,12 @@ def hide_secret_texts(value: Any, *, but: str = "") -> Any:
         if isinstance(one, str):
             return one if but and one == but else _mask(one, known, frozenset())
         if isinstance(one, Mapping):
-            return {key: hide(item) for key, item in one.items()}
+            return {
+                key: _mask_value(item, known, frozenset())
+                if key in FREE_FIELDS
+                else hide(item)
+                for key, item in one.items()
+            }
         if isinstance(one, tuple):
             return tuple(map(hide, one))
         return list(map(hide, one)) if isinstance(one, list) else one
@@ -188,14 +243,50 @@ def _mask_value(value: Any, known: KnownValues, more: frozenset[str]) -> Any:
         return _mask(value, known, more)
     if isinstance(value, Mapping):
         return {
-            key: HIDDEN
-            if is_secret_name(key) and _is_told(item)
+            key: _hide_leaves(item)
+            if _names_secrets(key, item)
             else _mask_value(item, known, more)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
         return [_mask_value(item, known, more) for item in value]
     return value
+
+
+def _names_secrets(key: object, item: object) -> bool:
+    """Whether what stands under a key is a secret, or all that is within it."""
+    if isinstance(item, Mapping | list | tuple):
+        named = is_secret_name(key) or _is_plural(key)
+        return named and not _is_schema(item) and _hide_leaves(item) != item
+    return is_secret_name(key) and _is_told(item)
+
+
+def _is_plural(key: object) -> bool:
+    """Whether this names several secrets; tokens are also what a model counts in."""
+    name = key.lower() if isinstance(key, str) else ""
+    return not name.endswith("tokens") and is_secret_name(name.removesuffix("s"))
+
+
+def _is_schema(item: object) -> bool:
+    """Whether this only says what may stand under a name."""
+    if not isinstance(item, Mapping):
+        return False
+    if isinstance(item.get("type"), str):
+        return item["type"] in _SCHEMA_TYPES
+    return not _SCHEMA_KEYS.isdisjoint(item)
+
+
+_SCHEMA_TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
+_SCHEMA_KEYS = {"$ref", "anyOf", "oneOf", "allOf"}
+
+
+def _hide_leaves(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _hide_leaves(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        hidden = map(_hide_leaves, value)
+        return tuple(hidden) if isinstance(value, tuple) else list(hidden)
+    return HIDDEN if _is_told(value) else value
 
 
 def _is_told(value: object) -> bool:
@@ -218,8 +309,7 @@ def drop_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     dropped = _drop_named(value)
     if dropped == value:
         return masked
-    indent = 2 if "\n" in text.strip() else None
-    return hide_secrets(json.dumps(dropped, ensure_ascii=False, indent=indent), secrets)
+    return hide_secrets(dump_alike(dropped, text), secrets)
 
 
 def _drop_named(value: Any) -> Any:
@@ -227,7 +317,7 @@ def _drop_named(value: Any) -> Any:
         return {
             key: _drop_named(item)
             for key, item in value.items()
-            if not (is_secret_name(key) and _is_told(item))
+            if not _names_secrets(key, item)
         }
     return [_drop_named(item) for item in value] if isinstance(value, list) else value
 

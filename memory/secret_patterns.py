@@ -16,10 +16,11 @@ from urllib.parse import quote, quote_plus
 HIDDEN = "[hidden]"
 # Shorter values are hidden by their name only: as text they are anywhere.
 SHORTEST = 6
-# The longest value that is looked for behind a name, so that no text takes long.
-_LONGEST = 4000
 # A value without a digit among its first signs is taken for a word.
 _NEAR = 100
+# The longest value that is looked for in quotes of other texts, so that no text takes
+# long.
+_LONGEST = 500
 
 # --- By their names
 
@@ -28,6 +29,8 @@ _NAME_ENDS = (
     *("accesskey", "privatekey", "secretkey", "sessionid", "registrationcode"),
     "authorization",
 )
+# Tokens that say where a list goes on.
+_PLACES = ("page", "next", "cursor")
 
 
 def is_secret_name(name: object) -> bool:
@@ -35,58 +38,84 @@ def is_secret_name(name: object) -> bool:
     if not isinstance(name, str):
         return False
     plain = name.lower().replace("_", "").replace("-", "").replace(" ", "")
+    if plain.endswith("token") and plain.removesuffix("token").endswith(_PLACES):
+        return False
     return plain.endswith(_NAME_ENDS) or plain == "pass"
 
 
-_WORD = r"(?:password|passwd|passphrase|pwd)"
+_WORD = r"(?:password|passwd|passphrase|pwd|(?<![\w-])pass)"
 _SESSION = r"session[ _-]?id"
 _NAME = (
     rf"(?:{_WORD}|secret|token|(?:api|access|private|secret)[ _-]?key|{_SESSION}"
     r"|registration[ _-]?code|authorization)"
 )
 # Also as JSON writes them inside of its own texts, and as pages do.
-_QUOTE = r"""\\*(?:["'`]|&quot;|&\#x27;|&\#3[49];)"""
+_QUOTE = r"""\\{0,3}(?:["'`]|&quot;|&\#x27;|&\#3[49];)"""
 # No brackets, so that what is hidden already stays as it is.
 _VALUE = r"""(?:&(?:amp|lt|gt);|[^\s"'`\\,;|<>(){}\[\]])"""
 _FORM_VALUE = r"""[^\s"'`\\,;|<>(){}\[\]&]"""
-_LINK = r"(?:\W{1,6}|\W{1,6}is\W{1,6})"
-_FLAGS = re.IGNORECASE | re.DOTALL
+_WITH_DIGIT = rf"(?={_VALUE}{{0,{_NEAR}}}\d)"
+# Between a name and its value; no quotes or commas, which would end the name's own text.
+_LINK = r"(?:[ *]{0,3}[:=]{1,2}[ *]{0,3}`?|[ *]{1,3}is[: *]{1,3}[\"'`]?)"
+_FLAGS = re.IGNORECASE
 # Each name begins with one of them.
 _BEGINNINGS = (
-    *("passw", "passphrase", "pwd", "secret", "token", "api", "access", "private"),
+    *("pass", "pwd", "secret", "token", "api", "access", "private"),
     *("session", "registration", "authorization", "bearer"),
 )
 _NAMED = tuple(
     (re.compile(pattern, _FLAGS), replacement)
     for pattern, replacement in (
-        # As JSON has it.
+        # As JSON has it; also cut off.
         (
-            rf"({_NAME}(?:{_QUOTE})?\s*[:=]\s*)({_QUOTE})(?!\2|\[hidden)"
-            rf".{{1,{_LONGEST}}}?(?:(?<!\\)(\2)|\Z)",
-            rf"\1\2{HIDDEN}\3",
+            rf"""({_NAME}(["'`])\s*[:=]\s*\2)(?!\2|\[hidden)"""
+            r"""(?:\\.|(?!\2)[^\\\n])+\\?""",
+            rf"\1{HIDDEN}",
+        ),
+        # The same inside of a text of JSON or of a page.
+        (
+            rf"({_NAME}({_QUOTE})\s*[:=]\s*\2)(?!\2|\[hidden)"
+            rf"(?:.{{1,{_LONGEST}}}?(?=(?<!\\)\2|\n|\Z)|.{{{_LONGEST}}}{_VALUE}*)",
+            rf"\1{HIDDEN}",
+        ),
+        # As programs have it.
+        (
+            rf"((?:{_WORD}[ \t]*[:=]|{_NAME}[ \t]?=)[ \t]*({_QUOTE}))(?=[^\s,;:.)}}\]>/&\\])"
+            rf"""(?!\2|\[hidden)[^"<>\n]{{1,{_LONGEST}}}?(?=\2)""",
+            rf"\1{HIDDEN}",
         ),
         # The same as a number.
         (
-            rf"((?:{_WORD}|{_SESSION})({_QUOTE})\s*:\s*)-?\d[\d.]*",
+            rf"((?:{_WORD}|{_SESSION})({_QUOTE})\s*:\s*)-?\d[\d.e+-]*",
             rf"\1\2{HIDDEN}\2",
         ),
         # As headers have it.
         (
-            rf"(authorization\W{{1,6}}(?:basic|bearer|digest|token)\s+){_VALUE}{{4,}}",
+            r"(authorization\W{1,6}(?:basic|bearer|digest|token)\s+)"
+            rf"(?={_VALUE}{{0,{_NEAR}}}(?:[\d=]|(?-i:[a-z][A-Z]))){_VALUE}{{4,}}",
             rf"\1{HIDDEN}",
         ),
-        (rf"(bearer\s+)(?={_VALUE}{{0,{_NEAR}}}\d){_VALUE}{{16,}}", rf"\1{HIDDEN}"),
+        (rf"(bearer\s+){_WITH_DIGIT}{_VALUE}{{16,}}", rf"\1{HIDDEN}"),
         # As forms and addresses have it.
         (
-            rf"({_NAME}\s?=\s?)(?:(?={_FORM_VALUE}{{0,{_NEAR}}}\d){_FORM_VALUE}{{4,}}"
-            rf"|{_FORM_VALUE}{{6,}})",
+            rf"({_NAME}\s?=\s?)(?={_FORM_VALUE}{{0,{_NEAR}}}\d){_FORM_VALUE}{{4,}}",
             rf"\1{HIDDEN}",
         ),
+        (rf"({_NAME}=){_FORM_VALUE}{{6,}}", rf"\1{HIDDEN}"),
         # As people say it.
-        (rf"({_WORD}{_LINK})(?={_VALUE}{{0,{_NEAR}}}\d){_VALUE}{{4,}}", rf"\1{HIDDEN}"),
-        (rf"((?:{_WORD}|token|{_SESSION}){_LINK})[\w-]{{16,}}", rf"\1{HIDDEN}"),
+        (rf"({_WORD}{_LINK}){_WITH_DIGIT}{_VALUE}{{4,}}", rf"\1{HIDDEN}"),
         (
-            rf"({_NAME}\s*(?::|\sis:?)\s*)(?={_VALUE}{{0,{_NEAR}}}\d)"
+            rf"((?:{_WORD}|token|{_SESSION}){_LINK})"
+            rf"(?=[\w-]{{0,{_NEAR}}}\d)[\w-]{{16,}}",
+            rf"\1{HIDDEN}",
+        ),
+        (
+            rf"((?:{_WORD}|token|{_SESSION}) {{1,3}})"
+            rf"(?=[a-z0-9]{{0,{_NEAR}}}\d)[a-z0-9]{{16,}}",
+            rf"\1{HIDDEN}",
+        ),
+        (
+            rf"({_NAME}[ \t]*(?::|\sis:?)[ \t]*){_WITH_DIGIT}"
             rf"(?={_VALUE}{{0,{_NEAR}}}[a-z]){_VALUE}{{6,}}",
             rf"\1{HIDDEN}",
         ),
@@ -96,8 +125,16 @@ _NAMED = tuple(
 # --- By their shapes
 
 _LOWER = {sign: sign + 32 for sign in range(ord("A"), ord("Z") + 1)}
+# A number before a path is a port.
 _USER_INFO = re.compile(
-    r"""(://[^\s/:@"'<>]{0,200}:)(?!\[hidden)[^\s/@"'<>]{1,500}(?=@)"""
+    r"""(:?//(?:(?<=://)|[^\s/:@"'<>])[^\s/:@"'<>]{0,200}:)"""
+    r"""(?!\[hidden|\d{1,5}[/?#])(?:[^\s/"'<>]{1,500}(?=@)|[^\s@"'<>]{1,500}(?=@))"""
+)
+# The same without a scheme, told by its port or its path.
+_BARE_USER_INFO = re.compile(
+    r"(?<![\w/:.@-])([a-z_][\w.-]{0,40}:)(?=[^\s:@]{0,60}\d)(?=[^\s:@]{0,60}[a-z])"
+    r"""[^\s/:@"'`\\<>,;(){}\[\]]{4,60}(?=@[\w.-]{1,100}(?::\d|/))""",
+    re.IGNORECASE,
 )
 _KEYS = re.compile(
     r"(?<![\w-])(?:sk-(?=[\w-]{0,100}\d)[\w-]{16,}|xox[abprs]-[\w-]{10,}"
@@ -109,11 +146,32 @@ _KEY_STARTS = ("sk-", "xox", "gh", "AKIA", "zoea_", "eyJ")
 def mask_patterns(text: str) -> str:
     """A text without what its name or its shape tells to be a secret."""
     text = _mask_named(text)
-    if "://" in text and "@" in text:
+    if "@" in text:
         text = _USER_INFO.sub(rf"\1{HIDDEN}", text)
+        text = _BARE_USER_INFO.sub(rf"\1{HIDDEN}", text)
     if any(start in text for start in _KEY_STARTS):
         text = _KEYS.sub(HIDDEN, text)
     return text
+
+
+_WHOLE = (
+    *("password", "passwd", "passphrase", "pwd", 'pass"', "secret", "token"),
+    *(
+        f"{first}{link}{last}"
+        for first, last in (
+            *(("api", "key"), ("access", "key"), ("private", "key")),
+            *(("session", "id"), ("registration", "code")),
+        )
+        for link in ("", "_", "-", " ")
+    ),
+    "authorization",
+)
+
+
+def names_secret(text: str) -> bool:
+    """Whether the name of a secret is in a text."""
+    lowered = text.lower()
+    return any(name in lowered for name in _WHOLE)
 
 
 def _mask_named(text: str) -> str:
@@ -134,12 +192,16 @@ def _mask_named(text: str) -> str:
     return "".join((*pieces, text[at:])) if pieces else text
 
 
+# A page needs its own token against forged requests, and tells it nobody else.
+_HARMLESS_TOKENS = ("csrf", *_PLACES)
+
+
 def _find_beginnings(lowered: str) -> Iterator[int]:
     for word in _BEGINNINGS:
         at = lowered.find(word)
         while at >= 0:
-            # A page needs its own token against forged requests, and tells it nobody else.
-            if not lowered.endswith("csrf", 0, at):
+            before = lowered[max(0, at - 8) : at].rstrip("_- ")
+            if word != "token" or not before.endswith(_HARMLESS_TOKENS):
                 yield at
             at = lowered.find(word, at + 1)
 
@@ -147,10 +209,15 @@ def _find_beginnings(lowered: str) -> Iterator[int]:
 # --- By their values
 
 
+_GO_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
+
+
 @lru_cache(maxsize=16_384)
 def list_spellings(value: str) -> frozenset[str]:
     """How a value may stand in a text: as it is, escaped, or encoded."""
     found = {value, html.escape(value)}
+    # As programs in Go write JSON.
+    found.add(json.dumps(value, ensure_ascii=False)[1:-1].translate(_GO_ESCAPES))
     for written in (
         json.dumps(value)[1:-1],
         json.dumps(value, ensure_ascii=False)[1:-1],

@@ -31,11 +31,16 @@ class ZoeaConfig(AppConfig):
 
     def ready(self) -> None:
         """Say what is sealed; search for cyclic garbage less often."""
-        sealed.connect(encryption.read_sealed_version, encryption.read_sealed_values)
+        sealed.connect(
+            encryption.read_sealed_version,
+            encryption.read_sealed_values,
+            encryption.read_set_values(),
+        )
         gc.set_threshold(*GC_THRESHOLDS)
 
 
 register(check_secret_key, "zoea")
+register(encryption.check_secret_settings, "zoea")
 
 
 @register(Tags.admin)

@@ -38,7 +38,7 @@ from opentelemetry.trace import SpanKind
 from agents.telemetry import mark_failed, open_span, telemetry
 from memory.audit import Actor, acting_as
 from memory.problems import BUSY_SECONDS, find_busy
-from memory.redaction import SHOWN_ONCE, hide_secrets
+from memory.redaction import hide_secrets, hide_secrets_offline
 from zoea import rate_limits
 from zoea.auth import API_ROOT, READS, find_address, find_user_caller
 from zoea.commandline import connect_directly
@@ -312,21 +312,18 @@ class MaskingMiddleware(Middleware):
             or request.path_info.startswith(f"{API_ROOT}/")
             # Strangers are shown nothing that is stored.
             or not request.user.is_authenticated
-            or _shows_new_secret(request)
+            # A page that shows a secret which was made just now, and never again.
+            or hasattr(request, "made_secret")
         ):
             return response
+        # What failed may be the database.
+        hide = hide_secrets_offline if response.status_code >= 500 else hide_secrets
+        # What this page exists to show.
+        told: str = getattr(request, "told_html", "")
         kind = response.headers.get("Content-Type", "")
         if kind.startswith(("text/", "application/json")):
             text = response.content.decode(response.charset, "surrogateescape")
-            if (masked := hide_secrets(text)) != text:
+            pieces = text.split(told) if told else [text]
+            if (masked := told.join(map(hide, pieces))) != text:
                 response.content = masked.encode(response.charset, "surrogateescape")
         return response
-
-
-def _shows_new_secret(request: HttpRequest) -> bool:
-    """Whether a page shows a secret that was made just now, and is never shown again."""
-    if hasattr(request, "made_secret"):
-        return True
-    told: Any = getattr(request, "_messages", None)
-    used = told is not None and told.used
-    return bool(used) and any(SHOWN_ONCE in message.tags.split() for message in told)

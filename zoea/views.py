@@ -7,6 +7,7 @@ import sys
 import unicodedata
 
 from django.conf import settings
+from django.contrib import admin
 from django.contrib.auth import login, logout
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
@@ -74,7 +75,10 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
         return _refuse_try(request, problem.detail, 503, retry_after)
     if not right:
         name = _read_name(request)
-        record_failed_sign_in(name, address, f"user:{name}")
+        # Else not as it was typed: people type passwords there.
+        known = User.objects.filter(username=name).exists()
+        who = name if known else "unknown user"
+        record_failed_sign_in(who, address, f"user:{name}" if known else "user")
         return _render_page(request, form, status=422)
     rate_limits.wrong_passwords.forget(pair)
     rate_limits.wrong_names.give_back(address)
@@ -104,6 +108,19 @@ def sign_in_link(request: HttpRequest, secret: str) -> HttpResponseBase:
         return _render_page(request, AuthenticationForm(request), said, status=410)
     _log_in(request, user, "one-time link")
     return redirect(settings.LOGIN_REDIRECT_URL)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def change_own_password(request: HttpRequest) -> HttpResponseBase:
+    """The admin's page for one's own password, which records that it was changed."""
+    done = reverse("admin:password_change_done")
+    with transaction.atomic():
+        page = admin.site.admin_view(admin.site.password_change, cacheable=True)
+        answer = page(request)
+        if answer.headers.get("Location") == done:
+            name = request.user.get_username()
+            record("user.password", f"user:{name}", after={"password": True})
+    return answer
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -8,11 +8,13 @@ from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.template.defaultfilters import linebreaksbr
 
 from agents.encryption import SecretUnreadableError
 from agents.models import Account, Provider
 from agents.provider_forms import PROVIDER_ERRORS, KeyedForm, secret_field
 from agents.provider_trial import try_provider
+from memory import audit
 from memory.admin.audit import AuditedAdmin
 from memory.admin.read_only import NewestValuesFilter
 
@@ -102,6 +104,7 @@ class ProviderAdmin(AuditedAdmin[Provider]):
             self.message_user(request, words, messages.WARNING)
 
     def _check(self, request: HttpRequest, row: Provider) -> None:
+        audit.record("provider.check", self.name_audited(row))
         trial = try_provider(row)
         if trial.good:
             self.message_user(request, trial.words, messages.SUCCESS)
@@ -142,6 +145,16 @@ class AccountAdmin(AuditedAdmin[Account]):
         """The game's answer to registering, while it is all that holds the password."""
         kept = obj is not None and obj.sealed_answer
         return ["answer"] if kept and self.has_change_permission(request) else []
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Account | None:
+        """The row; whoever may change it reads the answer in clear (`answer`)."""
+        row = super().get_object(request, object_id, from_field)
+        if row is not None and "answer" in self.get_readonly_fields(request, row):
+            shown = linebreaksbr(self.answer(row))
+            request.told_html = str(shown)  # type: ignore[attr-defined]
+        return row
 
     @admin.display(description="answer to registering")
     def answer(self, row: Account) -> str:

@@ -19,6 +19,7 @@ from agents.alerts.send import RAISED, Answer, Message, send_message
 from agents.encryption import SecretUnreadableError
 from agents.events import Item
 from agents.models import AlertTarget
+from memory import audit
 from memory.problems import release_connection
 
 
@@ -54,6 +55,7 @@ def try_target(target: AlertTarget, by: str) -> Trial:
         )
     except SecretUnreadableError as error:
         raise ActionError(str(error), code="secret_unreadable") from error
+    audit.record("alert_target.test", f"alert_target:{target.name}")
     release_connection()
     begun = time.monotonic()
     answer = asyncio.run(send_message(message))

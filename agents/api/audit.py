@@ -19,6 +19,7 @@ from agents.db import run_long_in_db
 from memory import audit
 from memory.api.parameters import Page, Rows, TextOrNull, Window, build_page
 from memory.models import AuditEntry
+from memory.redaction import hide_secret_texts
 
 audit_router = Router(tags=["audit"])
 
@@ -150,7 +151,7 @@ def _write_lines(rows: QuerySet[AuditEntry]) -> Iterator[str]:
 
 def _write_line(row: AuditEntry) -> str:
     """An entry as the list has it."""
-    told = AuditEntryOut.from_orm(row).model_dump()
+    told = hide_secret_texts(AuditEntryOut.from_orm(row).model_dump())
     return json.dumps(told, cls=NinjaJSONEncoder, ensure_ascii=False)
 
 
@@ -177,7 +178,7 @@ def _write_table(rows: Any) -> str:
 
 
 def _write_cell(row: AuditEntry, name: str) -> str:
-    value = getattr(row, name)
+    value = hide_secret_texts(getattr(row, name))
     if isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False)
     text = value.isoformat() if isinstance(value, datetime) else str(value)

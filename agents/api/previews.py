@@ -16,6 +16,7 @@ from agents.dashboard.context import (
     Document,
     build_preview_document,
     build_sent_document,
+    mask_document,
 )
 from agents.models import ModelCall
 from memory.api.parameters import MysisReference
@@ -33,7 +34,6 @@ from memory.context.documents import describe_usage
 from memory.context.types import Budget
 from memory.handles import parse_id
 from memory.problems import make_invalid, make_missing
-from memory.redaction import hide_secret_texts
 
 context_router = Router(tags=["context"])
 
@@ -119,7 +119,7 @@ def preview_context(
     document = build_preview_document(prepared)
     if wanted.usage:
         document["usage"] = describe_usage(prepared.assembly.stats)
-    return _mask_document(document)
+    return _answer_masked(request, document)
 
 
 def parse_options(text: str | None) -> dict[str, Any] | None:
@@ -171,13 +171,13 @@ def past_context(request: HttpRequest, turn_id: TurnId, number: CallNumber) -> D
         raise make_missing(
             f"Turn {turn_id[:30]!r} has no call {number[:30]!r} on record."
         )
-    return _mask_document(build_sent_document(call.sent))
+    return _answer_masked(request, build_sent_document(call.sent))
 
 
-def _mask_document(document: Document) -> Document:
-    """A document without secrets, which says whether it had some (A11)."""
-    shown = hide_secret_texts(document)
-    return {**shown, "masked": True} if shown != document else document
+def _answer_masked(request: HttpRequest, document: Document) -> Document:
+    # Once is enough of what is this long.
+    request.keeps_texts = True  # type: ignore[attr-defined]
+    return mask_document(document)
 
 
 # --- Two strategies side by side

@@ -25,7 +25,7 @@ from memory.context.documents import (
 from memory.context.result_types import LedgerLine
 from memory.context.types import OfferedTools
 from memory.models import HistorySummary, SentContext
-from memory.redaction import hide_secrets
+from memory.redaction import hide_secret_texts, hide_secrets
 
 Document = dict[str, Any]
 
@@ -169,6 +169,12 @@ def _describe_sent(sent: SentContext, found: RenderedView) -> Document:
         "intact": found.intact,
         **(describe_tools(found.offered) if found.offered else {}),
     }
+
+
+def mask_document(document: Document) -> Document:
+    """A document without secrets, which says whether it had some (A11)."""
+    shown = hide_secret_texts(document)
+    return {**shown, "masked": True} if shown != document else document
 
 
 def show_preview(prepared: PreparedRequest) -> ShownContext:

@@ -199,8 +199,8 @@ def format_arguments(given: object) -> str:
     """Arguments as ``a="x", b=2``, each bounded."""
     if isinstance(given, str):
         try:
-            given = json.loads(hide_secrets(given) or "{}")
-        except ValueError:
+            given = json.loads(given or "{}")
+        except (ValueError, RecursionError):
             return clip_text(hide_secrets(str(given)))
     given = hide_secrets_in_value(given)
     if not isinstance(given, dict):

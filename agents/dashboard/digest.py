@@ -51,6 +51,8 @@ NAMED, LISTED = 3, 5
 RANKED, COUNTED = 3, 500
 # Characters of an error, an order or a note in a line.
 TEXT = 120
+# So many are read of it: a secret must not slip through where it is cut.
+READ = TEXT + 1_000
 # In the place of a state: it ran, but nobody knows whether somebody started it.
 BEGUN = "begun"
 
@@ -77,12 +79,12 @@ WITH found AS (
       WHEN kind = 'mysis.state' AND data->>'state' = 'running' AND NOT data ? 'before'
         AND coalesce(before, 'idle') = 'idle' THEN '{BEGUN}'
       WHEN kind = 'mysis.state' THEN data->>'state'
-      WHEN kind = 'error' THEN coalesce(data->>'code', left(data->>'detail', {TEXT}))
+      WHEN kind = 'error' THEN coalesce(data->>'code', left(data->>'detail', {READ}))
       WHEN kind = 'context.compacted' THEN coalesce(data->>'status', 'made')
       ELSE data->>'rule'
     END AS what,
     CASE WHEN kind = 'mysis.state' THEN coalesce(data->>'by', '') ELSE '' END AS who,
-    left(coalesce(data->>'detail', data->>'error', ''), {TEXT}) AS words
+    left(coalesce(data->>'detail', data->>'error', ''), {READ}) AS words
   FROM found
   WHERE kind <> 'mysis.state' OR data ? 'changed'
     OR (before IS DISTINCT FROM data->>'state' AND NOT data ? 'trigger')
@@ -318,12 +320,12 @@ def _describe_earner(line: YieldLine) -> dict[str, Any]:
 def _describe_happened(one: Happened, names: Mapping[int, str]) -> dict[str, Any]:
     return {
         "kind": one.kind,
-        "what": hide_secrets(one.what),
+        "what": hide_secrets(one.what)[:TEXT],
         "by": one.who or None,
         "count": one.times,
         "myses": one.myses,
         "names": list_names(one, names),
-        "text": hide_secrets(one.words) or None,
+        "text": hide_secrets(one.words)[:TEXT] or None,
     }
 
 

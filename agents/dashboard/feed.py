@@ -199,7 +199,7 @@ def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
         values = tuple(floor if one == _FLOOR else one for one in values)
     found = fetch_rows(text, values)
     return _make_lines(
-        (mysis, number, kind, at, json.loads(data))
+        (mysis, number, kind, at, hide_secrets_in_value(json.loads(data)))
         for mysis, number, kind, at, _, data in found
     )
 

@@ -12,9 +12,13 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from memory.models import fetch_rows
+from memory.redaction import hide_secrets
 
 # Marks of a page, the newest ones.
 MARKS = 400
+# Characters of a text that are shown, and that are read of it: a secret must not slip
+# through where it is cut.
+TEXT, READ = 120, 1_120
 # Kinds of marks, and what each says.
 MARK_KINDS: Mapping[str, str] = {
     "order": "an order",
@@ -23,7 +27,7 @@ MARK_KINDS: Mapping[str, str] = {
     "attack": "under attack",
 }
 
-_MARKS = """
+_MARKS = f"""
 SELECT turn.mysis_id, turn.started_at, 'change', concat(turn.changed, ': ', concat_ws(', ',
     CASE WHEN changed ~ 'prompt' THEN coalesce(concat(prompt.name, ' v', version.number),
       'the built-in prompt') END,
@@ -35,21 +39,21 @@ LEFT JOIN agents_prompt AS prompt ON prompt.id = version.prompt_id
 WHERE turn.changed <> '' AND turn.started_at >= %(since)s AND turn.started_at < %(until)s
   AND turn.mysis_id = ANY(%(myses)s)
 UNION ALL
-SELECT told.mysis_id, given.created_at, 'order', left(given.text, 120), NULL, told.memory_id
+SELECT told.mysis_id, given.created_at, 'order', left(given.text, {READ}), NULL, told.memory_id
 FROM agents_order AS given JOIN agents_orderrecipient AS told ON told.order_id = given.id
 WHERE given.created_at >= %(since)s AND given.created_at < %(until)s
   AND told.mysis_id = ANY(%(myses)s)
 UNION ALL
 SELECT mysis_id, created_at,
   CASE kind WHEN 'alert.raised' THEN 'attack' ELSE 'compaction' END,
-  left(coalesce(data->>'text', data->>'reason', ''), 120), NULL, NULL
+  left(coalesce(data->>'text', data->>'reason', ''), {READ}), NULL, NULL
 FROM agents_event
-WHERE kind = ANY('{context.compacted,alert.raised}') AND xid BETWEEN %(first)s AND %(last)s
+WHERE kind = ANY('{{context.compacted,alert.raised}}') AND xid BETWEEN %(first)s AND %(last)s
   AND created_at >= %(since)s AND created_at < %(until)s AND mysis_id = ANY(%(myses)s)
   AND CASE kind WHEN 'alert.raised' THEN data->>'rule' = 'attacked'
     ELSE coalesce(data->>'status', 'made') = 'made' END
 ORDER BY 2 DESC LIMIT %(most)s
-"""
+"""  # noqa: S608 (no input in the text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,7 @@ def read_marks(values: Mapping[str, Any]) -> tuple[dict[int, list[Mark]], bool]:
     """
     rows = fetch_rows(_MARKS, {**values, "most": MARKS + 1})
     found: dict[int, list[Mark]] = defaultdict(list)
-    for row in rows[:MARKS]:
-        found[row[0]].append(Mark(*row))
+    for mysis, at, kind, text, *place in rows[:MARKS]:
+        shown = hide_secrets(text)[:TEXT]
+        found[mysis].append(Mark(mysis, at, kind, shown, *place))
     return found, len(rows) > MARKS

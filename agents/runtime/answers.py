@@ -107,7 +107,8 @@ def store_answer(
     clock = record_usage(opened, answer, latency_ms)
     if clock is None:
         return None
-    return _store_rows(_build_rows(handle, compute_present_tick(*clock), answer))
+    rows = _build_rows(handle, compute_present_tick(*clock), answer)
+    return _store_rows(rows, answer.tool_calls)
 
 
 @transaction.atomic(savepoint=False)
@@ -201,8 +202,11 @@ def _build_rows(
     return [speech, *results]
 
 
-def _store_rows(rows: Sequence[Memory]) -> list[PendingCall]:
-    """Store an answer with its event; the calls to run now."""
+def _store_rows(rows: Sequence[Memory], calls: Sequence[ToolCall]) -> list[PendingCall]:
+    """Store an answer with its event; the calls to run now, as the model made them.
+
+    What is stored of them may be masked, which the game is not to get.
+    """
     if not rows:
         return []
     speech, *results = rows
@@ -218,8 +222,13 @@ def _store_rows(rows: Sequence[Memory]) -> list[PendingCall]:
         row.pk = pk
     events.send_hint()
     pending = [
-        PendingCall(row.pk, *_get_function(call), call["id"])
-        for row, call in zip(results, speech.tool_calls, strict=True)
+        PendingCall(
+            row.pk,
+            repair_text(call.name),
+            repair_text(call.arguments),
+            row.tool_call_id,
+        )
+        for row, call in zip(results, calls, strict=True)
     ]
     return pending[:MOST_CALLS]
 
@@ -230,16 +239,10 @@ def _clean_reasoning(answer: Completion) -> str:
     return thought if answer.signature else hide_secrets(thought)
 
 
-def _get_function(call: Mapping[str, Any]) -> tuple[str, str]:
-    function = call["function"]
-    return function["name"], function["arguments"]
-
-
 def _stored_call(call: ToolCall) -> dict[str, Any]:
     way = {"via": call.via} if call.via else {}
-    way |= (
-        {"original": hide_secrets(repair_text(call.original))} if call.original else {}
-    )
+    if call.original:
+        way["original"] = hide_secrets(repair_text(call.original))
     return way | {
         "id": repair_text(call.id)[:LONGEST_ID] or f"call_{uuid4().hex[:12]}",
         "type": "function",

@@ -29,7 +29,6 @@ from agents.views.access import (
     notify_success,
     operator_required,
 )
-from memory.redaction import SHOWN_ONCE
 
 # Deliveries that the page of a target lists.
 SHOWN = 30
@@ -184,10 +183,12 @@ def edit_target(request: PageRequest, target_id: int | None = None) -> HttpRespo
         except ActionError as error:
             add_action_error(form, error)
         else:
-            messages.success(request, f"{target.name} is told from now on.")
             if made:
-                words = f"Its secret, shown this once: {made}"
-                messages.warning(request, words, extra_tags=SHOWN_ONCE)
+                # In this answer alone: a notice would put it into a cookie.
+                request.made_secret = made  # type: ignore[attr-defined]
+                shown = {"target": target, "secret": made, "nav": "health"}
+                return render(request, "agents/alert_target_made.html", shown)
+            messages.success(request, f"{target.name} is told from now on.")
             return redirect("alert-target", target.pk)
     context: dict[str, Any] = {
         "form": form,

@@ -27,6 +27,7 @@ from agents.dashboard.live import context_page
 from agents.forms import WhatIfForm
 from agents.models import ModelCall, Mysis
 from agents.views.access import PageRequest, find_mysis
+from memory import audit
 from memory.assembly import replay
 from memory.assembly.hashes import to_canonical_json
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
@@ -34,6 +35,7 @@ from memory.assembly.replay import PastCall, list_guesses, rebuild_as_sent
 from memory.assembly.sent_view import render_messages
 from memory.handles import parse_id
 from memory.models import SentContext
+from memory.redaction import hide_secret_texts
 
 AS_SENT, WHAT_IF = "as it was sent", "what if"
 VIEWS = {
@@ -165,7 +167,7 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     tried = try_settings(basis, form, compare=view == "compare")
     shown = context.show_preview(tried.view) if tried.view else None
     if shown is not None and request.GET.get("format") == "json":
-        return _download(shown)
+        return _download(mysis, shown)
     folded = parse_id(request.GET.get("folded", ""))
     # The address of the socket that tells when the context is outdated.
     live: dict[str, str | int] = {"page": "context", "mysis": mysis.pk}
@@ -243,6 +245,8 @@ def _view(
     found["kept"] = _newest(shown.blocks[:prefix], most)
     found["fresh"] = _newest(shown.blocks[prefix:], most)
     found["ledger"] = _newest(shown.ledger, most)
+    whole = _list_sent(shown)
+    found["masked"] = hide_secret_texts(whole) != whole
     if view == "raw":
         found["raw"] = _readable(shown)
         found["settings_json"] = json.dumps(mysis.model_settings, ensure_ascii=False)
@@ -261,15 +265,24 @@ def _readable(shown: context.ShownContext) -> str:
     """The payload indented, for the eye; the file has every byte."""
     messages, system = shown.payload
     first = {} if system is None else {"system": system}
-    payload = {**first, "messages": messages}
+    payload = hide_secret_texts({**first, "messages": messages})
     return json.dumps(payload, ensure_ascii=False, indent=2)[:RAW]
 
 
-def _download(shown: context.ShownContext) -> HttpResponse:
-    """The very bytes whose SHA-256 the page shows."""
-    text = to_canonical_json(*shown.payload, shown.tools)
+def _list_sent(shown: context.ShownContext) -> dict[str, Any]:
+    messages, system = shown.payload
+    return {"messages": messages, "system": system, "tools": shown.tools}
+
+
+def _download(mysis: Mysis, shown: context.ShownContext) -> HttpResponse:
+    """The very bytes whose SHA-256 the page shows; where some are hidden, its name says so."""
+    sent = _list_sent(shown)
+    told = hide_secret_texts(sent)
+    text = to_canonical_json(told["messages"], told["system"], told["tools"])
     body = text.encode("utf-8", "surrogatepass")
-    name = f'inline; filename="{shown.document["hash"][:12]}.json"'
+    audit.record("context.download", f"mysis:{mysis.name}")
+    masked = "-masked" if told != sent else ""
+    name = f'inline; filename="{shown.document["hash"][:12]}{masked}.json"'
     headers = {"Content-Disposition": name}
     return HttpResponse(body, content_type="application/json", headers=headers)
 
@@ -292,7 +305,7 @@ def call_context(request: PageRequest, turn_id: int, number: int) -> HttpRespons
     tried, likeness = _tried_on(sent, form, compare=view == "compare")
     shown = _shown(sent, form, tried)
     if shown is not None and request.GET.get("format") == "json":
-        return _download(shown)
+        return _download(sent.mysis, shown)
     values = {
         "sent": sent,
         "call": sent.call,

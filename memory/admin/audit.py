@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin
+from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
@@ -77,9 +78,10 @@ class AuditedAdmin(admin.ModelAdmin[M]):
         super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[M]) -> None:
-        for row in queryset:
-            self._record_deletion(row)
-        super().delete_queryset(request, queryset)
+        with transaction.atomic():
+            for row in queryset:
+                self._record_deletion(row)
+            super().delete_queryset(request, queryset)
 
     def _record_deletion(self, row: Model) -> None:
         action = f"{self.audited_as}.delete"

@@ -130,7 +130,8 @@ def _said(function: Mapping[str, Any], secret: Collection[str]) -> str:
         return f"[called {name} with {HIDDEN}]"
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False)
-    plain = _ESCAPES.sub(_meant, hide_secrets(arguments))
+    # As JSON first, and what was hidden behind escapes after them.
+    plain = hide_secrets(_ESCAPES.sub(_meant, hide_secrets(arguments)))
     return values.repair_text(f"[called {name} with {plain}]")
 
 

@@ -23,7 +23,7 @@ from memory.game_calls import is_secret_call
 from memory.models import Memory, fetch_rows
 from memory.models.secret_tools import read_secret_tools
 from memory.models.vectors import build_plain_vector, describe_calls, replace_signs
-from memory.redaction import HIDDEN, hide_secrets
+from memory.redaction import HIDDEN, hide_secrets, hide_secrets_in_value
 from memory.search.query import Count as Count
 from memory.search.query import Mode, TextQuery, cut_stem
 from memory.search.query import limit_time as limit_time
@@ -208,4 +208,6 @@ def _hide_arguments(call: Mapping[str, Any], secret: Collection[str]) -> dict[st
         arguments = HIDDEN
     elif isinstance(arguments, str):
         arguments = hide_secrets(arguments)
+    else:
+        arguments = hide_secrets_in_value(arguments)
     return {**shown, "function": {**function, "arguments": arguments}}

@@ -66,12 +66,12 @@ def unprivileged(transactional_db: None) -> Iterator[str]:
     quoted = connection.ops.quote_name(name)
     known = connection.settings_dict
     with connection.cursor() as cursor:
-        cursor.execute(f"CREATE ROLE {quoted} LOGIN PASSWORD 'secret'")
+        cursor.execute(f"CREATE ROLE {quoted} LOGIN PASSWORD 's3cret'")
         cursor.execute(f"CREATE DATABASE {quoted}")
     try:
         yield (
             database_url()
-            .replace(f"//{known['USER']}@", f"//{name}:secret@")
+            .replace(f"//{known['USER']}@", f"//{name}:s3cret@")
             .replace(f"/{known['NAME']}", f"/{name}")
         )
     finally:
@@ -101,7 +101,7 @@ def test_a_role_that_may_create_nothing_is_refused_in_one_line(
     assert (found.returncode, found.stderr.count("\n")) == (2, 1), found.stderr
     assert "permission denied for schema public" in found.stderr
     assert 'GRANT ALL ON SCHEMA public TO "zoea_without_rights"' in found.stderr
-    assert "secret" not in found.stderr
+    assert "s3cret" not in found.stderr
 
 
 def test_it_is_known_without_the_apps_whether_all_is_migrated(

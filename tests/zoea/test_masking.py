@@ -143,7 +143,8 @@ def ada(db: None) -> Mysis:
 def _remember(ada: Mysis) -> None:
     turn = make_turn(ada)
     ModelCall.objects.create(turn=turn, number=1, model="pilot")
-    function = {"name": "chat", "arguments": json.dumps({"content": TEXT})}
+    said = json.dumps({"content": TEXT, "pwd": NAMED[0]})
+    function = {"name": "chat", "arguments": said}
     call = {"id": "c", "type": "function", "function": function}
     make_memory(ada, turn=turn, role="assistant", tool_calls=[call])
     make_memory(ada, turn=turn, role="tool", tool_call_id="c", tool_name="chat")
@@ -178,7 +179,7 @@ def _plant(model: type[Model], fields: tuple[str, ...]) -> None:
         for name in fields:
             field = model._meta.get_field(name)
             if isinstance(field, JSONField):
-                values[name] = {"text": TEXT}
+                values[name] = {"text": TEXT, "pwd": NAMED[0]}
             elif isinstance(field, CharField | TextField):
                 # Whole lines: what a column has cut nobody can tell from another text.
                 room = field.max_length or len(TEXT)
@@ -281,7 +282,7 @@ def test_no_answer_of_the_api_has_a_secret(ada: Mysis, admin_program: Program) -
             asked = re.sub(r"\{\w+\}", "1", asked)
             asked += f"?q={WORD}" if "search" in asked else ""
             asked += "?a=window&b=full" if asked.endswith("diff") else ""
-            body = admin_program.get(asked).content
+            body = read(admin_program.get(asked))
             shown += WORD.encode() in body
             if found := find_secrets(body):
                 told[asked] = found

@@ -140,7 +140,7 @@ def _answer_together(
         with transaction.atomic():
             response = answer(request)
             if response.status_code < 400:
-                _record_answer(record, response)
+                _record_answer(request, record, response)
             else:
                 transaction.set_rollback(True)
     except BaseException:
@@ -161,7 +161,7 @@ def _answer_apart(
         _record_conflict(record, *OUTCOME_UNKNOWN)
         raise
     if response.status_code < 400:
-        _record_answer(record, response)
+        _record_answer(request, record, response)
     elif _is_not_done(response):
         record.delete()
     else:
@@ -177,9 +177,13 @@ def _is_not_done(response: HttpResponseBase) -> bool:
     return response.status_code < 500
 
 
-def _record_answer(record: IdempotencyRecord, response: HttpResponseBase) -> None:
+def _record_answer(
+    request: HttpRequest, record: IdempotencyRecord, response: HttpResponseBase
+) -> None:
+    # One that was made just now is told once, and kept nowhere in clear.
+    has_secret = bool(getattr(request, "made_secret", ""))
     body = response.content if isinstance(response, HttpResponse) else None
-    if body is None or len(body) > MAX_BODY:
+    if body is None or len(body) > MAX_BODY or has_secret:
         _record_conflict(record, *ANSWER_NOT_KEPT)
         return
     record.status, record.body = response.status_code, body.decode()

@@ -44,6 +44,9 @@ class Command(ActingCommand):
         dry: bool = options["dry_run"]
         done = "would be removed" if dry else "removed"
         gone: dict[str, int] = {}
+        if not dry:
+            # Before the first row goes: one that is killed midway has acted too.
+            audit.record("prune.begin", after={"keep_days": options["keep_days"]})
         for step in list_steps(timezone.now() - kept):
             gone[step.what] = step.count
             if not dry:

@@ -1,0 +1,35 @@
+"""What a model calls reaches the game as it was said; only what is kept is masked."""
+
+from __future__ import annotations
+
+import json
+
+from agents.models import Mysis
+from bench.providers.openai import FakeProvider, call, completion
+from memory.models import Memory
+from memory.redaction import HIDDEN
+from sandbox.game.testing import SandboxServer
+from tests.agents.runtime.conftest import fly
+from tests.agents.runtime.logs import in_db, log
+
+SAID = "the access key is keycard9 and {password: swordfish77}"
+
+
+def _arguments(rows: list[Memory], name: str) -> list[str]:
+    calls = [one["function"] for row in rows for one in row.tool_calls]
+    return [one["arguments"] for one in calls if one["name"] == name]
+
+
+async def test_the_game_gets_the_arguments_as_the_model_gave_them(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+) -> None:
+    joins = json.dumps({"username": "Eve", "empire": "solarian"})
+    provider.answer(completion(None, tool_calls=[call("register", joins)]))
+    said = json.dumps({"entry": SAID})
+    provider.answer(completion(None, tool_calls=[call("captains_log_add", said, "c2")]))
+    provider.answer(completion("Done."))
+    await fly(eve, "start")
+    assert SAID in json.dumps(sandbox.answer("Eve", "captains_log_list"))
+    [kept] = _arguments(await in_db(log)(eve), "captains_log_add")
+    assert "keycard9" not in kept
+    assert HIDDEN in json.loads(kept)["entry"]
