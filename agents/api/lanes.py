@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Query, Router, Schema
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from agents.api.yields import YieldOut
 from agents.dashboard.compare import CompareView, Side, share_comparison
@@ -33,8 +33,21 @@ lanes_router = Router(tags=["fleet"])
 
 # What a side has of its lane.
 LANE = ("id", "name", "state", "seconds", "steps", "marks")
-# The number of a page.
-Cursor = Annotated[int, Field(ge=1, le=10_000, examples=[2]), FROM_QUERY]
+# The number of a page; 0 is the first one too, as with every other cursor.
+Cursor = Annotated[int, Field(ge=0, le=10_000, examples=[2]), FROM_QUERY]
+
+
+def _read_moment(value: Any) -> datetime:
+    moment = parse_moment(value) if isinstance(value, str) else None
+    if moment is None:
+        raise ValueError("give a moment such as 2026-11-25T05:00:00Z")
+    return moment
+
+
+# Without a zone it is in UTC; a number is none.
+Moment = Annotated[
+    datetime, Field(examples=["2026-11-25T05:00:00Z"]), BeforeValidator(_read_moment)
+]
 
 
 class StepOut(Schema):
@@ -151,12 +164,7 @@ class AskedSpan(Schema):
         ),
     ] = "6h"
     until: Annotated[
-        str | None,
-        Field(
-            max_length=40,
-            description="A moment; until now without it.",
-            examples=["2026-11-25T05:00:00Z"],
-        ),
+        Moment | None, Field(description="A moment; until now without it.")
     ] = None
 
 
@@ -226,18 +234,15 @@ def compare_two(request: HttpRequest, asked: Query[AskedPair]) -> dict[str, Any]
 
 def _read_span(asked: AskedSpan) -> TimeSpan:
     """The span of the question; raises a 422 Problem."""
-    until = parse_moment(asked.until) if asked.until else None
-    if asked.until and until is None:
-        raise make_invalid("until", "give a moment such as 2026-11-25T05:00:00Z.")
     length, begin = parse_span(asked.since), parse_moment(asked.since)
     if length is None and begin is not None:
-        length = (until or timezone.now()) - begin
+        length = (asked.until or timezone.now()) - begin
     if length is None or not SHORTEST <= length <= LONGEST:
         raise make_invalid(
             "since",
             "give minutes or hours such as 90m or 6h, or a moment, of 5m to 48h.",
         )
-    return TimeSpan(length, until)
+    return TimeSpan(length, asked.until)
 
 
 def _give_up() -> Problem:
