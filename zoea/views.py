@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import sys
 import unicodedata
+from dataclasses import dataclass
 
 from django.conf import settings
+from django.contrib import admin
 from django.contrib.auth import login, logout
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
@@ -18,6 +20,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render, resolve_url
 from django.template.loader import render_to_string
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views import defaults
@@ -42,6 +45,39 @@ NEW_LINK = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """Passwords that are tried for a name from an address, or from its network."""
+
+    pair: str
+    network: str
+
+    @classmethod
+    def by(cls, address: str, name: str) -> Tries:
+        """Those for a name, one for all ways to write it."""
+        network = rate_limits.find_network(address)
+        written = unicodedata.normalize("NFKC", name).lower()
+        return cls(f"{network} {written}", network)
+
+    def take(self) -> float:
+        """Count one more; 0.0 if it may be tried, else the seconds to wait."""
+        # The network first: what it refuses leaves no trace of the name.
+        return rate_limits.take_each(
+            (rate_limits.wrong_names, self.network),
+            (rate_limits.wrong_passwords, self.pair),
+        )
+
+    def give_back(self) -> None:
+        """Undo one that said nothing about the password."""
+        rate_limits.wrong_passwords.give_back(self.pair)
+        rate_limits.wrong_names.give_back(self.network)
+
+    def forget(self) -> None:
+        """Count none of this name any more: the last password was right."""
+        rate_limits.wrong_passwords.forget(self.pair)
+        rate_limits.wrong_names.give_back(self.network)
+
+
 @login_not_required
 @sensitive_post_parameters("password")
 @never_cache
@@ -53,11 +89,8 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
             return redirect(_landing_page(request))
         return _render_page(request, AuthenticationForm(request))
     address = find_address(request)
-    pair = f"{address} {_normalise_name(request)}"
-    wait = rate_limits.take_each(
-        (rate_limits.wrong_passwords, pair), (rate_limits.wrong_names, address)
-    )
-    if wait:
+    tries = Tries.by(address, _read_name(request))
+    if wait := tries.take():
         seconds = math.ceil(wait)
         said = f"Too many wrong passwords. Try again in {seconds} seconds."
         return _refuse_try(request, said, 429, str(seconds))
@@ -65,8 +98,7 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
     try:
         right = form.is_valid()
     except Exception as error:
-        rate_limits.wrong_passwords.give_back(pair)
-        rate_limits.wrong_names.give_back(address)
+        tries.give_back()
         problem = find_busy(error)
         if problem is None:
             raise
@@ -76,8 +108,7 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
         name = _read_name(request)
         record_failed_sign_in(name, address, f"user:{name}")
         return _render_page(request, form, status=422)
-    rate_limits.wrong_passwords.forget(pair)
-    rate_limits.wrong_names.give_back(address)
+    tries.forget()
     _log_in(request, form.get_user(), "password")
     return redirect(_landing_page(request))
 
@@ -112,6 +143,27 @@ def admin_sign_in(request: HttpRequest) -> HttpResponseBase:
     if request.user.is_authenticated:
         raise PermissionDenied
     return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
+
+
+@sensitive_post_parameters()
+def change_password(request: HttpRequest) -> HttpResponseBase:
+    """The admin's page, where the old password may be tried no more often than elsewhere."""
+    page = admin.site.admin_view(admin.site.password_change, cacheable=True)
+    if request.method != "POST" or not admin.site.has_permission(request):
+        return page(request)
+    tries = Tries.by(find_address(request), request.user.get_username())
+    if wait := tries.take():
+        seconds = math.ceil(wait)
+        context = {"seconds": seconds, "heading": "Too many wrong passwords."}
+        answer = render(request, "429.html", context, status=429)
+        answer["Retry-After"] = str(seconds)
+        return answer
+    found = page(request)
+    if not isinstance(found, TemplateResponse):
+        tries.forget()
+    elif "old_password" not in (found.context_data or {})["form"].errors:
+        tries.give_back()
+    return found
 
 
 @require_POST
@@ -157,11 +209,6 @@ def _log_in(request: HttpRequest, user: User, way: str) -> None:
 def _read_name(request: HttpRequest) -> str:
     # No more characters than the form takes.
     return request.POST.get("username", "").strip()[:MAX_NAME]
-
-
-def _normalise_name(request: HttpRequest) -> str:
-    """The user name by which tries are counted: one for all ways to write it."""
-    return unicodedata.normalize("NFKC", _read_name(request)).lower()
 
 
 def _refuse_try(

@@ -132,6 +132,60 @@ def test_guessing_passwords_is_slowed_down(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @in_database
+def test_refused_tries_leave_no_trace_of_their_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passwords = Limiter(rate=0.01, burst=3, size=4)
+    monkeypatch.setattr(rate_limits, "wrong_passwords", passwords)
+    monkeypatch.setattr(rate_limits, "wrong_names", Limiter(rate=0.01, burst=6))
+    for name in ["ann"] * 3 + list("rstuvwxyz"):
+        Client().post("/sign-in/", {"username": name, "password": "wrong"})
+    assert passwords.wait("127.0.0.1 ann") > 0
+
+
+@in_database
+@pytest.mark.parametrize(
+    ("other", "status"), [("2001:db8:0:4:5:6:7:8", 429), ("2001:db8:0:5::1", 422)]
+)
+def test_an_ipv6_network_is_one_visitor(
+    monkeypatch: pytest.MonkeyPatch, other: str, status: int
+) -> None:
+    """The /64: whoever has it can come from each of its addresses."""
+    monkeypatch.setattr(rate_limits, "wrong_names", Limiter(rate=0.01, burst=1))
+    body = {"username": "ann", "password": "wrong"}
+    for address, wanted in (("2001:db8:0:4::1", 422), (other, status)):
+        answer = Client(REMOTE_ADDR=address).post("/sign-in/", body)
+        assert answer.status_code == wanted
+
+
+@in_database
+def test_the_old_password_is_guessed_no_faster_than_at_the_sign_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rate_limits, "wrong_passwords", Limiter(rate=0.01, burst=3))
+    user = User.objects.create_superuser("root", password="correct horse")
+    browser = Client()
+    browser.force_login(user)
+
+    def change(old: str, new: str, again: str = "") -> int:
+        body = {
+            "old_password": old,
+            "new_password1": new,
+            "new_password2": again or new,
+        }
+        return browser.post("/admin/password_change/", body).status_code
+
+    assert change("correct horse", "battery staple", "another") == 200
+    assert change("wrong", "battery staple") == 200
+    assert change("correct horse", "battery staple") == 302
+    assert [change("wrong", "other staple") for _ in range(4)] == [200, 200, 200, 429]
+    assert change("battery staple", "other staple") == 429
+    assert browser.get("/admin/password_change/").status_code == 200
+    signing_in = {"username": "Root", "password": "battery staple"}
+    assert Client().post("/sign-in/", signing_in).status_code == 429
+
+
+@in_database
 def test_pages_send_strangers_to_the_sign_in_page_and_htmx_whole() -> None:
     assert Client().get("/").status_code == 302
     answer = Client().get("/", headers={"HX-Request": "true"})
