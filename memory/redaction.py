@@ -90,7 +90,11 @@ class SealedValues:
                 except Exception:
                     self.expire()
                     raise
-        return self._known
+        if _is_in_loop():
+            return self._known
+        # Another thread may be reading them just now.
+        with self._lock:
+            return self._known
 
     def _read(self) -> None:
         version = self._read_version()

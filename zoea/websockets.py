@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,6 +28,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from starlette.datastructures import Headers
 
+from agents.db import run_for_socket
 from memory.audit import record_failed_sign_in
 from memory.problems import BUSY_SECONDS, NO_CONNECTION, find_busy
 from zoea import rate_limits
@@ -120,17 +122,15 @@ def with_caller(app: App) -> App:
     """
 
     async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
-        key, caller = await database_sync_to_async(_find_caller)(scope)
+        key, caller = await run_for_socket(_find_caller, scope)
         if caller is None and key.of_token:
             # Wrong tokens over HTTP count together with these.
             address = find_scope_address(scope)
-            if rate_limits.wrong_tokens.take(address):
+            if rate_limits.wrong_tokens.take(rate_limits.find_network(address)):
                 reason = "Too many wrong tokens: try again in a minute."
                 await Refuse(CLOSE_TOO_MANY, reason)(scope, receive, send)
                 return
-            await database_sync_to_async(record_failed_sign_in)(
-                UNKNOWN, address, "token"
-            )
+            await run_for_socket(record_failed_sign_in, UNKNOWN, address, "token")
         cookie_alone = not key.of_token and Headers(scope=scope).get("origin") is None
         if caller is not None and cookie_alone:
             await Refuse()(scope, receive, send)
@@ -175,6 +175,12 @@ class CallerWatch:
     def __init__(self) -> None:
         self._open: set[OpenSocket] = set()
         self._task: asyncio.Task[None] | None = None
+        # In a thread of its own: no page that is slow to draw holds it up.
+        self._find_callers = database_sync_to_async(
+            find_callers,
+            thread_sensitive=False,
+            executor=ThreadPoolExecutor(1, thread_name_prefix="caller-watch"),
+        )
 
     async def send(self, opened: OpenSocket, message: Any) -> None:
         """Send a message of the application; watch the caller from the handshake on."""
@@ -204,7 +210,7 @@ class CallerWatch:
     async def _close_changed(self) -> None:
         checked = tuple(self._open)
         keys = {each.key for each in checked}
-        callers = await database_sync_to_async(find_callers)(keys)
+        callers = await self._find_callers(keys)
         changed = [each for each in checked if callers.get(each.key) != each.caller]
         for each in changed:
             self.forget(each)
@@ -212,9 +218,6 @@ class CallerWatch:
             *(each.send(dict(CLOSE_CHANGED)) for each in changed),
             return_exceptions=True,
         )
-
-
-watch = CallerWatch()
 
 
 def _find_caller(scope: Scope) -> tuple[CallerKey, Caller | None]:
@@ -235,6 +238,9 @@ def find_callers(keys: Collection[CallerKey]) -> dict[CallerKey, Caller]:
         **{CallerKey(True, one): who for one, who in _find_of_tokens(tokens)},
         **{CallerKey(False, one): who for one, who in _find_of_sessions(sessions)},
     }
+
+
+watch = CallerWatch()
 
 
 def _find_of_tokens(digests: Collection[str]) -> Iterator[tuple[str, Caller]]:
