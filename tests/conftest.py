@@ -26,6 +26,7 @@ from memory.redaction import sealed
 from tests import flushing, postgres
 from tests.commands import Commands
 from tests.programs import Program
+from zoea.middleware import readiness
 
 # Rows are made in async tests as plainly as in others, and by the connection of their
 # thread. Django would give each of them one of its own, which nobody gives back.
@@ -136,6 +137,7 @@ def close_step_connections() -> None:
 def _nothing_shared() -> None:
     """Forget what other tests had drawn in these ten seconds."""
     shared._results.clear()
+    readiness.forget()
     lane_seconds._past_blocks._results.clear()
 
 

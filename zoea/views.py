@@ -17,6 +17,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
+from django.http.request import split_domain_port
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render, resolve_url
 from django.template.loader import render_to_string
@@ -221,9 +222,14 @@ def _refuse_try(
 
 def _is_local(request: HttpRequest) -> bool:
     """Whether the request comes from this machine, as far as can be known."""
-    if is_behind_proxy() or is_added_by_proxy(request.headers):
+    if is_behind_proxy() or settings.ZOEA_ORIGINS:
         return False
-    return is_loopback(find_address(request))
+    if is_added_by_proxy(request.headers):
+        return False
+    # A proxy that adds no header passes on the name by which it was reached.
+    name = split_domain_port(request.get_host())[0].strip("[]")
+    is_named_local = name == "localhost" or is_loopback(name)
+    return is_named_local and is_loopback(find_address(request))
 
 
 def _prefetch_purpose(request: HttpRequest) -> str:

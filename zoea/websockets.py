@@ -48,10 +48,15 @@ from zoea.proxies import App, Scope, is_plain_under_tls
 CLOSE_POLICY = 1008
 # Seconds between two checks of all callers.
 RECHECK = 10.0
-CLOSE_CHANGED = {
+CLOSE_ENDED = {
     "type": "websocket.close",
     "code": 4401,
-    "reason": "The token or session ended, or its role changed.",
+    "reason": "The token or session ended.",
+}
+CLOSE_CHANGED = {
+    "type": "websocket.close",
+    "code": 4409,
+    "reason": "The role changed: come back.",
 }
 CLOSE_TOO_MANY = 4429
 CLOSE_TRY_AGAIN = 1013
@@ -215,7 +220,10 @@ class CallerWatch:
         for each in changed:
             self.forget(each)
         await asyncio.gather(
-            *(each.send(dict(CLOSE_CHANGED)) for each in changed),
+            *(
+                each.send(dict(CLOSE_CHANGED if each.key in callers else CLOSE_ENDED))
+                for each in changed
+            ),
             return_exceptions=True,
         )
 
