@@ -124,13 +124,15 @@ def django_db_setup(
 
 def close_step_connections() -> None:
     """Let each thread of steps give its connection back; none may be under way."""
-    together = threading.Barrier(db.MOST_THREADS)
+    for threads in (db._threads, db._socket_threads):
+        count = threads._max_workers
+        together = threading.Barrier(count)
 
-    def close() -> None:
-        together.wait(20)
-        connections.close_all()
+        def close(all_here: threading.Barrier = together) -> None:
+            all_here.wait(20)
+            connections.close_all()
 
-    wait([db._threads.submit(close) for _ in range(db.MOST_THREADS)])
+        wait([threads.submit(close) for _ in range(count)])
 
 
 @pytest.fixture(autouse=True)

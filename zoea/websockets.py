@@ -10,13 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
@@ -28,7 +26,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from starlette.datastructures import Headers
 
-from agents.db import run_for_socket
+from agents.db import run_for_socket, run_in_db
 from memory.audit import record_failed_sign_in
 from memory.problems import BUSY_SECONDS, NO_CONNECTION, find_busy
 from zoea import rate_limits
@@ -180,12 +178,6 @@ class CallerWatch:
     def __init__(self) -> None:
         self._open: set[OpenSocket] = set()
         self._task: asyncio.Task[None] | None = None
-        # In a thread of its own: no page that is slow to draw holds it up.
-        self._find_callers = database_sync_to_async(
-            find_callers,
-            thread_sensitive=False,
-            executor=ThreadPoolExecutor(1, thread_name_prefix="caller-watch"),
-        )
 
     async def send(self, opened: OpenSocket, message: Any) -> None:
         """Send a message of the application; watch the caller from the handshake on."""
@@ -215,7 +207,8 @@ class CallerWatch:
     async def _close_changed(self) -> None:
         checked = tuple(self._open)
         keys = {each.key for each in checked}
-        callers = await self._find_callers(keys)
+        # Not in the threads of sockets: no page that is slow to draw holds it up.
+        callers = await run_in_db(find_callers, keys)
         changed = [each for each in checked if callers.get(each.key) != each.caller]
         for each in changed:
             self.forget(each)

@@ -81,9 +81,9 @@ class ReadOnlyAdmin(admin.ModelAdmin[M]):
         Django allows all columns. By how a text begins or by a pattern, what is hidden
         in it could be read letter by letter.
         """
-        offered = {self.date_hierarchy, self.opts.pk.name, "pk"}
-        for one in self.get_list_filter(request):
-            offered.add(one[0] if isinstance(one, tuple | list) else one)
+        filters = self.get_list_filter(request)
+        names = {one[0] if isinstance(one, tuple | list) else one for one in filters}
+        offered = {*map(str, names), self.date_hierarchy, self.opts.pk.name, "pk"}
         return lookup.partition("__")[0] in offered
 
     def get_search_results(
