@@ -24,6 +24,9 @@ _POOL: int = settings.DATABASES["default"]["OPTIONS"]["pool"]["max_size"]
 MOST_THREADS = max(1, min(8, _POOL - 1))
 _threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="database")
 _long_threads = ThreadPoolExecutor(4, thread_name_prefix="database-long")
+_socket_threads = ThreadPoolExecutor(
+    max(1, min(4, _POOL - 2)), thread_name_prefix="database-sockets"
+)
 # Set in a worker, where nobody else wants the connections of these threads. In a web
 # process the pages share a pool with them.
 keeps_connections = Event()
@@ -45,6 +48,17 @@ async def run_long_in_db(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     step = partial(work, *args, **kwargs)
     return await wait_for_step(
         _long_threads.submit(copy_context().run, _run_step, step)
+    )
+
+
+async def run_for_socket(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """`run_in_db` for the WebSockets of a process, which share a few threads of their own.
+
+    Channels would run the work of all of them in one thread, one after the other.
+    """
+    step = partial(work, *args, **kwargs)
+    return await wait_for_step(
+        _socket_threads.submit(copy_context().run, _run_step, step)
     )
 
 

@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
-from channels.db import database_sync_to_async
 
 from agents import events
+from agents.db import run_for_socket, run_in_db
 from agents.events import CHANNEL, Item, Position, get_connection_parameters
 from memory.redaction import sealed
 
@@ -160,7 +160,7 @@ class Hub:
             cursor = await database.execute(events.READ, values)
             found = await cursor.fetchall()
             if found and sealed.is_due:
-                await database_sync_to_async(sealed.read)()
+                await run_in_db(sealed.read)
             rows = [events.make_item(row) for row in found]
             for start in range(0, len(rows), AT_ONCE):
                 await self._offer(rows[start : start + AT_ONCE])
@@ -207,7 +207,7 @@ async def stream_after(
     queue holds the rest. What ``straight`` takes, while this waits for the next event,
     does not come out of it. Raises ViewerOverflowError when its consumer was too slow.
     """
-    start = await database_sync_to_async(events.find_position)(after)
+    start = await run_for_socket(events.find_position, after)
 
     def done(rows: Sequence[Row]) -> int:
         asked = [
@@ -232,8 +232,8 @@ async def _backlog(
     position: Position, end: Position, mysis_id: int | None, kinds: frozenset[str]
 ) -> AsyncIterator[Item]:
     while position < end:
-        rows = await database_sync_to_async(events.read_from)(
-            position, mysis_id=mysis_id, kinds=kinds, limit=BATCH
+        rows = await run_for_socket(
+            events.read_from, position, mysis_id=mysis_id, kinds=kinds, limit=BATCH
         )
         for position, item in rows:
             if position > end:

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 MAX_DEPTH = 64
 
-# A string (also an unclosed one), a bracket, or another value. Possessive, so that no
-# string is scanned twice.
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]|[^\s\[\]{}:,"]++', re.DOTALL)
+# A string (also an unclosed one), a bracket, another value, or the end, after what stands
+# between two of them. Possessive, and one follows right after the other, so that nothing
+# is scanned twice: neither strings nor millions of commas.
+_TOKEN = re.compile(
+    rb'[\s:,]*+("(?:[^"\\]++|\\.)*+"?|[\[\]{}]|[^\s\[\]{}:,"]++|\Z)', re.DOTALL
+)
 
 
 class TooMuchJsonError(ValueError):
@@ -51,7 +54,10 @@ class JsonBounds:
     def _count(self, data: bytes) -> None:
         opened = messages = values = depth = 0
         for token in _TOKEN.finditer(data):
-            sign = data[token.start()]
+            start = token.start(1)
+            if start == len(data):
+                return
+            sign = data[start]
             if sign in b"[{":
                 opened += 1
                 depth += 1

@@ -99,7 +99,11 @@ class SealedValues:
             with self._lock:
                 if self.is_due:
                     self._read_anew()
-        return self._known
+        if _is_in_loop():
+            return self._known
+        # Another thread may be reading them just now.
+        with self._lock:
+            return self._known
 
     def _read_anew(self) -> None:
         # Before it is read: what is sealed meanwhile makes it due again.

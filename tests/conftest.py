@@ -26,6 +26,7 @@ from memory.redaction import sealed
 from tests import flushing, postgres
 from tests.commands import Commands
 from tests.programs import Program
+from zoea.middleware import readiness
 
 # Rows are made in async tests as plainly as in others, and by the connection of their
 # thread. Django would give each of them one of its own, which nobody gives back.
@@ -126,19 +127,22 @@ def django_db_setup(
 
 def close_step_connections() -> None:
     """Let each thread of steps give its connection back; none may be under way."""
-    together = threading.Barrier(db.MOST_THREADS)
+    for threads in (db._threads, db._socket_threads):
+        count = threads._max_workers
+        together = threading.Barrier(count)
 
-    def close() -> None:
-        together.wait(20)
-        connections.close_all()
+        def close(all_here: threading.Barrier = together) -> None:
+            all_here.wait(20)
+            connections.close_all()
 
-    wait([db._threads.submit(close) for _ in range(db.MOST_THREADS)])
+        wait([threads.submit(close) for _ in range(count)])
 
 
 @pytest.fixture(autouse=True)
 def _nothing_shared() -> None:
     """Forget what other tests had drawn in these ten seconds."""
     shared._results.clear()
+    readiness.forget()
     lane_seconds._past_blocks._results.clear()
 
 

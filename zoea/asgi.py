@@ -23,8 +23,8 @@ django.setup(set_prefix=False)
 log_uncaught()
 
 # These modules import models, which are loaded only now.
-from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from channels.sessions import SessionMiddlewareStack  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
 from agents.consumers.dashboard import DashboardConsumer  # noqa: E402
@@ -87,7 +87,7 @@ application = proxies.with_visitor(
             "websocket": daphne.with_flow(
                 websockets.with_handshake_checks(
                     websockets.with_busy_close(
-                        AuthMiddlewareStack(websockets.with_caller(sockets))
+                        SessionMiddlewareStack(websockets.with_caller(sockets))
                     )
                 )
             ),

@@ -159,7 +159,7 @@ def identify_bearer(authorization: str, address: str) -> Caller:
     """
     caller = find_token_caller(read_bearer(authorization))
     if caller is None:
-        if wait := rate_limits.wrong_tokens.take(address):
+        if wait := rate_limits.wrong_tokens.take(rate_limits.find_network(address)):
             raise _too_many(wait)
         record_failed_sign_in(UNKNOWN, address, "token")
         raise unauthenticated_problem(WRONG_BEARER)

@@ -5,10 +5,11 @@ read makes the process grow. Here a consumer finds ``scope["flow"]``, which tell
 whether the transport still takes data, and which also sends many small messages without
 the detour through the server.
 
-Daphne stores a whole request on disk before anybody looks at it. Here it stores no more
-than the largest body of its route and one byte, by which the route sees that there was
-more. The rest is read and dropped: a client that is cut off while it sends could not
-read the answer that says why.
+Daphne stores a whole request on disk before anybody looks at it, and then holds all of
+it in memory. Here it stores no more than the largest body of its route and one byte, by
+which the route sees that there was more, and few large bodies at the same time. The rest
+is read and dropped: a client that is cut off while it sends could not read the answer
+that says why.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import lru_cache
@@ -24,8 +26,10 @@ from urllib.parse import unquote
 
 from daphne import http_protocol
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
+from django.conf import settings
 
-from zoea.api.gate import LARGER, MAX_BYTES, trim_memory
+from zoea.api.gate import LARGER, MAX_BYTES, NO_ROOM, trim_memory
+from zoea.auth import PREFIX, read_bearer
 from zoea.proxies import App, Scope
 
 # Bytes that the kernel may hold for one client beside the 64 KiB of the transport.
@@ -36,6 +40,12 @@ MAX_REASON = 123
 FINAL_TEXT = 0x81
 # One event goes to all clients at nearly the same time, so few are enough.
 KEPT_FRAMES = 64
+# Large bodies that are received or worked on at the same time, and the seconds after
+# which one that is still coming makes way for another.
+LARGE_ROOMS = 2
+LONGEST_UPLOAD = 60.0
+# One byte more than the largest of other bodies.
+SMALL_ROOM = MAX_BYTES + 1
 
 
 def install() -> None:
@@ -143,36 +153,95 @@ class FlowProtocol(WebSocketProtocol):  # type: ignore[misc]
 class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]
     """A Daphne request that stores one byte more than its route takes at most."""
 
-    room = MAX_BYTES + 1
+    room = SMALL_ROOM
     stored = 0
+    is_complete = False
 
     def gotLength(self, length: int | None) -> None:
-        """Make room for the body: the headers have come, the body has not."""
+        """Find out how much is stored: the headers have come, the body has not."""
         super().gotLength(length)
+        self.requestHeaders.removeHeader(NO_ROOM)
         self.room = self._find_most_bytes() + 1
 
     def _find_most_bytes(self) -> int:
-        names = (b"authorization", b"cookie")
-        if not any(map(self.requestHeaders.hasHeader, names)):
+        if not self._names_somebody():
             # A stranger is refused anyhow.
             return MAX_BYTES
         # The request learns its own path only after the body.
         path = unquote(self.channel._path.partition(b"?")[0])
         return LARGER.get(path, MAX_BYTES)
 
+    def _names_somebody(self) -> bool:
+        """Whether it brings a token or a session; whether they are right is seen later."""
+        tokens = self.requestHeaders.getRawHeaders("authorization", [])
+        return settings.SESSION_COOKIE_NAME.encode() in self.received_cookies or any(
+            read_bearer(each).startswith(PREFIX) for each in tokens
+        )
+
     def handleContentChunk(self, data: bytes) -> None:
         """Store what there is room for; drop the rest."""
-        kept = data[: self.room - self.stored]
+        if self.stored + len(data) > SMALL_ROOM < self.room and not rooms.take(self):
+            self.refuse_room()
+        kept = data[: max(0, self.room - self.stored)]
         if kept:
             self.stored += len(kept)
             super().handleContentChunk(kept)
 
+    def refuse_room(self) -> None:
+        """Keep as little as of any other body, and let the route say why."""
+        self.room = SMALL_ROOM
+        self.stored = min(self.stored, SMALL_ROOM)
+        self.content.truncate(self.stored)
+        self.content.seek(self.stored)
+        self.requestHeaders.setRawHeaders(NO_ROOM, ["1"])
+
+    def process(self) -> Any:
+        """Hand the request on: all of it has come."""
+        self.is_complete = True
+        return super().process()
+
     def finish(self) -> None:
         """End the answer; what a large body took of memory goes back."""
         super().finish()
-        if self.stored > MAX_BYTES:
+        if rooms.give_back(self):
             trim_memory()
 
+    def connectionLost(self, reason: Any) -> None:
+        rooms.give_back(self)
+        super().connectionLost(reason)
+
+
+class LargeRooms:
+    """Who has room for a large body: a few requests of this process at a time."""
+
+    def __init__(self) -> None:
+        self._since: dict[BoundedRequest, float] = {}
+
+    def take(self, request: BoundedRequest) -> bool:
+        """Give a request room, also that of one that has been sending for too long."""
+        if request in self._since:
+            return True
+        if len(self._since) >= LARGE_ROOMS:
+            self._end_longest_upload()
+        if len(self._since) >= LARGE_ROOMS:
+            return False
+        self._since[request] = time.monotonic()
+        return True
+
+    def give_back(self, request: BoundedRequest) -> bool:
+        """Take the room of a request away; False where it had none."""
+        return self._since.pop(request, None) is not None
+
+    def _end_longest_upload(self) -> None:
+        limit = time.monotonic() - LONGEST_UPLOAD
+        for request, since in self._since.items():
+            if since < limit and not request.is_complete:
+                request.refuse_room()
+                self.give_back(request)
+                return
+
+
+rooms = LargeRooms()
 
 _current: ContextVar[Flow | None] = ContextVar("flow", default=None)
 

@@ -57,6 +57,10 @@ JSON_RPC_PARSE_ERROR = -32700
 PATHS = frozenset({"/mcp", "/mcp/"})
 
 
+class ClientGoneError(Exception):
+    """The client went before its request was whole: there is nobody to answer."""
+
+
 def with_mcp(pages: App) -> App:
     """Answer `/mcp` here; pass everything else on to ``pages``."""
 
@@ -69,6 +73,8 @@ def with_mcp(pages: App) -> App:
                 guest = await admit_guest(scope)
                 body = await _read_body(receive)
                 check_counts(body, BOUNDS)
+            except ClientGoneError:
+                return
             except Exception as error:
                 problem = error if isinstance(error, Problem) else find_busy(error)
                 if problem is None:
@@ -111,11 +117,16 @@ async def admit_guest(scope: Scope) -> Guest:
 
 
 async def _read_body(receive: Receive) -> bytes:
-    """Read the body; raises a 413 Problem once it is larger than MAX_BYTES."""
+    """Read the body; raises a 413 Problem once it is larger than MAX_BYTES.
+
+    Raises ClientGoneError where it is not whole.
+    """
     body = bytearray()
     more = True
     while more:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGoneError
         body += message.get("body", b"")
         more = message.get("more_body", False)
         if len(body) > MAX_BYTES:

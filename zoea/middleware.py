@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import re
+import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -49,7 +51,8 @@ LEAP_YEAR = 2000
 DATE_PARTS = ("year", "month", "day")
 
 # What can only be read: probes, files, and sockets that are asked for as pages.
-READABLE = ("/healthz", "/readyz", "/static/", "/ws/")
+PROBES = ("/healthz", "/readyz")
+READABLE = ("/static/", "/ws/")
 # Columns with something sealed, and hashes of tokens, links and passwords.
 _SECRET = re.compile(r"sealed_\w+|(?:\w+_)?digest|password|session_(?:key|data)")
 
@@ -59,6 +62,8 @@ HTTP_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 CONNECT_SECONDS = 3
+# Seconds for which the answer of /readyz is that of the next ones too.
+SHARED = 1.0
 
 
 class Middleware:
@@ -74,7 +79,7 @@ class HealthMiddleware(Middleware):
             if request.path_info == "/healthz":
                 return JsonResponse({"status": "ok"})
             if request.path_info == "/readyz":
-                return _check_ready()
+                return readiness.read()
         return self.get_response(request)
 
 
@@ -111,14 +116,44 @@ class MethodMiddleware(Middleware):
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if request.path_info.startswith((f"{API_ROOT}/", "/metrics")):
+        path = request.path_info
+        if path.startswith((f"{API_ROOT}/", "/metrics")):
             return self.get_response(request)
-        readable = request.path_info.startswith(READABLE)
+        readable = path in PROBES or path.startswith(READABLE)
         taken = ("GET", "HEAD") if readable else ("GET", "HEAD", "POST")
         if request.method in taken:
             return self.get_response(request)
+        if request.method == "OPTIONS":
+            return HttpResponse(status=204, headers={"Allow": ", ".join(taken)})
         said = f"This address takes {', '.join(taken)} alone."
         return HttpResponseNotAllowed(taken, said, content_type="text/plain")
+
+
+class Readiness:
+    """One check at a time, whose answer is shared: each opens a connection of its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._answer: JsonResponse | None = None
+        self._valid_until = 0.0
+
+    def read(self) -> HttpResponse:
+        """The answer to a probe, at most SHARED seconds old."""
+        with self._lock:
+            if self._answer is None or time.monotonic() >= self._valid_until:
+                self._answer = _check_ready()
+                self._valid_until = time.monotonic() + SHARED
+            found = self._answer
+        return HttpResponse(
+            found.content, status=found.status_code, headers=dict(found.headers)
+        )
+
+    def forget(self) -> None:
+        """Check anew when asked next."""
+        self._answer = None
+
+
+readiness = Readiness()
 
 
 def _check_ready() -> JsonResponse:

@@ -19,7 +19,12 @@ App = Callable[[Any, Any, Any], Awaitable[None]]
 Scope = dict[str, Any]
 
 # What proxies add: behind one, a loopback address says nothing about the visitor.
-_ADDED = frozenset({"forwarded", "via", "x-real-ip"})
+_ADDED = frozenset(
+    {
+        *("forwarded", "via", "x-real-ip", "x-client-ip"),
+        *("cf-connecting-ip", "true-client-ip"),
+    }
+)
 _ADDED_PREFIX = "x-forwarded-"
 _HSTS = b"strict-transport-security"
 
@@ -40,10 +45,12 @@ def with_visitor(app: App) -> App:
                 headers = [*message.get("headers", ())]
                 # Django gives it to what it answers itself.
                 if all(name.lower() != _HSTS for name, _ in headers):
-                    message = {**message, "headers": [*headers, (_HSTS, _make_hsts())]}
+                    age = f"max-age={settings.SECURE_HSTS_SECONDS}".encode()
+                    message = {**message, "headers": [*headers, (_HSTS, age)]}
             await send(message)
 
-        scope = {**scope, "client": find_visitor(scope)}
+        # Daphne takes the root path from a header of whoever sends one.
+        scope = {**scope, "client": find_visitor(scope), "root_path": ""}
         await app(scope, receive, send_with_hsts if secure else send)
 
     return wrapped
@@ -111,16 +118,10 @@ def _parse_address(text: str) -> str:
         found = ipaddress.ip_address(text)
     except ValueError:
         return ""
-    return str(getattr(found, "ipv4_mapped", None) or found)
+    # Without its zone, which may be any text.
+    return str(getattr(found, "ipv4_mapped", None) or found).partition("%")[0]
 
 
 @cache
 def _warn_once(text: str) -> None:
     logger.warning(text)
-
-
-def _make_hsts() -> bytes:
-    parts = [f"max-age={settings.SECURE_HSTS_SECONDS}"]
-    parts += ["includeSubDomains"] * settings.SECURE_HSTS_INCLUDE_SUBDOMAINS
-    parts += ["preload"] * settings.SECURE_HSTS_PRELOAD
-    return "; ".join(parts).encode()

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from ipaddress import IPv6Address, IPv6Network
 
 from memory.problems import ConcurrencyLimit as ConcurrencyLimit
 
@@ -62,11 +63,22 @@ class Limiter:
             wait = 0.0 if left >= 1 else (1 - left) / self.rate
             if change > 0 or not wait:
                 left += change
-            self._buckets[key] = (min(float(self.burst), left), now)
-            self._buckets.move_to_end(key)
+            self._buckets.pop(key, None)
+            # A full one says no more than none.
+            if left < self.burst:
+                self._buckets[key] = (left, now)
             if len(self._buckets) > self.size:
                 self._buckets.popitem(last=False)
         return wait
+
+
+def find_network(address: str) -> str:
+    """The address by which tries are counted: of IPv6 the /64, which one visitor has."""
+    try:
+        found = IPv6Address(address)
+    except ValueError:
+        return address
+    return str(IPv6Network((found.packed[:8] + bytes(8), 64)))
 
 
 def take_each(*wanted: tuple[Limiter, str]) -> float:

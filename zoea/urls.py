@@ -39,7 +39,7 @@ urlpatterns = [
     path("sign-out/", views.sign_out, name="sign-out"),
     # The stock page would let a viewer try passwords without a limit.
     path("admin/login/", views.admin_sign_in),
-    path("admin/password_change/", views.change_own_password),
+    path("admin/password_change/", views.change_password),
     path("admin/", admin.site.urls),
     path("favicon.ico", login_not_required(icon)),
     path("", include("agents.urls")),

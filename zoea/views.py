@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import unicodedata
+from dataclasses import dataclass
 
 from django.conf import settings
 from django.contrib import admin
@@ -16,9 +17,11 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
+from django.http.request import split_domain_port
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render, resolve_url
 from django.template.loader import render_to_string
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views import defaults
@@ -43,6 +46,39 @@ NEW_LINK = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """Passwords that are tried for a name from an address, or from its network."""
+
+    pair: str
+    network: str
+
+    @classmethod
+    def by(cls, address: str, name: str) -> Tries:
+        """Those for a name, one for all ways to write it."""
+        network = rate_limits.find_network(address)
+        written = unicodedata.normalize("NFKC", name).lower()
+        return cls(f"{network} {written}", network)
+
+    def take(self) -> float:
+        """Count one more; 0.0 if it may be tried, else the seconds to wait."""
+        # The network first: what it refuses leaves no trace of the name.
+        return rate_limits.take_each(
+            (rate_limits.wrong_names, self.network),
+            (rate_limits.wrong_passwords, self.pair),
+        )
+
+    def give_back(self) -> None:
+        """Undo one that said nothing about the password."""
+        rate_limits.wrong_passwords.give_back(self.pair)
+        rate_limits.wrong_names.give_back(self.network)
+
+    def forget(self) -> None:
+        """Count none of this name any more: the last password was right."""
+        rate_limits.wrong_passwords.forget(self.pair)
+        rate_limits.wrong_names.give_back(self.network)
+
+
 @login_not_required
 @sensitive_post_parameters("password")
 @never_cache
@@ -54,11 +90,8 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
             return redirect(_landing_page(request))
         return _render_page(request, AuthenticationForm(request))
     address = find_address(request)
-    pair = f"{address} {_normalise_name(request)}"
-    wait = rate_limits.take_each(
-        (rate_limits.wrong_passwords, pair), (rate_limits.wrong_names, address)
-    )
-    if wait:
+    tries = Tries.by(address, _read_name(request))
+    if wait := tries.take():
         seconds = math.ceil(wait)
         said = f"Too many wrong passwords. Try again in {seconds} seconds."
         return _refuse_try(request, said, 429, str(seconds))
@@ -66,8 +99,7 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
     try:
         right = form.is_valid()
     except Exception as error:
-        rate_limits.wrong_passwords.give_back(pair)
-        rate_limits.wrong_names.give_back(address)
+        tries.give_back()
         problem = find_busy(error)
         if problem is None:
             raise
@@ -80,8 +112,7 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
         who = name if known else "unknown user"
         record_failed_sign_in(who, address, f"user:{name}" if known else "user")
         return _render_page(request, form, status=422)
-    rate_limits.wrong_passwords.forget(pair)
-    rate_limits.wrong_names.give_back(address)
+    tries.forget()
     _log_in(request, form.get_user(), "password")
     return redirect(_landing_page(request))
 
@@ -111,24 +142,46 @@ def sign_in_link(request: HttpRequest, secret: str) -> HttpResponseBase:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def change_own_password(request: HttpRequest) -> HttpResponseBase:
-    """The admin's page for one's own password, which records that it was changed."""
-    done = reverse("admin:password_change_done")
-    with transaction.atomic():
-        page = admin.site.admin_view(admin.site.password_change, cacheable=True)
-        answer = page(request)
-        if answer.headers.get("Location") == done:
-            name = request.user.get_username()
-            record("user.password", f"user:{name}", after={"password": True})
-    return answer
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
 def admin_sign_in(request: HttpRequest) -> HttpResponseBase:
     """Redirect the admin's sign-in to ours: one page, one limit for passwords."""
     if request.user.is_authenticated:
         raise PermissionDenied
     return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
+
+
+@sensitive_post_parameters()
+def change_password(request: HttpRequest) -> HttpResponseBase:
+    """The admin's page for one's own password, which records that it was changed.
+
+    The old one may be tried no more often than elsewhere.
+    """
+    page = admin.site.admin_view(admin.site.password_change, cacheable=True)
+    if request.method != "POST" or not admin.site.has_permission(request):
+        return page(request)
+    tries = Tries.by(find_address(request), request.user.get_username())
+    if wait := tries.take():
+        seconds = math.ceil(wait)
+        context = {"seconds": seconds, "heading": "Too many wrong passwords."}
+        answer = render(request, "429.html", context, status=429)
+        answer["Retry-After"] = str(seconds)
+        return answer
+    done = reverse("admin:password_change_done")
+    with transaction.atomic():
+        found = page(request)
+        if changed := found.headers.get("Location") == done:
+            name = request.user.get_username()
+            record("user.password", f"user:{name}", after={"password": True})
+    if changed:
+        tries.forget()
+    elif not _is_wrong_password(found):
+        tries.give_back()
+    return found
+
+
+def _is_wrong_password(answer: HttpResponseBase) -> bool:
+    if not isinstance(answer, TemplateResponse):
+        return False
+    return "old_password" in (answer.context_data or {})["form"].errors
 
 
 @require_POST
@@ -176,11 +229,6 @@ def _read_name(request: HttpRequest) -> str:
     return request.POST.get("username", "").strip()[:MAX_NAME]
 
 
-def _normalise_name(request: HttpRequest) -> str:
-    """The user name by which tries are counted: one for all ways to write it."""
-    return unicodedata.normalize("NFKC", _read_name(request)).lower()
-
-
 def _refuse_try(
     request: HttpRequest, said: str, status: int, retry_after: str
 ) -> HttpResponse:
@@ -191,9 +239,14 @@ def _refuse_try(
 
 def _is_local(request: HttpRequest) -> bool:
     """Whether the request comes from this machine, as far as can be known."""
-    if is_behind_proxy() or is_added_by_proxy(request.headers):
+    if is_behind_proxy() or settings.ZOEA_ORIGINS:
         return False
-    return is_loopback(find_address(request))
+    if is_added_by_proxy(request.headers):
+        return False
+    # A proxy that adds no header passes on the name by which it was reached.
+    name = split_domain_port(request.get_host())[0].strip("[]")
+    is_named_local = name == "localhost" or is_loopback(name)
+    return is_named_local and is_loopback(find_address(request))
 
 
 def _prefetch_purpose(request: HttpRequest) -> str:

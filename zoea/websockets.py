@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
@@ -27,6 +26,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from starlette.datastructures import Headers
 
+from agents.db import run_for_socket, run_in_db
 from memory.audit import record_failed_sign_in
 from memory.problems import BUSY_SECONDS, NO_CONNECTION, find_busy
 from zoea import rate_limits
@@ -46,10 +46,15 @@ from zoea.proxies import App, Scope, is_plain_under_tls
 CLOSE_POLICY = 1008
 # Seconds between two checks of all callers.
 RECHECK = 10.0
-CLOSE_CHANGED = {
+CLOSE_ENDED = {
     "type": "websocket.close",
     "code": 4401,
-    "reason": "The token or session ended, or its role changed.",
+    "reason": "The token or session ended.",
+}
+CLOSE_CHANGED = {
+    "type": "websocket.close",
+    "code": 4409,
+    "reason": "The role changed: come back.",
 }
 CLOSE_TOO_MANY = 4429
 CLOSE_TRY_AGAIN = 1013
@@ -120,17 +125,15 @@ def with_caller(app: App) -> App:
     """
 
     async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
-        key, caller = await database_sync_to_async(_find_caller)(scope)
+        key, caller = await run_for_socket(_find_caller, scope)
         if caller is None and key.of_token:
             # Wrong tokens over HTTP count together with these.
             address = find_scope_address(scope)
-            if rate_limits.wrong_tokens.take(address):
+            if rate_limits.wrong_tokens.take(rate_limits.find_network(address)):
                 reason = "Too many wrong tokens: try again in a minute."
                 await Refuse(CLOSE_TOO_MANY, reason)(scope, receive, send)
                 return
-            await database_sync_to_async(record_failed_sign_in)(
-                UNKNOWN, address, "token"
-            )
+            await run_for_socket(record_failed_sign_in, UNKNOWN, address, "token")
         cookie_alone = not key.of_token and Headers(scope=scope).get("origin") is None
         if caller is not None and cookie_alone:
             await Refuse()(scope, receive, send)
@@ -204,17 +207,18 @@ class CallerWatch:
     async def _close_changed(self) -> None:
         checked = tuple(self._open)
         keys = {each.key for each in checked}
-        callers = await database_sync_to_async(find_callers)(keys)
+        # Not in the threads of sockets: no page that is slow to draw holds it up.
+        callers = await run_in_db(find_callers, keys)
         changed = [each for each in checked if callers.get(each.key) != each.caller]
         for each in changed:
             self.forget(each)
         await asyncio.gather(
-            *(each.send(dict(CLOSE_CHANGED)) for each in changed),
+            *(
+                each.send(dict(CLOSE_CHANGED if each.key in callers else CLOSE_ENDED))
+                for each in changed
+            ),
             return_exceptions=True,
         )
-
-
-watch = CallerWatch()
 
 
 def _find_caller(scope: Scope) -> tuple[CallerKey, Caller | None]:
@@ -235,6 +239,9 @@ def find_callers(keys: Collection[CallerKey]) -> dict[CallerKey, Caller]:
         **{CallerKey(True, one): who for one, who in _find_of_tokens(tokens)},
         **{CallerKey(False, one): who for one, who in _find_of_sessions(sessions)},
     }
+
+
+watch = CallerWatch()
 
 
 def _find_of_tokens(digests: Collection[str]) -> Iterator[tuple[str, Caller]]:

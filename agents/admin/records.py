@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -41,12 +42,14 @@ from agents.models.llm import AskedWindow
 from agents.tool_catalogue import CLASHES
 from memory.admin.audit import AuditedAdmin
 from memory.admin.read_only import (
+    SEARCHED,
     MysisFilter,
     MysisOfTurnFilter,
     NewestValuesFilter,
     ReadOnlyAdmin,
 )
 from memory.models import HistorySummary
+from memory.redaction import hide_secrets_in_row
 
 # A search looks at the newest events only: no index helps it.
 SEARCHED_EVENTS = 20_000
@@ -223,6 +226,11 @@ class UsageAdmin(NamedMysisAdmin[Usage]):
     ordering = ("-day", "mysis_id")
 
 
+def _write(event: Event) -> str:
+    """The data of an event as PostgreSQL writes it."""
+    return json.dumps(event.data, ensure_ascii=False)
+
+
 @admin.register(Event)
 class EventAdmin(NamedMysisAdmin[Event]):
     """The event log."""
@@ -244,7 +252,11 @@ class EventAdmin(NamedMysisAdmin[Event]):
         newest = Event.objects.aggregate(last=Max("pk"))["last"] or 0
         recent = queryset.filter(pk__gt=newest - SEARCHED_EVENTS)
         texts = recent.annotate(text=Cast("data", TextField()))
-        return texts.filter(text__icontains=wanted), False
+        found = texts.filter(text__icontains=wanted).order_by("-pk")[:SEARCHED]
+        # Nothing is found by what is hidden in it.
+        masked = [hide_secrets_in_row(row) for row in found]
+        shown = [row.pk for row in masked if wanted.lower() in _write(row).lower()]
+        return queryset.filter(pk__in=shown), False
 
 
 @admin.register(ToolCatalogue)

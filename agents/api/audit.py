@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.db.models import QuerySet
@@ -15,6 +15,7 @@ from ninja import Query, Router, Schema
 from ninja.responses import NinjaJSONEncoder
 from pydantic import Field
 
+from agents.api.lanes import Moment
 from agents.db import run_long_in_db
 from memory import audit
 from memory.api.parameters import Page, Rows, TextOrNull, Window, build_page
@@ -85,7 +86,7 @@ class _Wanted(Schema):
     who: Who = ""
     what: What = ""
     since: Annotated[
-        datetime | None, Field(description="From this moment on; UTC without a zone.")
+        Moment | None, Field(description="From this moment on; UTC without a zone.")
     ] = None
 
     def select(self) -> QuerySet[AuditEntry]:
@@ -94,10 +95,7 @@ class _Wanted(Schema):
             self.who.replace("\x00", ""), self.what.replace("\x00", "")
         )
         if self.since is not None:
-            moment = self.since
-            if moment.tzinfo is None:
-                moment = moment.replace(tzinfo=UTC)
-            rows = rows.filter(at__gte=moment)
+            rows = rows.filter(at__gte=self.since)
         return rows.order_by("pk")
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Query, Router, Schema
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from agents.api.yields import YieldOut
 from agents.dashboard.compare import CompareView, Side, StepSums, share_comparison
@@ -30,6 +30,19 @@ from memory.handles import find_owner
 from memory.problems import Problem, make_invalid
 
 lanes_router = Router(tags=["fleet"])
+
+
+def _read_moment(value: Any) -> datetime:
+    moment = parse_moment(value) if isinstance(value, str) else None
+    if moment is None:
+        raise ValueError("give a moment such as 2026-11-25T05:00:00Z")
+    return moment
+
+
+# Without a zone it is in UTC; a number is none.
+Moment = Annotated[
+    datetime, Field(examples=["2026-11-25T05:00:00Z"]), BeforeValidator(_read_moment)
+]
 
 
 class StepOut(Schema):
@@ -165,12 +178,7 @@ class AskedSpan(Schema):
         ),
     ] = "6h"
     until: Annotated[
-        str | None,
-        Field(
-            max_length=40,
-            description="A moment; until now without it.",
-            examples=["2026-11-25T05:00:00Z"],
-        ),
+        Moment | None, Field(description="A moment; until now without it.")
     ] = None
 
 
@@ -244,10 +252,7 @@ def compare_two(request: HttpRequest, asked: Query[AskedPair]) -> dict[str, Any]
 
 def _read_span(asked: AskedSpan, now: datetime) -> TimeSpan:
     """The span of the question; raises a 422 Problem."""
-    until = parse_moment(asked.until) if asked.until else None
-    if asked.until and until is None:
-        raise make_invalid("until", "give a moment such as 2026-11-25T05:00:00Z.")
-    span = TimeSpan.parse(asked.since, until, now)
+    span = TimeSpan.parse(asked.since, asked.until, now)
     if span is None or not SHORTEST <= span.length <= LONGEST:
         raise make_invalid(
             "since",

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
-from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.utils import timezone
 from django.utils.safestring import SafeString
@@ -32,6 +31,7 @@ from agents.dashboard.live.pages import LivePage, OrdersPage, TimedPage
 from agents.dashboard.live.turn_page import TurnPage, find_turn
 from agents.dashboard.time_axis import TimeSpan
 from agents.dashboard.yield_board import YieldView
+from agents.db import run_for_socket
 from agents.hub import Viewer, ViewerOverflowError, hub, sockets
 from agents.models import Mysis
 from agents.order_status import STATES
@@ -69,7 +69,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if caller is None or not caller.session:
             await self.close(code=SIGNED_OUT)
             return
-        page = await database_sync_to_async(make_page)(self.scope["query_string"])
+        page = await run_for_socket(make_page, self.scope["query_string"])
         if page is None:
             await self.close(code=NOT_FOUND)
             return
@@ -162,7 +162,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             clock = fragments.swap_fragment(fragments.draw_clock(timezone.now()))
             return hide_secrets("\n".join([*make(), clock]))
 
-        await self.send(text_data=await database_sync_to_async(frame)())
+        await self.send(text_data=await run_for_socket(frame))
 
 
 def _draw(page: LivePage, taken: Dirty) -> list[SafeString]:

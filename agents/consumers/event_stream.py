@@ -15,10 +15,10 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qs
 
-from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from agents.dashboard.shared_results import Keyed
+from agents.db import run_for_socket
 from agents.events import Item, Kind, find_mysis_number
 from agents.hub import ViewerOverflowError, hub, sockets, stream_after
 from memory.handles import parse_id
@@ -103,7 +103,7 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         query = self.scope.get("query_string", b"").decode("latin1")
         try:
-            wish = await database_sync_to_async(read_stream_request)(query)
+            wish = await run_for_socket(read_stream_request, query)
         except StreamRequestError as error:
             await self.close(code=BAD_REQUEST, reason=str(error))
             return

@@ -61,7 +61,8 @@ _REMEDIES = {
 _NO_MODEL = re.compile(
     r"404\b.*(?:\bmodel|no endpoints found for)"
     r"|400\b.*(?:invalid model|not a valid model"
-    r"|\bmodel\b.{0,200}(?:not exist|not found|unknown|invalid))",
+    r"|\bmodel\b:? \S{1,200} is not valid"
+    r"|\bmodel\b.{0,200}(?:not exist|not found|unknown))",
     re.IGNORECASE,
 )
 
@@ -92,8 +93,8 @@ def make_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
     said = _clean(endpoint, str(error) or type(error).__name__)
     if redirected := _caused_by(error, RedirectedError):
         return ModelError(
-            f"{endpoint.name} redirects to {redirected.address[:LONGEST]}; redirects are "
-            "not followed.",
+            f"{endpoint.name} redirects to {redirected.address[:LONGEST] or 'no address'}"
+            "; redirects are not followed.",
             "Set the base URL of the provider to where its API is.",
         )
     if large := _caused_by(error, TooLargeError):

@@ -136,7 +136,7 @@ async def _asks_key(endpoint: Endpoint, error: ModelError | None) -> bool | None
         return True
     keyless = await _request(replace(endpoint, key=""), KEYLESS_SECONDS)
     other = keyless.status if keyless else None
-    if keyless is None or (error is not None and other == status):
+    if keyless is None:
         return False
     if other in REFUSED or (error is None and 400 <= (other or 0) < 429):
         return True

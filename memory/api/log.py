@@ -97,6 +97,10 @@ class HitOut(Schema):
     timestamp: datetime
 
 
+# Signs that a query by words uses, with the spaces between them.
+OPERATORS = "-\"' \t\n\r"
+
+
 class SearchFilter(Schema):
     """What to look for, and of whom."""
 
@@ -150,7 +154,7 @@ def parse_query(asked: SearchFilter) -> str:
     query = asked.q.replace("\x00", "")
     if not query.strip():
         raise make_invalid("q", "is empty; give a word to look for.")
-    if asked.mode == "fts" and not any(map(str.isalnum, query)):
+    if asked.mode == "fts" and not query.strip(OPERATORS):
         raise make_invalid(
             "q", "holds no word; give one, or look for it by mode=exact."
         )

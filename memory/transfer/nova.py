@@ -55,9 +55,14 @@ MOST_ROWS = {
 LONGEST_TEXT = 16 * 1024 * 1024
 MOST_CALLS = 1_000
 MOST_STEPS = 500_000_000
-_STEPS_AT_ONCE = 1_000_000
+# The same for what defines the tables, of which the program had a handful.
+MOST_SCHEMA_STEPS = 100_000
+_STEPS_AT_ONCE = 10_000
+# Bytes that a row takes of the file beside its texts.
+SMALLEST_ROW = 4
 # What reading plain tables asks of SQLite.
-_PRAGMAS = frozenset({"table_list", "table_xinfo"})
+_PRAGMAS = frozenset({"table_list", "table_xinfo", "trusted_schema"})
+_READABLE = frozenset(MOST_ROWS) | {"sqlite_master"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +89,10 @@ class NovaDatabase:
     """An open database of the original program."""
 
     def __init__(self, path: Path) -> None:
-        self._base = _open(path)
-        self._steps_left = MOST_STEPS
-        self._base.set_authorizer(_authorize)
-        self._base.set_progress_handler(self._count_steps, _STEPS_AT_ONCE)
+        self._steps_left = self._most_steps = MOST_SCHEMA_STEPS
+        self._size = _measure(path)
+        self._base = self._open(path)
+        self._steps_left = self._most_steps = MOST_STEPS
         try:
             tables = self._read_columns()
             known = [each for each in TABLES if each[0] in tables]
@@ -102,6 +107,28 @@ class NovaDatabase:
 
     def close(self) -> None:
         self._base.close()
+
+    def _open(self, path: Path) -> sqlite3.Connection:
+        # A log of pending writes beside the file can be read only where it may be
+        # written; then what the file itself holds has to do.
+        address = path.resolve().as_uri()
+        for options in ("mode=ro", "mode=ro&immutable=1"):
+            base = sqlite3.connect(f"{address}?{options}", uri=True)
+            base.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_TEXT)
+            # Before anything is read: the first statement reads all that defines tables.
+            base.set_authorizer(_authorize)
+            base.set_progress_handler(self._count_steps, _STEPS_AT_ONCE)
+            try:
+                # Functions in what the file defines are not to be trusted.
+                base.execute("PRAGMA trusted_schema = OFF")
+                base.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+            except sqlite3.Error as error:
+                base.close()
+                failure = error
+            else:
+                return base
+        raise self._explain(failure) from None
 
     def _read_columns(self) -> dict[str, set[str]]:
         """The columns of the tables that are known; raises TransferError for others.
@@ -128,8 +155,9 @@ class NovaDatabase:
 
     def read_names(self) -> dict[str, str]:
         """The names of its Myses by their ids."""
-        query = f"SELECT id, name FROM {self._owners} ORDER BY created_at"  # noqa: S608 (one of two known names)
-        rows = self._ask_rows(self._owners, query)
+        query = f"SELECT id, name, created_at FROM {self._owners}"  # noqa: S608 (one of two known names)
+        # Not by SQLite, which would sort all that there is before the first is counted.
+        rows = sorted(self._ask_rows(self._owners, query), key=lambda row: str(row[2]))
         return {str(row[0]): str(row[1]) for row in rows}
 
     def read_passwords(self) -> frozenset[str]:
@@ -155,7 +183,7 @@ class NovaDatabase:
         rows = self._ask_rows(
             "game_state_snapshots",
             "SELECT username, tool_name, content, game_tick, captured_at "
-            "FROM game_state_snapshots ORDER BY id",
+            "FROM game_state_snapshots ORDER BY rowid",
         )
         for username, tool, content, tick, captured in rows:
             at = parse_moment(captured)
@@ -170,7 +198,7 @@ class NovaDatabase:
         columns = ", ".join(
             name if name in self._columns else "NULL" for name in wanted
         )
-        query = f"SELECT {columns} FROM memories WHERE {self._owner} = ? ORDER BY id"  # noqa: S608
+        query = f"SELECT {columns} FROM memories WHERE {self._owner} = ? ORDER BY rowid"  # noqa: S608
         log = _Log(self.read_names())
         for row in self._ask_rows("memories", query, [owner]):
             yield log.read_line(["" if value is None else value for value in row])
@@ -182,21 +210,35 @@ class NovaDatabase:
             with closing(self._base.execute(query, tuple(values))) as cursor:
                 yield from cursor
         except sqlite3.Error as error:
-            if self._steps_left < 0:
-                raise TransferError(
-                    f"takes more than {MOST_STEPS:,} steps to read: it is damaged, or "
-                    "made to take long"
-                ) from None
-            raise TransferError(f"cannot be read as SQLite: {error}") from error
+            raise self._explain(error) from error
+
+    def _explain(self, error: sqlite3.Error) -> TransferError:
+        if self._steps_left < 0:
+            return TransferError(
+                f"takes more than {self._most_steps:,} steps to read: it is damaged, or "
+                "made to take long"
+            )
+        return TransferError(f"cannot be read as SQLite: {error}")
 
     def _ask_rows(
         self, table: str, query: str, values: Sequence[object] = ()
     ) -> Iterator[tuple[object, ...]]:
-        """The rows of a query; raises TransferError where they are too many."""
-        most = MOST_ROWS[table]
+        """The rows of a query; raises TransferError where they are too many or too large.
+
+        Pages that are named more than once hold more than the file has bytes.
+        """
+        most, left = MOST_ROWS[table], self._size
         for number, row in enumerate(self._ask(query, values)):
             if number == most:
                 raise TransferError(f"{table} has more than {most:,} rows to import")
+            left -= SMALLEST_ROW + sum(
+                len(value) for value in row if isinstance(value, str | bytes)
+            )
+            if left < 0:
+                raise TransferError(
+                    f"{table} holds more than the file is large: it is damaged, or made "
+                    "to take much memory"
+                )
             yield row
 
 
@@ -206,30 +248,16 @@ def _authorize(
     """What SQLite may do for a statement: read known tables, not by a view or trigger."""
     allowed = {
         sqlite3.SQLITE_SELECT: True,
-        sqlite3.SQLITE_READ: what in MOST_ROWS and by is None,
+        sqlite3.SQLITE_READ: what in _READABLE and by is None,
         sqlite3.SQLITE_PRAGMA: what in _PRAGMAS,
     }
     return sqlite3.SQLITE_OK if allowed.get(action) else sqlite3.SQLITE_DENY
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    # A log of pending writes beside the file can be read only where it may be
-    # written; then what the file itself holds has to do.
-    address = path.resolve().as_uri()
-    for options in ("mode=ro", "mode=ro&immutable=1"):
-        base = sqlite3.connect(f"{address}?{options}", uri=True)
-        base.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_TEXT)
-        try:
-            # Functions in what the file defines are not to be trusted.
-            base.execute("PRAGMA trusted_schema = OFF")
-            base.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.Error as error:
-            base.close()
-            failure = error
-        else:
-            return base
-    raise TransferError(f"cannot be read as SQLite: {failure}")
+def _measure(path: Path) -> int:
+    """The bytes of a database, with those of a log of pending writes beside it."""
+    log = path.with_name(f"{path.name}-wal")
+    return path.stat().st_size + (log.stat().st_size if log.is_file() else 0)
 
 
 class _Log:

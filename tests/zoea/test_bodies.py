@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from twisted.internet.testing import StringTransport
 from twisted.web.http import HTTPChannel
 
+from memory import json_bounds
 from memory.json_bounds import JsonBounds
 from memory.problems import Problem
-from zoea import rate_limits
+from zoea import daphne, rate_limits
 from zoea.api import gate
+from zoea.api.gate import MAX_BYTES
 from zoea.daphne import BoundedRequest
 from zoea.models import Role
 from zoea.rate_limits import ConcurrencyLimit
@@ -144,6 +146,15 @@ def test_what_stands_in_a_text_does_not_count(text: bytes) -> None:
     gate.check_counts(b'{"messages": [{"content": "' + text + b'"}]}')
 
 
+def test_signs_between_values_are_read_over_at_once() -> None:
+    """Not one by one, each with a search of its own."""
+    tokens = json_bounds._TOKEN.finditer(b"[" + b"," * 1_000 + b" :" * 1_000 + b"1]")
+    assert [token[1] for token in tokens] == [b"[", b"1", b"]", b""]
+    signs = b",: \n" * 250_000
+    assert (found := json_bounds._TOKEN.match(signs)) is not None
+    assert found.end() == len(signs)
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.sampled_from('a"\\[{,}]')),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=2), inner),
@@ -180,10 +191,12 @@ def test_the_server_keeps_no_more_than_shows_that_there_was_more() -> None:
 @pytest.mark.parametrize(
     ("target", "header", "limit"),
     [
-        (b"/api/v1/context/assemble", b"Authorization: Bearer x", 2**26),
+        (b"/api/v1/context/assemble", b"Authorization: Bearer zoea_x", 2**26),
+        (b"/api/v1/context/assemble", b"Authorization: Bearer x", 2**20),
+        (b"/api/v1/context/assemble", b"Cookie: csrftoken=x; other=sessionid", 2**20),
         (b"/api/v1/context/%61ssemble?a=b", b"Cookie: sessionid=x", 2**26),
         (b"/api/v1/context/assemble", b"X-Other: x", 2**20),
-        (b"/api/v1/broadcasts", b"Authorization: Bearer x", 2**20),
+        (b"/api/v1/broadcasts", b"Authorization: Bearer zoea_x", 2**20),
         (b"/sign-in/", b"Cookie: sessionid=x", 2**20),
     ],
 )
@@ -191,6 +204,11 @@ def test_the_server_stores_what_the_route_takes(
     target: bytes, header: bytes, limit: int
 ) -> None:
     """Before anybody looks at it, so a stranger gets no room for a history."""
+    assert begin_upload(target, header).room == limit + 1
+
+
+def begin_upload(target: bytes, header: bytes) -> BoundedRequest:
+    """A request of which the headers have come."""
     channel = HTTPChannel()
     channel.requestFactory = BoundedRequest
     channel.factory = SimpleNamespace(server=Connections())
@@ -199,8 +217,54 @@ def test_the_server_stores_what_the_route_takes(
         b"POST %b HTTP/1.1\r\nHost: x\r\n%b\r\nContent-Length: 99999999\r\n\r\n"
         % (target, header)
     )
-    assert channel.requests[0].room == limit + 1
     channel.setTimeout(None)
+    begun: BoundedRequest = channel.requests[0]
+    return begun
+
+
+def test_few_large_bodies_are_received_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also of guessed tokens; one that takes long makes way for the next."""
+    monkeypatch.setattr(daphne, "rooms", daphne.LargeRooms())
+    sent = [
+        begin_upload(ASSEMBLE.encode(), b"Authorization: Bearer zoea_x")
+        for _ in range(daphne.LARGE_ROOMS + 2)
+    ]
+    first, *others, late, latest = sent
+    for each in (first, *others, late):
+        for _ in range(3):
+            each.handleContentChunk(b"x" * MAX_BYTES)
+    assert {each.stored for each in (first, *others)} == {3 * MAX_BYTES}
+    assert late.stored == len(read_all(late)) == MAX_BYTES + 1
+    assert late.requestHeaders.hasHeader(gate.NO_ROOM)
+    monkeypatch.setattr(daphne, "LONGEST_UPLOAD", -1)
+    latest.handleContentChunk(b"x" * 2 * MAX_BYTES)
+    first.handleContentChunk(b"x")
+    assert latest.stored == 2 * MAX_BYTES
+    assert len(read_all(first)) == MAX_BYTES + 1
+    assert first.requestHeaders.hasHeader(gate.NO_ROOM)
+    for each in sent:
+        each.connectionLost(None)
+    assert daphne.rooms.take(begin_upload(b"/", b"X-Other: x"))
+
+
+def read_all(request: BoundedRequest) -> bytes:
+    """What is stored of a request's body."""
+    request.content.seek(0)
+    stored: bytes = request.content.read()
+    return stored
+
+
+def test_a_large_body_without_room_is_asked_to_come_again() -> None:
+    request = request_of(ASSEMBLE, io.BytesIO(b"x" * (MAX_BYTES + 1)))
+    request.META["HTTP_X_ZOEA_NO_ROOM"] = "1"
+    with (
+        pytest.raises(Problem, match="Another large body") as refused,
+        gate.read_body(request, Role.OPERATOR),
+    ):
+        raise AssertionError
+    assert refused.value.status == 503
 
 
 class Connections:
@@ -208,3 +272,6 @@ class Connections:
 
     def protocol_connected(self, protocol: object) -> None:
         """One more."""
+
+    def protocol_disconnected(self, protocol: object) -> None:
+        """One less."""

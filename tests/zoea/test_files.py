@@ -22,7 +22,7 @@ FOLDER = 0o711 if os.geteuid() == 0 else 0o700
 
 @pytest.fixture(autouse=True)
 def _open_handed() -> Iterator[None]:
-    """What nobody thinks of may be read by all."""
+    """A file that is made without a mode of its own may be read by all."""
     before = os.umask(0)
     yield
     os.umask(before)

@@ -30,7 +30,7 @@ def visitor(request: pytest.FixtureRequest) -> Client:
     return client
 
 
-@pytest.mark.parametrize("method", (*UNKNOWN, "PUT", "PATCH", "DELETE", "OPTIONS"))
+@pytest.mark.parametrize("method", (*UNKNOWN, "PUT", "PATCH", "DELETE"))
 @pytest.mark.parametrize(
     ("paths", "allowed"),
     [
@@ -48,6 +48,28 @@ def test_pages_probes_and_sockets_say_what_they_take(
         assert answer.status_code == 405, path
         assert set(answer["Allow"].split(", ")) == allowed, path
         assert b"echoed" not in answer.content
+
+
+@pytest.mark.parametrize(
+    ("paths", "allowed"),
+    [
+        (PAGES + ADMIN, {"GET", "HEAD", "POST"}),
+        (("/healthz", "/readyz", "/static/nothing.css", *SOCKETS), {"GET", "HEAD"}),
+    ],
+    ids=["pages", "what is read"],
+)
+def test_options_tell_what_an_address_takes(
+    visitor: Client, paths: tuple[str, ...], allowed: set[str]
+) -> None:
+    for path in paths:
+        answer = visitor.options(path)
+        assert answer.status_code == 204, path
+        assert set(answer["Allow"].split(", ")) == allowed, path
+
+
+def test_what_only_begins_like_a_probe_is_not_there(client: Client) -> None:
+    client.force_login(User.objects.create_user("ann"))
+    assert client.post("/healthzfoo").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/healthz", *SOCKETS])

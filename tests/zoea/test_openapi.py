@@ -269,12 +269,11 @@ def test_a_search_for_nothing_is_no_valid_one() -> None:
     for path, _, operation in list_operations(DOCUMENT):
         for named in operation.get("parameters", []):
             parameter = resolved(named)
-            if parameter["name"] == "q":
+            if parameter["name"] == "q" and "/search/" in path:
                 with pytest.raises(ValidationError):
                     fits(" ", parameter["schema"])
                 with pytest.raises(ValidationError):
                     fits("", parameter["schema"])
-                assert "/search/" in path
 
 
 def test_every_refusal_is_documented_with_its_shape() -> None:

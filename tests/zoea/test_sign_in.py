@@ -22,11 +22,15 @@ from zoea.rate_limits import Limiter
 in_database = pytest.mark.django_db
 
 
+# As the browser of this machine calls it.
+LOCAL: dict[str, Any] = {"HTTP_HOST": "localhost:8000"}
+
+
 @in_database
 def test_a_link_signs_in_once_as_the_local_admin() -> None:
     path = create_sign_in_link()
     assert path.startswith("/sign-in/")
-    first = Client()
+    first = Client(**LOCAL)
     response = first.get(path)
     assert (response.status_code, response["Location"]) in [(302, "fleet"), (302, "/")]
     assert first.get(f"{ROOT}/myses").status_code == 200
@@ -34,7 +38,7 @@ def test_a_link_signs_in_once_as_the_local_admin() -> None:
     assert admin.username == "admin"
     assert admin.is_superuser
     assert not admin.has_usable_password()
-    second = Client()
+    second = Client(**LOCAL)
     again = second.get(path)
     assert again.status_code == 410
     assert b"make up" in again.content
@@ -59,24 +63,33 @@ def test_a_link_is_stored_as_a_hash_only() -> None:
         {"HTTP_X_FORWARDED_HOST": "zoea.example.org"},
         {"HTTP_X_REAL_IP": "127.0.0.1"},
         {"HTTP_VIA": "1.1 proxy"},
+        {"HTTP_CF_CONNECTING_IP": "127.0.0.1"},
+        {"HTTP_TRUE_CLIENT_IP": "127.0.0.1"},
+        {"HTTP_X_CLIENT_IP": "127.0.0.1"},
+        # A proxy that adds nothing, and passes on the name by which it was reached.
+        {"HTTP_HOST": "testserver"},
+        {"HTTP_HOST": "192.0.2.1"},
     ],
 )
 def test_a_link_works_from_loopback_only_and_is_not_used_up(
-    extra: dict[str, Any],
+    extra: dict[str, Any], settings: Any
 ) -> None:
+    settings.ALLOWED_HOSTS = ["*"]
     path = create_sign_in_link()
-    assert Client(**extra).get(path).status_code == 403
-    assert Client().get(path).status_code == 302
+    assert Client(**{**LOCAL, **extra}).get(path).status_code == 403
+    assert Client(**LOCAL).get(path).status_code == 302
 
 
 @in_database
-@pytest.mark.parametrize("setting", ["ZOEA_TLS", "ZOEA_PROXIES"])
+@pytest.mark.parametrize("setting", ["ZOEA_TLS", "ZOEA_PROXIES", "ZOEA_ORIGINS"])
 def test_a_link_works_nowhere_if_the_settings_name_a_proxy(
     settings: Any, setting: str
 ) -> None:
-    setattr(settings, setting, 1)
+    setattr(
+        settings, setting, ["https://zoea.example.org"] if "ORIGIN" in setting else 1
+    )
     path = create_sign_in_link()
-    refused = Client().get(path)
+    refused = Client(**LOCAL).get(path)
     assert refused.status_code == 403
     assert b"name and password" in refused.content
     assert SignInLink.objects.get().used_at is None
@@ -85,10 +98,10 @@ def test_a_link_works_nowhere_if_the_settings_name_a_proxy(
 @in_database
 def test_a_preview_does_not_use_a_link_up() -> None:
     path = create_sign_in_link()
-    assert Client().head(path).status_code == 204
-    preview = Client().get(path, headers={"Sec-Purpose": "prefetch;prerender"})
+    assert Client(**LOCAL).head(path).status_code == 204
+    preview = Client(**LOCAL).get(path, headers={"Sec-Purpose": "prefetch;prerender"})
     assert preview.status_code == 204
-    assert Client().get(path).status_code == 302
+    assert Client(**LOCAL).get(path).status_code == 302
 
 
 @in_database
@@ -132,6 +145,60 @@ def test_guessing_passwords_is_slowed_down(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @in_database
+def test_refused_tries_leave_no_trace_of_their_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passwords = Limiter(rate=0.01, burst=3, size=4)
+    monkeypatch.setattr(rate_limits, "wrong_passwords", passwords)
+    monkeypatch.setattr(rate_limits, "wrong_names", Limiter(rate=0.01, burst=6))
+    for name in ["ann"] * 3 + list("rstuvwxyz"):
+        Client().post("/sign-in/", {"username": name, "password": "wrong"})
+    assert passwords.wait("127.0.0.1 ann") > 0
+
+
+@in_database
+@pytest.mark.parametrize(
+    ("other", "status"), [("2001:db8:0:4:5:6:7:8", 429), ("2001:db8:0:5::1", 422)]
+)
+def test_an_ipv6_network_is_one_visitor(
+    monkeypatch: pytest.MonkeyPatch, other: str, status: int
+) -> None:
+    """The /64: whoever has it can come from each of its addresses."""
+    monkeypatch.setattr(rate_limits, "wrong_names", Limiter(rate=0.01, burst=1))
+    body = {"username": "ann", "password": "wrong"}
+    for address, wanted in (("2001:db8:0:4::1", 422), (other, status)):
+        answer = Client(REMOTE_ADDR=address).post("/sign-in/", body)
+        assert answer.status_code == wanted
+
+
+@in_database
+def test_the_old_password_is_guessed_no_faster_than_at_the_sign_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rate_limits, "wrong_passwords", Limiter(rate=0.01, burst=3))
+    user = User.objects.create_superuser("root", password="correct horse")
+    browser = Client()
+    browser.force_login(user)
+
+    def change(old: str, new: str, again: str = "") -> int:
+        body = {
+            "old_password": old,
+            "new_password1": new,
+            "new_password2": again or new,
+        }
+        return browser.post("/admin/password_change/", body).status_code
+
+    assert change("correct horse", "battery staple", "another") == 200
+    assert change("wrong", "battery staple") == 200
+    assert change("correct horse", "battery staple") == 302
+    assert [change("wrong", "other staple") for _ in range(4)] == [200, 200, 200, 429]
+    assert change("battery staple", "other staple") == 429
+    assert browser.get("/admin/password_change/").status_code == 200
+    signing_in = {"username": "Root", "password": "battery staple"}
+    assert Client().post("/sign-in/", signing_in).status_code == 429
+
+
+@in_database
 def test_pages_send_strangers_to_the_sign_in_page_and_htmx_whole() -> None:
     assert Client().get("/").status_code == 302
     answer = Client().get("/", headers={"HX-Request": "true"})
@@ -171,6 +238,9 @@ def test_healthz_is_always_200_also_for_unknown_hosts() -> None:
 def test_readyz_tells_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Client().get("/readyz").status_code == 200
     monkeypatch.setattr(middleware, "count_pending_migrations", lambda: 2)
+    # The answer of a moment ago is given again: each check opens a connection.
+    assert Client().get("/readyz").status_code == 200
+    middleware.readiness.forget()
     waiting = Client().get("/readyz")
     assert waiting.status_code == 503
     assert "2 migrations" in waiting.json()["detail"]
@@ -179,6 +249,7 @@ def test_readyz_tells_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
         raise psycopg.OperationalError("password=secret")
 
     monkeypatch.setattr(psycopg, "connect", down)
+    middleware.readiness.forget()
     lost = Client().get("/readyz")
     assert lost.status_code == 503
     assert b"secret" not in lost.content

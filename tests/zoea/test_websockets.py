@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -127,7 +128,9 @@ async def test_a_socket_ends_with_what_its_session_was(
     ann.first_name = ended
     await sync_to_async(change)(ann)
     code, reason = await closing(socket)
-    assert (code, "ended" in reason) == (4401, True)
+    # A page takes 4401 for the sign that nobody is signed in any more.
+    changed = change is make_operator
+    assert (code, "ended" in reason) == (4409 if changed else 4401, not changed)
     assert not is_closed(other)
 
 
@@ -154,7 +157,8 @@ async def test_a_socket_ends_with_what_its_token_was(
     _, other = await sync_to_async(create_token)(name="other", role="viewer")
     socket, kept = [await opened(SOCKETS[0], token=one) for one in (secret, other)]
     await sync_to_async(change)(token)
-    assert (await closing(socket))[0] == 4401
+    code = 4409 if change is promote else 4401
+    assert (await closing(socket))[0] == code
     assert not is_closed(kept)
 
 
@@ -162,6 +166,30 @@ async def test_a_session_beside_a_wrong_token_opens_no_dashboard(opened: Open) -
     key = await sign_in("ann")
     socket = await opened(SOCKETS[1], key, token="wrong")
     assert (await closing(socket))[0] == 4401
+
+
+async def test_no_socket_waits_for_the_page_of_another(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = threading.Event()
+
+    def draw_slowly(query: bytes) -> None:
+        drawn.wait(PATIENCE)
+
+    monkeypatch.setattr(dashboard, "make_page", draw_slowly)
+    key = await sign_in("ann")
+    slow = await opened(SOCKETS[1], key)
+    other = await opened(SOCKETS[0], key)
+    await sync_to_async(User.objects.all().delete)()
+    assert (await closing(other))[0] == 4401
+    assert not drawn.is_set()
+    drawn.set()
+    assert (await closing(slow))[0] in (4401, 4404)
+
+
+def test_what_was_taken_away_ends_before_long() -> None:
+    """docs/api.md promises twenty seconds."""
+    assert websockets.RECHECK <= 10
 
 
 def test_many_callers_are_found_by_three_statements(

@@ -24,7 +24,7 @@ from memory.json_bounds import (
     TooDeepJsonError,
     TooMuchJsonError,
 )
-from memory.problems import Problem, release_connection
+from memory.problems import Problem, make_busy, release_connection
 from memory.redaction import hide_secrets_offline
 from zoea import rate_limits
 from zoea.api.idempotency import answer_once
@@ -43,6 +43,8 @@ from zoea.models import Role
 MAX_BYTES = 1024 * 1024
 # Bytes of the routes that take whole histories.
 LARGER = {f"{API_ROOT}/context/assemble": 64 * 1024 * 1024}
+# The server's mark on a request whose large body it had no room for (zoea/daphne.py).
+NO_ROOM = "X-Zoea-No-Room"
 # A history within MAX_BYTES has fewer: its messages are longer.
 BOUNDS = JsonBounds(containers=50_000, messages=50_000, values=2_000_000)
 LARGE_BOUNDS = JsonBounds(containers=200_000, messages=100_000, values=2_000_000)
@@ -127,6 +129,8 @@ def read_body(request: HttpRequest, role: Role) -> Iterator[bytes]:
     is_large = len(body) > MAX_BYTES
     if is_large and allowed == MAX_BYTES:
         raise make_too_large(allowed, limit)
+    if is_large and NO_ROOM in request.headers:
+        raise make_busy(rate_limits.large_bodies.refusal)
     place: AbstractContextManager[None] = nullcontext()
     # A viewer may also write to the path with a slash, though nothing is there.
     if request.path_info.removesuffix("/") in LARGER:

@@ -24,12 +24,19 @@ class TooLargeError(Exception):
 
 
 class RedirectedError(httpx2.RemoteProtocolError):
-    """An answer sends us elsewhere; ``address`` is where, without login and query."""
+    """An answer sends us elsewhere; ``address`` is where, without login and query.
 
-    def __init__(self, url: httpx2.URL) -> None:
-        port = f":{url.port}" if url.port else ""
-        self.address = f"{url.scheme}://{url.host}{port}{url.path}"
-        super().__init__(f"redirects to {self.address}")
+    It is empty where the answer names none that can be read.
+    """
+
+    def __init__(self, url: httpx2.URL | None) -> None:
+        self.address = _describe(url) if url is not None else ""
+        super().__init__(f"redirects to {self.address or 'no address'}")
+
+
+def _describe(url: httpx2.URL) -> str:
+    port = f":{url.port}" if url.port else ""
+    return f"{url.scheme}://{url.host}{port}{url.path}"
 
 
 def open_client() -> httpx2.AsyncClient:
@@ -77,4 +84,8 @@ class _Bounded(httpx2.AsyncByteStream):
 def _refuse_redirect(response: httpx2.Response) -> None:
     """Follow no redirect: key and messages are for the address that somebody typed."""
     if response.has_redirect_location:
-        raise RedirectedError(response.request.url.join(response.headers["Location"]))
+        try:
+            target = response.request.url.join(response.headers["Location"])
+        except httpx2.InvalidURL:
+            target = None
+        raise RedirectedError(target)

@@ -17,7 +17,7 @@ from memory.admin import read_only
 from memory.admin.read_only import QuickPaginator
 from memory.models import HistorySummary, Memory
 from tests.browser import scenes
-from tests.factories import make_memory, make_mysis, make_turn
+from tests.factories import make_account, make_memory, make_mysis, make_turn
 from tests.statements import record_statements
 
 pytestmark = pytest.mark.django_db
@@ -181,3 +181,20 @@ def test_an_empty_list_says_what_to_do_next(admin_client: Client):
     make_mysis(name="Ada")
     assert "Nothing matches." in said("agents_mysis", "?q=nobody")
     assert "Nothing matches." not in said("agents_mysis")
+
+
+def test_what_is_hidden_is_not_found_letter_by_letter(admin_client: Client) -> None:
+    make_account(password="opensesame-4711")
+    ada = make_mysis(name="Ada")
+    make_turn(ada, error="refused opensesame-4711 again")
+    events.append(
+        Kind.ERROR, mysis_id=ada.pk, data={"detail": "opensesame-4711 failed"}
+    )
+    assert len(listed(admin_client, "agents_turn", q="refused again")) == 1
+    assert len(listed(admin_client, "agents_event", q="failed")) == 1
+    for name in ("agents_turn", "agents_event"):
+        assert listed(admin_client, name, q="opensesame-4") == []
+    turns = reverse("admin:agents_turn_changelist")
+    for query in ("error__regex=op", "error__startswith=re", "error=x"):
+        assert admin_client.get(f"{turns}?{query}").status_code == 400
+    assert admin_client.get(f"{turns}?outcome__exact=done").status_code == 200

@@ -98,6 +98,16 @@ async def test_no_key_follows_a_redirect_to_another_origin(
         assert stranger.raw == []
 
 
+@pytest.mark.parametrize("place", ["http://[", "http://x:99999999/", "http://a b/"])
+async def test_a_redirect_to_what_is_no_address_is_told_as_such(
+    provider: FakeProvider, place: str
+) -> None:
+    provider.answer("", 307, Location=place)
+    error = await failing(endpoint(provider))
+    assert "redirects to" in error.detail
+    assert "base URL" in error.remedy
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_within_an_origin_is_not_followed(
     provider: FakeProvider, status: int

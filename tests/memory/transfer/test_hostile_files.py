@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import struct
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -40,7 +42,7 @@ ROWS = [("user", "direct", f"order {n}") for n in range(5)]
     ids=lambda text: text[:12],
 )
 def test_a_long_text_is_masked_in_time(text: str) -> None:
-    assert hide_secrets(f"{text} password: hunter2x") != text
+    assert "hunter2x" not in hide_secrets(f"{text} password: hunter2x")
 
 
 def test_other_long_values_are_read_in_time() -> None:
@@ -134,6 +136,55 @@ def test_a_statement_may_read_known_tables_and_nothing_else(tmp_path: Path) -> N
             list(base._ask(statement))
     assert list(base._base.execute("SELECT name FROM myses")) == [("Ada",)]
     base.close()
+
+
+MANY_ROWS = """
+CREATE TABLE n AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n
+  LIMIT 40) SELECT x, printf('%.400c', 'x') AS text FROM n;
+INSERT INTO memories (mysis_id, role, source, content, created_at)
+  SELECT 'm0', 'user', 'direct', text, '' FROM n;
+INSERT INTO myses SELECT 'k' || x, text, '', '', 0, '', '' FROM n;
+"""
+
+
+def repeat_first_leaf(path: Path, table: str, times: int) -> None:
+    """Let the root of a table's tree name its first leaf again and again."""
+    with closing(sqlite3.connect(path)) as base:
+        [size] = base.execute("PRAGMA page_size").fetchone()
+        query = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        [root] = base.execute(query, [table]).fetchone()
+    data = bytearray(path.read_bytes())
+    page = (root - 1) * size
+    assert data[page] == 5, "the root is no inner page"
+    [first] = struct.unpack_from(">H", data, page + 12)
+    leaf = data[page + first : page + first + 4]
+    cells = [size - 5 * (number + 1) for number in range(times)]
+    struct.pack_into(">BHHHB4s", data, page, 5, 0, times, cells[-1], 0, leaf)
+    for number, cell in enumerate(cells):
+        struct.pack_into(">H", data, page + 12 + 2 * number, cell)
+        data[page + cell : page + cell + 5] = leaf + b"\x01"
+    path.write_bytes(data)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("table", ["memories", "myses"])
+def test_a_page_that_is_named_many_times_is_not_read_so_often(
+    tmp_path: Path, table: str
+) -> None:
+    path = change(tmp_path / "zoea.db", MANY_ROWS)
+    repeat_first_leaf(path, table, times=500)
+    assert f"{table} holds more than the file is large" in refusal(path)
+
+
+@pytest.mark.django_db
+def test_what_defines_the_tables_is_read_up_to_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nova, "_STEPS_AT_ONCE", 10)
+    tables = "".join(f"CREATE TABLE t{number} (x);" for number in range(100))
+    path = change(tmp_path / "zoea.db", tables)
+    monkeypatch.setattr(nova, "MOST_SCHEMA_STEPS", 100)
+    assert "takes more than 100 steps to read" in refusal(path)
 
 
 @pytest.mark.django_db
