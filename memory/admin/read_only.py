@@ -82,9 +82,19 @@ class ReadOnlyAdmin(admin.ModelAdmin[M]):
         in it could be read letter by letter.
         """
         filters = self.get_list_filter(request)
-        names = {one[0] if isinstance(one, tuple | list) else one for one in filters}
+        names = {
+            one[0]
+            if isinstance(one, tuple | list)
+            # A filter of our own has a parameter of its own.
+            else getattr(one, "parameter_name", one)
+            for one in filters
+        }
         offered = {*map(str, names), self.date_hierarchy, self.opts.pk.name, "pk"}
-        return lookup.partition("__")[0] in offered
+        name = lookup.partition("__")[0]
+        columns = {one.name for one in self.opts.get_fields()}
+        columns |= {one.attname for one in self.opts.concrete_fields}
+        # Django itself sends back whoever names what is no column.
+        return name in offered or name not in columns
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
