@@ -166,12 +166,11 @@ def change_password(request: HttpRequest) -> HttpResponseBase:
         answer["Retry-After"] = str(seconds)
         return answer
     done = reverse("admin:password_change_done")
-    with transaction.atomic():
-        found = page(request)
-        if changed := found.headers.get("Location") == done:
-            name = request.user.get_username()
-            record("user.password", f"user:{name}", after={"password": True})
-    if changed:
+    # In no transaction: it would keep a connection while the password is hashed.
+    found = page(request)
+    if found.headers.get("Location") == done:
+        name = request.user.get_username()
+        record("user.password", f"user:{name}", after={"password": True})
         tries.forget()
     elif not _is_wrong_password(found):
         tries.give_back()

@@ -29,6 +29,7 @@ from starlette.datastructures import Headers
 from agents.db import run_for_socket, run_in_db
 from memory.audit import record_failed_sign_in
 from memory.problems import BUSY_SECONDS, NO_CONNECTION, find_busy
+from memory.redaction import sealed
 from zoea import rate_limits
 from zoea.auth import (
     UNKNOWN,
@@ -223,6 +224,9 @@ class CallerWatch:
 
 def _find_caller(scope: Scope) -> tuple[CallerKey, Caller | None]:
     """The caller of a handshake; a token counts alone, also beside a session."""
+    # What a socket is told first is masked by what is sealed now.
+    sealed.expire()
+    sealed.read()
     token = _find_token(scope)
     if token is not None:
         return CallerKey(True, hash_secret(token)), find_token_caller(token)

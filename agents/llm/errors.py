@@ -18,7 +18,12 @@ from pydantic_ai.exceptions import (
 )
 
 from agents.llm.context_windows import CODES, is_overflow
-from agents.llm.model_types import Endpoint, ModelError, UnreachableError
+from agents.llm.model_types import (
+    Endpoint,
+    ModelError,
+    UnreachableError,
+    is_missing_model,
+)
 from agents.llm.wires.http import RedirectedError, TooLargeError
 from agents.models import ErrorCode
 from memory.gamestate.values import repair_text
@@ -56,15 +61,6 @@ _REMEDIES = {
         ErrorCode.PROVIDER,
     ),
 }
-
-# A wrong address gives a 404 too, but its page speaks of no model.
-_NO_MODEL = re.compile(
-    r"404\b.*(?:\bmodel|no endpoints found for)"
-    r"|400\b.*(?:invalid model|not a valid model"
-    r"|\bmodel\b:? \S{1,200} is not valid"
-    r"|\bmodel\b.{0,200}(?:not exist|not found|unknown))",
-    re.IGNORECASE,
-)
 
 _REQUEST = (
     "Look at the request that was sent, in the turn's context.",
@@ -152,11 +148,6 @@ def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
     # 400 the request is what to look at first, whatever its words say.
     code = ErrorCode.REQUEST if status == 400 else ErrorCode.CONTEXT
     return ModelError(refusal.detail, _OVERFLOW, status=status, code=code)
-
-
-def is_missing_model(detail: str) -> bool:
-    """Whether by this detail of a ModelError a provider has no such model."""
-    return bool(_NO_MODEL.match(detail.partition(" answered ")[2]))
 
 
 def _caused_by(error: BaseException | None, kind: type[ErrorT]) -> ErrorT | None:

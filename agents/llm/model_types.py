@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -183,3 +184,18 @@ def _listed(endpoint: Endpoint, usage: genai_prices.Usage) -> Decimal | None:
             continue
         return Decimal(found.total_price)
     return None
+
+
+# A wrong address gives a 404 too, but its page speaks of no model.
+_NO_MODEL = re.compile(
+    r"404\b.*(?:\bmodel|no endpoints found for)"
+    r"|400\b.*(?:invalid model|not a valid model"
+    r"|\bmodel\b:? \S{1,200} is not valid"
+    r"|\bmodel\b.{0,200}(?:not exist|not found|unknown))",
+    re.IGNORECASE,
+)
+
+
+def is_missing_model(detail: str) -> bool:
+    """Whether by this detail of a ModelError a provider has no such model."""
+    return bool(_NO_MODEL.match(detail.partition(" answered ")[2]))

@@ -17,7 +17,6 @@ from agents.llm.context_windows import (
     store_window,
 )
 from agents.llm.endpoints import ask_window, resolve, resolve_in
-from agents.llm.errors import is_missing_model
 from agents.llm.model_types import (
     CompletionRequest,
     Endpoint,
@@ -26,6 +25,7 @@ from agents.llm.model_types import (
     OfferedTool,
     UnknownProviderError,
     UnreachableError,
+    is_missing_model,
 )
 
 SECONDS = 60.0

@@ -15,6 +15,7 @@ from agents.actions import base, messages
 from agents.models import Broadcast, Mysis
 from agents.runtime import recovery
 from memory.models import Memory
+from memory.redaction import sealed
 from tests.factories import make_mysis
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -130,6 +131,7 @@ def test_a_large_fleet_costs_a_batch_no_more_statements() -> None:
 
     make_mysis()
     make_mysis(state="running")
+    sealed.read()
     few = statements()
     for number in range(20):
         make_mysis(state="running" if number % 2 else "idle")

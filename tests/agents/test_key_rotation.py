@@ -158,6 +158,6 @@ def test_people_and_programs_stay_signed_in(settings: Settings) -> None:
     assert away.login(username="grace", password=PASSWORD)
     assert away.get("/").status_code == 200
     assert program.get("/myses").status_code == 200
-    visitor = Client(REMOTE_ADDR="127.0.0.1")
+    visitor = Client(REMOTE_ADDR="127.0.0.1", HTTP_HOST="localhost")
     visitor.get(link)
     assert visitor.get(f"{ROOT}/myses").status_code == 200

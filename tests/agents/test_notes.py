@@ -158,12 +158,12 @@ def test_secrets_are_never_kept(ada: Mysis) -> None:
 
 def test_what_is_known_as_a_secret_is_never_kept(ada: Mysis) -> None:
     account = Account(username="Rex")
-    account.password, account.game_session = "opensesame", "abcdefghij"
+    account.password, account.game_session = "opensesame1", "abcdefghij1"
     account.save()
     notes.save_note(
         mysis=ada,
         name="of token77",
-        text="Rex: opensesame, abcdefghij, token77",
+        text="Rex: opensesame1, abcdefghij1, token77",
         by="x",
         secrets={"token77"},
     )
@@ -188,10 +188,10 @@ def test_a_secret_is_opened_once(ada: Mysis, monkeypatch: pytest.MonkeyPatch) ->
         account.save()
     keep(ada, "a", "opensesame3")
     assert len(opened) == 10
-    account.game_session = "a new session"
+    account.game_session = "a new session 2"
     account.save()
     with record_statements() as asked:
-        assert keep(ada, "b", "opensesame3, a new session").text == (
+        assert keep(ada, "b", "opensesame3, a new session 2").text == (
             "[hidden], [hidden]"
         )
     assert len(opened) == 11

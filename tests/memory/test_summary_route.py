@@ -227,9 +227,9 @@ def test_a_policy_without_a_block_has_no_events_fetched(
     assert "trade" not in ask(viewer_program).json()["state"]
 
 
-def test_a_304_costs_two_queries(viewer_program: Program, flying: Mysis) -> None:
-    """Who asks; and which Mysis, with whether anything was written."""
+def test_a_304_costs_three_queries(viewer_program: Program, flying: Mysis) -> None:
+    """Who asks; what is sealed; and which Mysis, with whether anything was written."""
     etag = ask(viewer_program)["ETag"]
     with CaptureQueriesContext(connection) as queries:
         assert ask(viewer_program, etag).status_code == 304
-    assert len(queries) == 2
+    assert len(queries) == 3

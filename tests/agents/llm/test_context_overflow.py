@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.llm.context_windows import is_overflow, read_limit
-from agents.llm.errors import is_missing_model
-from agents.llm.model_types import ModelError
+from agents.llm.model_types import ModelError, is_missing_model
 from bench.providers.anthropic import FakeAnthropic
 from bench.providers.openai import FakeProvider
 from tests.agents.llm.anthropic import make_endpoint
