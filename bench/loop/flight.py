@@ -21,7 +21,7 @@ from django.utils import timezone
 from agents import actions
 from agents.game import sessions
 from agents.models import Mysis, Provider, Turn
-from agents.runtime import model_calls
+from agents.runtime import finish, model_calls
 from agents.runtime.turn import take_turn
 from bench.figures import Step
 from bench.loop.arms import ARMS, WIDE, Arm, ArmResult, SentCall
@@ -68,6 +68,10 @@ def fly_arms(step: Step, text: str) -> dict[str, dict[str, dict[str, Any]]]:
         }
 
 
+# Of the program, before a clock takes its place.
+PLAN_NEXT = finish._plan_next
+
+
 @dataclass
 class Clock:
     """The simulated time; ``install`` puts it in the place of the real one.
@@ -88,6 +92,14 @@ class Clock:
         timezone.now = self.now
         state = sandbox.game.state
         state.sources = Sources(lambda: int(self.now().timestamp() * 1e9))
+
+        def plan_by_this_clock(
+            mysis: Mysis, ending: finish.Ending, now: datetime, *, unheard: bool
+        ) -> finish.NextTurn | None:
+            return PLAN_NEXT(mysis, ending, self.now(), unheard=unheard)
+
+        # What follows a turn is due by the clock of the database.
+        finish._plan_next = plan_by_this_clock
 
     def tick(self, step: Callable[[], object]) -> None:
         """Let a tick pass, and with it the game."""

@@ -83,9 +83,10 @@ def test_hits_beside_the_log_are_walked_with_the_page_at_its_top(
         # Orders stand among the events too.
         for _ in walk(page, kind, "iron here" if kind == "events" else "iron"):
             # Only what stands below the fold is scrolled to.
-            assert kind in ("summaries", "prompts") or page.evaluate("scrollY") == 0, (
-                kind
-            )
+            assert (
+                kind in ("summaries", "prompts", "pins")
+                or page.evaluate("scrollY") == 0
+            ), kind
     page.get_by_role("link", name="All results").click()
     expect(page.locator(".hit")).to_have_count(3)
 
