@@ -180,7 +180,7 @@
     if (select.value !== id) return false;
     nameTarget();
     box.focus();
-    document.getElementById("composer").scrollIntoView({ block: "center" });
+    document.getElementById("composer").scrollIntoView({ block: "nearest" });
     return true;
   }
 
@@ -328,7 +328,7 @@
       if (close) close.focus({ preventScroll: true });
     }
     if (event.target.matches(".composer-answer, #inspector")) {
-      event.target.scrollIntoView({ block: "center" });
+      event.target.scrollIntoView({ block: "nearest" });
     }
   });
 })();

@@ -76,19 +76,14 @@ def walk(page: Page, kind: str, query: str = "iron") -> Iterator[None]:
     expect(page.locator(".hit-walk")).to_contain_text("2 of 3")
 
 
-def test_hits_beside_the_log_are_walked_with_the_page_at_its_top(
+def test_hits_beside_the_log_are_walked_in_sight(
     page: Page, fleet: list[Mysis]
 ) -> None:
     for kind in PLACES:
         # Orders stand among the events too.
         for _ in walk(page, kind, "iron here" if kind == "events" else "iron"):
-            # Only what stands below the fold is scrolled to.
-            assert (
-                kind in ("summaries", "prompts", "pins")
-                or page.evaluate("scrollY") == 0
-            ), kind
-    page.get_by_role("link", name="All results").click()
-    expect(page.locator(".hit")).to_have_count(3)
+            # Where it stands below the fold the page is scrolled, but not the way on.
+            expect(page.locator(".hit-walk")).to_be_in_viewport()
 
 
 def test_a_hit_far_down_a_phone_is_in_sight(page: Page, fleet: list[Mysis]) -> None:
