@@ -84,6 +84,8 @@ def test_hits_beside_the_log_are_walked_in_sight(
         for _ in walk(page, kind, "iron here" if kind == "events" else "iron"):
             # Where it stands below the fold the page is scrolled, but not the way on.
             expect(page.locator(".hit-walk")).to_be_in_viewport()
+    page.get_by_role("link", name="All results").click()
+    expect(page.locator(".hit")).to_have_count(3)
 
 
 def test_a_hit_far_down_a_phone_is_in_sight(page: Page, fleet: list[Mysis]) -> None:
