@@ -206,7 +206,10 @@ print(*sorted({name.split(".")[0] for name in sys.modules} | set(sys.modules)))
 @pytest.mark.parametrize(
     ("load", "never"),
     [
-        ("import zoea.management.commands.up", {"agents.models", "memory.models"}),
+        (
+            "import zoea.management.commands.up",
+            {"agents.models", "memory.models", "pydantic"},
+        ),
         ("django.setup()", {"agents.runtime", "mcp", "pydantic_ai", "zoea.urls"}),
         ("import zoea.asgi, zoea.urls", {"agents.runtime", "pydantic_ai"}),
         (
