@@ -20,6 +20,7 @@ HEAD = "| package | licence |\n|---|---|\n"
 OLDEST = {"python_version": "3.11", "python_full_version": "3.11.0"}
 # The identifiers of SPDX for what older metadata says in words.
 SPDX = {
+    "3-Clause BSD License": "BSD-3-Clause",
     "Apache Software License": "Apache-2.0",
     "Apache License, Version 2.0": "Apache-2.0",
     "BSD": "BSD-3-Clause",

@@ -67,6 +67,10 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
         "scrape_configs:",
     ): "it is for a Prometheus server",
     (
+        "docs/operations.md",
+        "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 make up",
+    ): "it runs until it is ended",
+    (
         "sandbox/README.md",
         "python -m sandbox.game --port 8765",
     ): "they run until they are ended",
