@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import math
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -40,7 +41,7 @@ FREE_FIELDS = frozenset(
 # request makes it look.
 SECONDS = 5.0
 # The longest text whose masked form a process keeps for a while, in characters.
-_REMEMBERED = 4_000
+_REMEMBERED = 2_000
 
 
 class SealedValues:
@@ -152,6 +153,17 @@ def hide_secrets_offline(text: str) -> str:
     return _mask(text, sealed.known, frozenset())
 
 
+# Where a page is cut into pieces: a page writes a "<" of a text in another way, so no
+# secret reaches over the beginning of an element.
+_ELEMENTS = re.compile(r"<(?=(?:div|tr|td|li|p|svg|option)[ >])")
+
+
+def hide_secrets_in_page(page: str) -> str:
+    """As `hide_secrets`, for HTML: what an earlier page had too is not searched again."""
+    known = sealed.read()
+    return "<".join([_mask(part, known, frozenset()) for part in _ELEMENTS.split(page)])
+
+
 class MaskingFormatter(logging.Formatter):
     """Writes lines of a log, tracebacks too, without secrets."""
 
@@ -204,7 +216,7 @@ def dump_alike(value: Any, text: str) -> str:
 
 
 # Many texts pass several doors, or one again and again.
-_remember = lru_cache(maxsize=4096)(_find)
+_remember = lru_cache(maxsize=16_384)(_find)
 
 
 @lru_cache(maxsize=256)

@@ -40,7 +40,11 @@ from opentelemetry.trace import SpanKind
 from agents.telemetry import mark_failed, open_span, telemetry
 from memory.audit import Actor, acting_as
 from memory.problems import BUSY_SECONDS, find_busy
-from memory.redaction import hide_secrets, hide_secrets_offline
+from memory.redaction import (
+    hide_secrets,
+    hide_secrets_in_page,
+    hide_secrets_offline,
+)
 from zoea import rate_limits
 from zoea.auth import API_ROOT, READS, find_address, find_user_caller
 from zoea.commandline import connect_directly
@@ -351,11 +355,13 @@ class MaskingMiddleware(Middleware):
             or hasattr(request, "made_secret")
         ):
             return response
-        # What failed may be the database.
-        hide = hide_secrets_offline if response.status_code >= 500 else hide_secrets
+        kind = response.headers.get("Content-Type", "")
+        hide = hide_secrets_in_page if kind.startswith("text/html") else hide_secrets
+        if response.status_code >= 500:
+            # What failed may be the database.
+            hide = hide_secrets_offline
         # What this page exists to show.
         told: str = getattr(request, "told_html", "")
-        kind = response.headers.get("Content-Type", "")
         if kind.startswith(("text/", "application/json")):
             text = response.content.decode(response.charset, "surrogateescape")
             pieces = text.split(told) if told else [text]

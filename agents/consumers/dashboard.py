@@ -36,7 +36,7 @@ from agents.hub import Viewer, ViewerOverflowError, hub, sockets
 from agents.models import Mysis
 from agents.order_status import STATES
 from memory.handles import parse_id
-from memory.redaction import hide_secrets
+from memory.redaction import hide_secrets_in_page
 
 # Seconds from the start of one flush to that of the next: at least so many (SURFACES 3).
 # After a flush there is as much rest as it took, up to a limit, so that a busy server
@@ -160,7 +160,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def _send(self, make: Callable[[], list[SafeString]]) -> None:
         def frame() -> str:
             clock = fragments.swap_fragment(fragments.draw_clock(timezone.now()))
-            return hide_secrets("\n".join([*make(), clock]))
+            return hide_secrets_in_page("\n".join([*make(), clock]))
 
         await self.send(text_data=await run_for_socket(frame))
 

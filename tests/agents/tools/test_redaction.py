@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -11,7 +13,15 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from agents.tools.chain import mask_arguments
-from memory.redaction import HIDDEN, drop_secrets, hide_secrets, hide_secrets_in_value
+from memory.redaction import (
+    HIDDEN,
+    SealedValues,
+    drop_secrets,
+    hide_secrets,
+    hide_secrets_in_page,
+    hide_secrets_in_value,
+)
+from memory.secret_patterns import KnownValues
 
 KEYS = ["password", "registration_code", "session_id", "token"]
 HEX = st.text("0123456789abcdef", min_size=32, max_size=64)
@@ -37,6 +47,27 @@ def test_a_known_secret_never_comes_through(
     assert secret not in json.dumps(
         mask_arguments(json.dumps({"a": before + secret}), {secret})
     )
+
+
+ELEMENTS = st.lists(
+    st.tuples(st.sampled_from(["div", "li", "td", "p", "b"]), WORDS, WORDS), max_size=6
+)
+
+
+@given(HEX, st.sampled_from(["", *(f"{key}: " for key in KEYS)]), ELEMENTS)
+def test_no_element_of_a_page_shows_a_secret_and_all_are_left(
+    secret: str, name: str, elements: list[tuple[str, str, str]]
+) -> None:
+    known = KnownValues([] if name else [secret + "1"])
+    page = "".join(
+        f"<{tag} title='{html.escape(before)}'>{name}{secret}1{html.escape(after)}</{tag}>"
+        for tag, before, after in elements
+    )
+    with patch.object(SealedValues, "read", lambda _: known):
+        shown = hide_secrets_in_page(page)
+    assert secret not in shown
+    assert shown.count(HIDDEN) == len(elements)
+    assert shown.count("<") == page.count("<")
 
 
 @given(HEX, st.sampled_from(KEYS), TREE, st.sampled_from([None, 2]))
