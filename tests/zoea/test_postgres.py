@@ -145,6 +145,20 @@ def test_the_next_one_joins_a_server_left_by_a_killed_user(used: Path) -> None:
     assert _servers(used) == []
 
 
+def test_a_server_that_ends_while_one_joins_it_is_started_again(used: Path) -> None:
+    first = _use(used)
+    ending = psutil.Process(_pid(first))
+    ending.suspend()
+    second = _use(used)
+    joining = psutil.Process(second.pid)
+    assert eventually(lambda: joining.net_connections("unix"))
+    ending.kill()
+    assert _pid(second) != ending.pid
+    first.kill()
+    first.communicate()
+    assert _end(second) == 0
+
+
 def test_a_child_process_does_not_keep_the_server(used: Path) -> None:
     server = acquire(used)
     child = subprocess.Popen(["sleep", "600"], close_fds=False)

@@ -65,6 +65,8 @@ class Cluster:
         self.sockets = socket_directory(data)
         self.log = self.data / "postgres.log"
         self._started: subprocess.Popen[bytes] | None = None
+        # Where the lines of the newest start begin.
+        self._log_begins = 0
 
     @cached_property
     def programs(self) -> Path:
@@ -98,12 +100,13 @@ class Cluster:
         Raises PostgresError.
         """
         try:
-            if not self._can_join():
+            if not (self._can_join() and self._wait_until_ready()):
                 account = choose_account(self.folder)
                 ensure_programs_reachable(self.programs, account)
                 self._ensure_made(account)
                 self._start(account)
-            self._wait_until_ready()
+                if not self._wait_until_ready():
+                    raise not_started_error(self._read_failure(), self.log, self.data)
             self._ensure_database()
         except OSError as error:
             raise from_os_error(error, self.data) from error
@@ -217,6 +220,7 @@ class Cluster:
         process.remove_stale_socket(self.sockets, self.folder)
         shorten_log(self.log, _LOG_LIMIT)
         with open_log(self.log) as log:
+            self._log_begins = self.log.stat().st_size
             self._started = subprocess.Popen(  # noqa: S603 - our own program
                 [
                     self.programs / "postgres",
@@ -257,17 +261,18 @@ class Cluster:
                 ) from None
         account.own(self.sockets)
 
-    def _wait_until_ready(self) -> None:
+    def _wait_until_ready(self) -> bool:
+        """Wait for the server; False where it has ended instead."""
         until = time.monotonic() + START_SECONDS
         pause = _POLL
         while True:
             try:
                 self._connect("postgres").close()
-                return
+                return True
             except psycopg.OperationalError as error:
                 said = str(error).strip().splitlines()[-1]
             if self.running() is None:
-                raise not_started_error(self._last_log_line(), self.log, self.data)
+                return False
             if time.monotonic() > until:
                 raise PostgresError(
                     f"PostgreSQL is not ready after {START_SECONDS:.0f} s ({said}): it "
@@ -277,9 +282,10 @@ class Cluster:
             time.sleep(pause)
             pause = min(pause * 1.5, 0.5)
 
-    def _last_log_line(self) -> str:
+    def _read_failure(self) -> str:
+        """The line of the log that says best why the newest start failed."""
         with self.log.open("rb") as log:
-            log.seek(max(0, self.log.stat().st_size - 20_000))
+            log.seek(max(self._log_begins, self.log.stat().st_size - 20_000))
             lines = log.read().decode(errors="replace").splitlines()
         for mark in (NO_SPACE, "FATAL:", "PANIC:"):
             for line in reversed(lines):
@@ -288,10 +294,10 @@ class Cluster:
         return lines[-1].strip() if lines else ""
 
     def _ensure_database(self) -> None:
-        try:
-            self._connect(DATABASE).close()
-        except psycopg.OperationalError:
-            with self._connect("postgres") as connection:
+        # Asked for, not tried: a try that fails is an error in the server's log.
+        with self._connect("postgres") as connection:
+            asked = "SELECT FROM pg_database WHERE datname = %s"
+            if connection.execute(asked, [DATABASE]).fetchone() is None:
                 connection.execute(f'CREATE DATABASE "{DATABASE}"')
 
     def _connect(self, database: str) -> psycopg.Connection:
