@@ -13,8 +13,10 @@ from django.db.models import (
     Case,
     Count,
     F,
+    OuterRef,
     Q,
     QuerySet,
+    Subquery,
     When,
 )
 from django.http import QueryDict
@@ -24,9 +26,10 @@ from django.utils.http import urlencode
 from agents.dashboard import charts, conversation, game_state
 from agents.dashboard.accounts import USED_TOOLS, AccountStatus, read_statuses
 from agents.dashboard.charts import MysisHour, load_last_hours
+from agents.dashboard.shared_results import shared, time_bucket
 from agents.dashboard.yield_board import order_ids
 from agents.idle import Idle, load_idle
-from agents.models import Mysis
+from agents.models import Event, Mysis
 from agents.models.fleet import find_page_key
 from memory.models import Memory, fetch_rows
 from memory.snapshots.reads import read_moments
@@ -308,34 +311,52 @@ def count_flags() -> Mapping[str, int]:
 
 
 def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
-    """The rows of these Myses in the order given; deleted ones are left out."""
-    stored = Mysis.objects.filter(pk__in=ids).values(*STORED, ACCOUNT)
-    myses = {one["id"]: one for one in stored}
-    usernames = [one[ACCOUNT] for one in myses.values() if one[ACCOUNT]]
+    """The rows of these Myses in the order given; deleted ones are left out.
+
+    One that is stored as it was, and of which no event told since, is made once in ten
+    seconds for all who look.
+    """
+    newest = Event.objects.filter(mysis=OuterRef("pk")).order_by("-xid", "-id")
+    rows = Mysis.objects.filter(pk__in=ids).values(
+        *STORED, ACCOUNT, event=Subquery(newest.values("id")[:1])
+    )
+    seen = time_bucket(now, shift=3)
+    stored = {("row", seen, *row.values()): row for row in rows}
+    made = shared.get_many(
+        list(stored),
+        lambda keys: dict(
+            zip(keys, _make_rows([stored[key] for key in keys], now), strict=True)
+        ),
+    )
+    found = {row.id: row for row in made.values()}
+    return [found[number] for number in ids if number in found]
+
+
+def _make_rows(stored: Sequence[Mapping[str, Any]], now: datetime) -> list[FleetRow]:
+    ids = [one["id"] for one in stored]
+    usernames = [one[ACCOUNT] for one in stored if one[ACCOUNT]]
     present = read_moments(usernames, now)
-    found = game_state.load_snapshots(usernames, *USED_TOOLS)
-    standings = read_statuses(found, present)
-    newest = {pk: told for pk, *told in fetch_rows(_NEWEST, [list(ids)])}
-    names = {pk: one["name"] for pk, one in myses.items()}
+    snapshots = game_state.load_snapshots(usernames, *USED_TOOLS)
+    standings = read_statuses(snapshots, present)
+    newest = {pk: told for pk, *told in fetch_rows(_NEWEST, [ids])}
+    names = {one["id"]: one["name"] for one in stored}
     said = _load_last_lines((word for word, _ in newest.values() if word), names)
     hours = load_last_hours(ids, now)
-    resting = [pk for pk, one in myses.items() if one["state"] == Mysis.State.IDLE]
+    resting = [one["id"] for one in stored if one["state"] == Mysis.State.IDLE]
     idle = {one.id: one for one in load_idle(resting)} if resting else {}
-    rows = []
-    for one in (myses[number] for number in ids if number in myses):
-        account = one.pop(ACCOUNT) or ""
-        row = FleetRow(
-            **one,
+    return [
+        FleetRow(
+            **{name: one[name] for name in STORED},
             key=find_page_key(one["id"], one["name"]),
             idle=idle.get(one["id"]),
-            account=account,
-            standing=standings.get(account, AccountStatus()),
+            account=one[ACCOUNT] or "",
+            standing=standings.get(one[ACCOUNT] or "", AccountStatus()),
             said=said.get(one["id"]),
             gauge=_parse_gauge(newest[one["id"]][1]),
             hour=hours[one["id"]],
         )
-        rows.append(row)
-    return rows
+        for one in stored
+    ]
 
 
 def _load_last_lines(
