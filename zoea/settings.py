@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env, ValidationError, validate
 
+from agents.game.local import read_running_game
 from memory.gamestate.types import Thresholds, read_limits
 from zoea.files import FILE_MODE, ensure_private_folder, restrict
 from zoea.postgres import socket_directory
@@ -166,18 +166,6 @@ def refuse_login(address: str) -> None:
         raise ValidationError(f"this is no web address: {error}.") from error
     if has_login:
         raise ValidationError("take the name and the password out of the address.")
-
-
-def read_running_game(data: Path) -> tuple[str, float | None]:
-    """The game that `up` plays on a data folder, and its seconds a tick; "" for none.
-
-    What a killed run wrote stays: whoever needs the game asks whether it is there.
-    """
-    try:
-        found = json.loads((data / "up.lock").read_text())
-        return str(found["game"]), float(found["tick"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return "", None
 
 
 def is_local_game(url: str) -> bool:

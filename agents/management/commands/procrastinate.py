@@ -10,7 +10,8 @@ import asyncio
 import json
 import logging
 import math
-import socket
+import os
+import signal
 import sys
 import time
 from collections.abc import (
@@ -23,7 +24,6 @@ from collections.abc import (
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, TextIO, cast
-from urllib.parse import urlsplit
 
 import psycopg
 from django.conf import settings
@@ -41,6 +41,7 @@ from psycopg import AsyncConnection
 
 from agents import db
 from agents.events import get_connection_parameters
+from agents.game.local import read_running_game, speaks_mcp
 from agents.runtime.recovery import GRACE_SECONDS, LEAVE_LOCK, LockKeeper
 from agents.telemetry import telemetry
 
@@ -142,18 +143,23 @@ class PunctualConnector(PsycopgConnector):
 
 def _require_game() -> None:
     """Refuse where no game is named and none answers; raises CommandError."""
+    url = settings.SPACEMOLT_MCP_URL
+    if not settings.ZOEA_GAME_NAMED and not speaks_mcp(url):
+        raise CommandError(
+            f"No local game runs at {url}: start one with `manage.py up` on this data "
+            "folder, or set SPACEMOLT_MCP_URL.",
+            returncode=2,
+        )
+
+
+def _end_if_game_moved() -> None:
+    """End this process in order where `up` has begun anew, with a game elsewhere."""
     if settings.ZOEA_GAME_NAMED:
         return
-    address = urlsplit(settings.SPACEMOLT_MCP_URL)
-    port = address.port or {"https": 443}.get(address.scheme, 80)
-    try:
-        socket.create_connection((address.hostname or "", port), 2).close()
-    except OSError:
-        raise CommandError(
-            f"No local game runs at {settings.SPACEMOLT_MCP_URL}: start one with "
-            "`manage.py up` on this data folder, or set SPACEMOLT_MCP_URL.",
-            returncode=2,
-        ) from None
+    game, _ = read_running_game(settings.ZOEA_DATA)
+    if game not in ("", settings.SPACEMOLT_MCP_URL):
+        logger.error("The local game is at %s now: start this worker again.", game)
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 class WorkerJobManager(JobManager):
@@ -194,6 +200,7 @@ class WorkerJobManager(JobManager):
             await super().update_heartbeat(worker_id)
         except ConnectorException as error:
             _raise_unless_lost(error)
+        await asyncio.to_thread(_end_if_game_moved)
 
     async def finish_job_by_id_async(self, *args: Any, **options: Any) -> None:
         """Look for the next job too: PostgreSQL does not tell that this one's lock is free."""

@@ -1,0 +1,63 @@
+"""The local game is the one of a running `up`, and a worker by hand plays no other."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from pytest_django import Settings
+
+from agents.game.local import read_running_game, speaks_mcp
+from agents.management.commands.procrastinate import _end_if_game_moved
+from sandbox.game.testing import SandboxServer
+from tests.agents.alerts.receiver import Receiver
+
+GAME = "http://127.0.0.1:9/mcp"
+
+
+def write_record(data: Path, pid: int) -> None:
+    record = {"pid": pid, "url": "http://x", "game": GAME, "tick": 0.5}
+    (data / "up.lock").write_text(json.dumps(record))
+
+
+def test_only_a_program_that_runs_has_a_game(tmp_path: Path) -> None:
+    assert read_running_game(tmp_path) == ("", None)
+    write_record(tmp_path, os.getpid())
+    assert read_running_game(tmp_path) == (GAME, 0.5)
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    write_record(tmp_path, ended.pid)
+    assert read_running_game(tmp_path) == ("", None)
+    (tmp_path / "up.lock").write_text("[]")
+    assert read_running_game(tmp_path) == ("", None)
+
+
+def test_what_listens_and_speaks_something_else_is_no_game() -> None:
+    with SandboxServer() as game:
+        assert speaks_mcp(game.url)
+    assert not speaks_mcp(game.url)
+    with Receiver() as other:
+        assert not speaks_mcp(other.url)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_worker_by_hand_ends_when_the_game_has_moved(
+    tmp_path: Path, settings: Settings, named: bool
+) -> None:
+    settings.ZOEA_DATA, settings.ZOEA_GAME_NAMED = tmp_path, named
+    settings.SPACEMOLT_MCP_URL = GAME
+    asked: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
+    try:
+        write_record(tmp_path, os.getpid())
+        _end_if_game_moved()
+        assert asked == []
+        settings.SPACEMOLT_MCP_URL = "http://127.0.0.1:8/mcp"
+        _end_if_game_moved()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert asked == ([] if named else [signal.SIGTERM])
