@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
+
+from memory.secret_patterns import has_login
 
 NAME = RegexValidator(
     r"^(?!\d+$)[^\s/?#%\x00-\x1f][^/?#%\x00-\x1f]*$",
@@ -48,10 +49,10 @@ def check_tag(tag: str) -> None:
 def check_no_login(address: str) -> None:
     """Refuse a web address with a name or password: addresses are shown and logged."""
     try:
-        has_login = "@" in urlsplit(address).netloc
+        refused = has_login(address)
     except ValueError:
         return  # what is no address is refused as such
-    if has_login:
+    if refused:
         raise ValidationError(
             "Take the name and the password out of the address: it is shown in many "
             "places. A key has a field of its own."

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, urlsplit
 
 HIDDEN = "[hidden]"
 # Shorter values are hidden by their name only: as text they are anywhere.
@@ -123,6 +123,12 @@ _NAMED = tuple(
 )
 
 # --- By their shapes
+
+
+def has_login(address: str) -> bool:
+    """Whether a web address has a name or a password; raises ValueError for no address."""
+    return "@" in urlsplit(address).netloc
+
 
 _LOWER = {sign: sign + 32 for sign in range(ord("A"), ord("Z") + 1)}
 # A number before a path is a port.

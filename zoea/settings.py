@@ -16,6 +16,7 @@ from environs import Env, ValidationError, validate
 
 from agents.game.local import read_running_game
 from memory.gamestate.types import Thresholds, read_limits
+from memory.secret_patterns import has_login
 from zoea.files import FILE_MODE, ensure_private_folder, restrict
 from zoea.postgres import socket_directory
 
@@ -161,10 +162,10 @@ def _read_ages() -> Mapping[str, Thresholds]:
 def refuse_login(address: str) -> None:
     """Refuse a web address with a name and password: it is shown and logged."""
     try:
-        has_login = "@" in urlsplit(address).netloc
+        refused = has_login(address)
     except ValueError as error:
         raise ValidationError(f"this is no web address: {error}.") from error
-    if has_login:
+    if refused:
         raise ValidationError("take the name and the password out of the address.")
 
 
