@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -264,7 +264,7 @@ def load_view(view: FleetView, now: datetime) -> FleetRows:
     if view.sort in ROW_ORDERS:
         rows = sorted(load_rows(found, now), key=ROW_ORDERS[view.sort])[: view.show]
     else:
-        rows = load_rows(found[: view.show], now)
+        rows = share_rows(found[: view.show], now)
     return FleetRows(rows, frozenset(found), view)
 
 
@@ -311,10 +311,17 @@ def count_flags() -> Mapping[str, int]:
 
 
 def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
-    """The rows of these Myses in the order given; deleted ones are left out.
+    """The rows of these Myses in the order given; deleted ones are left out."""
+    stored = Mysis.objects.filter(pk__in=ids).values(*STORED, ACCOUNT)
+    found = {row.id: row for row in _make_rows(list(stored), now)}
+    return [found[number] for number in ids if number in found]
 
-    One that is stored as it was, and of which no event told since, is made once in ten
-    seconds for all who look.
+
+def share_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
+    """The same, made once for all who look.
+
+    A row is made anew where its Mysis is stored in another way or an event tells of it,
+    and after ten seconds.
     """
     newest = Event.objects.filter(mysis=OuterRef("pk")).order_by("-xid", "-id")
     rows = Mysis.objects.filter(pk__in=ids).values(
@@ -322,13 +329,12 @@ def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
     )
     seen = time_bucket(now, shift=3)
     stored = {("row", seen, *row.values()): row for row in rows}
-    made = shared.get_many(
-        list(stored),
-        lambda keys: dict(
-            zip(keys, _make_rows([stored[key] for key in keys], now), strict=True)
-        ),
-    )
-    found = {row.id: row for row in made.values()}
+
+    def make(keys: Sequence[Hashable]) -> dict[Hashable, FleetRow]:
+        made = _make_rows([stored[key] for key in keys], now)
+        return dict(zip(keys, made, strict=True))
+
+    found = {row.id: row for row in shared.get_many(list(stored), make).values()}
     return [found[number] for number in ids if number in found]
 
 
