@@ -5,6 +5,9 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+from django.utils import timezone
+
+from agents.events import Item, format_moment
 from agents.models import Account, Mysis, Turn
 from memory.models import Memory
 
@@ -41,3 +44,9 @@ def make_turn(mysis: Mysis, **values: Any) -> Turn:
     values.setdefault("number", mysis.turns.count() + 1)
     values.setdefault("trigger", "start")
     return Turn.objects.create(mysis=mysis, **values)
+
+
+def make_item(number: int, kind: str, mysis: int | None = None, **data: Any) -> Item:
+    """An event as the hub hands it out; it is not stored."""
+    at = format_moment(timezone.now())
+    return Item(id=number, kind=kind, at=at, mysis=mysis, data=data)
