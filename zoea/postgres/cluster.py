@@ -287,6 +287,8 @@ class Cluster:
         with self.log.open("rb") as log:
             log.seek(max(self._log_begins, self.log.stat().st_size - 20_000))
             lines = log.read().decode(errors="replace").splitlines()
+        # Who tried to connect meanwhile is told so.
+        lines = [line for line in lines if "FATAL:  the database system is" not in line]
         for mark in (NO_SPACE, "FATAL:", "PANIC:"):
             for line in reversed(lines):
                 if mark in line:
