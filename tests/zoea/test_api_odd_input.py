@@ -76,7 +76,7 @@ def encoded(text: str) -> str:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 @settings(
-    max_examples=30,
+    max_examples=12,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -137,10 +137,11 @@ def test_references_to_nothing(
 def test_parameters_that_are_strange(
     program: Program, method: str, path: str, query: tuple[str, ...]
 ) -> None:
-    for name in query:
+    for place, name in enumerate(query):
         for value in VALUES:
             check(program.call(method, f"{filled(path)}?{name}={value}"))
-            check(program.call(method, f"{filled(path)}?{name}={value}&{name}=x"))
+        twice = f"{name}={VALUES[place % len(VALUES)]}&{name}=x"
+        check(program.call(method, f"{filled(path)}?{twice}"))
     check(program.call(method, f"{filled(path)}?%00=%00&unknown=1&&=", b"{}"))
 
 

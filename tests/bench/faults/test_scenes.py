@@ -74,7 +74,3 @@ def test_the_turns_of_a_host_that_fell_silent_are_taken_up_and_none_twice(
 ):
     scene = Scene("host", "", silence_impatiently)
     assert play_scene(scene, fleet).lost == ()
-
-
-def test_a_worker_that_can_write_no_log_flies(fleet: Fleet):
-    assert play(fleet, "logs").lost == ()
