@@ -126,7 +126,7 @@ def count_turns(database: psycopg.Connection) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_its_database_comes_up_whole_and_its_fleet_flies_on(
+def test_its_database_comes_up_whole(
     release: str, server: Cluster, program: Commands, database: psycopg.Connection
 ) -> None:
     load(release, server)
