@@ -18,7 +18,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from procrastinate.contrib.django.django_connector import DjangoConnector
 from procrastinate.contrib.django.models import ProcrastinateJob
@@ -40,6 +40,7 @@ from agents.lab.replay import (
 from agents.lab.report import ReportBuilder
 from agents.models import Mysis, Replay, ReplayCall
 from memory import audit
+from memory.gamestate.values import make_storable, repair_text
 
 TASK = "agents.tasks.run_replay"
 QUEUE = "replays"
@@ -86,10 +87,10 @@ def start_replay(
     now = timezone.now()
     replay = Replay(
         mysis=mysis,
-        label=label,
+        label=repair_text(label),
         since=since,
         until=min(until or now, now),
-        policies=[asdict(policy) for policy in policies],
+        policies=make_storable([asdict(policy) for policy in policies]),
         by=by,
     )
     _check_calls(replay)
@@ -222,7 +223,8 @@ def _queue(replay: Replay) -> None:
     task = configure_task(name=TASK, job_manager=_jobs, queue=QUEUE, lock=QUEUE)
     replay.job_id = task.defer(replay_id=replay.pk)
     replay.state, replay.done = State.QUEUED, 0
-    replay.save(update_fields=["job_id", "state", "done"])
+    replay.attempts += 1
+    replay.save(update_fields=["job_id", "state", "done", "attempts"])
     _tell(replay)
 
 
@@ -318,9 +320,7 @@ def _claim(replay_id: int, job_id: int) -> Replay | None:
     replay.calls.all().delete()
     replay.state, replay.done = State.RUNNING, 0
     replay.started_at = timezone.now()
-    replay.attempts = F("attempts") + 1
     replay.save()
-    replay.refresh_from_db()
     _tell(replay)
     return replay
 
