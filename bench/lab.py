@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -16,14 +17,24 @@ from django.conf import settings
 
 from agents.context_inputs import build_subject
 from agents.models import Account, ModelCall, Mysis, Provider, ToolCatalogue, Turn
+from agents.tools.request import ToolSpec
 from bench.core.command import MANAGE, Run, measure_run
 from bench.core.histories import message_columns, prepare_account
+from bench.core.views import SUMMARY
 from bench.figures import Aim, Figure, Step
 from bench.logs import Log, Player
 from bench.payloads import TOOLS
 from bench.processes import migrated_database
-from memory.assembly.prepare import prepare_request, record_call
+from memory.assembly.hashes import hash_span
+from memory.assembly.history_summaries import Effort, Span, commit_summary
+from memory.assembly.prepare import (
+    PreparedRequest,
+    prepare_request,
+    record_call,
+)
 from memory.assembly.turn_reads import TurnReads
+from memory.context.tool_calls import guess_policy
+from memory.context.types import SummaryWanted
 from memory.models import ContextPolicy, Memory
 
 FEW, MANY = 200, 1_000
@@ -102,18 +113,16 @@ def make_policies() -> None:
     provider = Provider(name="openai", kind="openai", default_model="gpt-5-mini")
     provider.api_key = "sk-none"
     provider.save()
-    tools = [_describe_tool(name) for game in range(8) for name in _name_tools(game)]
+    names = [f"{name}{number}" for number in ("", *"234567") for name in TOOLS]
+    tools = [_describe_tool(name) for name in names]
     ToolCatalogue.objects.create(url=settings.SPACEMOLT_MCP_URL, tools=tools)
-
-
-def _name_tools(game: int) -> list[str]:
-    return [name if game == 0 else f"{name}_{game}" for name in TOOLS]
 
 
 def _describe_tool(name: str) -> dict[str, Any]:
     fields = {"target_poi": {"type": "string", "description": _WORDS}}
     schema = {"type": "object", "properties": fields}
-    return {"name": name, "description": _WORDS, "parameters": schema}
+    policy = guess_policy(name)
+    return asdict(ToolSpec(name, _WORDS, schema, policy, policy != "mutation"))
 
 
 def record_calls(name: str, count: int) -> Mysis:
@@ -156,7 +165,29 @@ def _record_call(turn: Turn, number: int, reads: TurnReads) -> None:
         output_tokens=120,
     )
     prepared = prepare_request(build_subject(turn.mysis), reads=reads)
+    if (wanted := prepared.assembly.summary_wanted) is not None:
+        _summarise(prepared, wanted, turn)
+        prepared = prepare_request(build_subject(turn.mysis), reads=reads)
     record_call(call_id=call.pk, prepared=prepared, reads=reads)
+
+
+def _summarise(prepared: PreparedRequest, wanted: SummaryWanted, turn: Turn) -> None:
+    """Store the summary that a call asks for."""
+    rows = prepared.request.messages
+    inside = [m for m in rows if wanted.first_id <= m.id <= wanted.last_id]
+    before = prepared.request.summary
+    commit_summary(
+        Span(
+            turn.mysis_id,
+            wanted.first_id,
+            wanted.last_id,
+            before.generation if before else 0,
+            hash_span(inside),
+        ),
+        text=SUMMARY,
+        tokens=(wanted.replaced, 1_000),
+        effort=Effort(turn.number, turn.mysis.model),
+    )
 
 
 def _store(mysis: Mysis, turn: Turn, unit: Log) -> None:

@@ -35,7 +35,7 @@ COLUMNS: tuple[tuple[str, Callable[[Any], str]], ...] = (
     ("cached", lambda one: _format_cost(one["cached_cost"])),
     ("summaries", lambda one: f"{one['compactions']:,}"),
     ("invalid", lambda one: f"{one['invalid']:,}"),
-    ("over budget", lambda one: f"{one['over_budget'] + one['unsent']:,}"),
+    ("over budget", lambda one: f"{one['over_budget']:,}"),
     ("lost", lambda one: _format_losses(one)),
 )
 

@@ -43,11 +43,11 @@ def record_turn(mysis: Mysis, calls: int = 2) -> list[SentContext]:
         found.append(_record_call(mysis, turn, number, reads))
         name = f"c{turn.number}-{number}"
         call = {"id": name, "type": "function"}
-        call["function"] = {"name": "get_system", "arguments": "{}"}
+        call["function"] = {"name": "find_route", "arguments": "{}"}
         make_memory(mysis, role="assistant", content="", tool_calls=[call], turn=turn)
-        text = f"System {turn.number} has {number} planets. " + "Long answer. " * 40
+        text = f"Route {number} of turn {turn.number}: " + "Long answer. " * 40
         make_memory(
-            mysis, role="tool", content=text, tool_call_id=name, tool_name="get_system",
+            mysis, role="tool", content=text, tool_call_id=name, tool_name="find_route",
             turn=turn,
         )  # fmt: skip
     return found

@@ -14,6 +14,7 @@ import psutil
 import psycopg
 import pytest
 from asgiref.sync import async_to_sync
+from django.core.management import CommandError, call_command
 from procrastinate.contrib.django.models import ProcrastinateJob
 
 from agents import events
@@ -24,7 +25,6 @@ from agents.models import Mysis, Replay, ReplayCall
 from memory.models import AuditEntry
 from tests.agents.lab.histories import make_pilot, record_turn
 from tests.agents.runtime.workers import Workers
-from tests.commands import Commands
 from tests.programs import Program
 
 WINDOW = {"strategy": "window", "options": {"window": 4}}
@@ -195,6 +195,7 @@ def test_a_label_takes_groups_and_tags(ada: Mysis):
 # --- The doors
 
 
+@pytest.mark.django_db(transaction=True)
 def test_it_is_asked_for_followed_read_and_deleted_over_rest(
     ada: Mysis, operator_program: Program, viewer_program: Program
 ):
@@ -223,7 +224,7 @@ def test_it_is_asked_for_followed_read_and_deleted_over_rest(
     assert read_stream(answer) == told
     header, *lines = csv.reader(io.StringIO(told))
     assert (tuple(header), len(lines)) == (table.COLUMNS, 12)
-    assert lines[0][1:6] == ["Ada", "1", "1", lines[0][4], "own"]
+    assert [line[5] for line in lines[:4]] == ["own", "of Ada", "tiered", "tiered 2"]
     assert viewer_program.delete(f"/replays/{number}").status_code == 403
     assert operator_program.delete(f"/replays/{number}").status_code == 204
     assert viewer_program.get(f"/replays/{number}").status_code == 404
@@ -270,33 +271,36 @@ def test_bad_input_names_field_and_remedy(
     assert not Replay.objects.exists()
 
 
-@pytest.mark.django_db(transaction=True)
-def test_the_command_replays_at_once(ada: Mysis, commands: Commands, tmp_path: Path):
-    file = tmp_path / "found.csv"
-    ended = commands.run(
-        "replay", "Ada", "--policies", "of Ada", "--strategies", "window,mask",
-        "--csv", str(file),
-    )  # fmt: skip
-    assert ended.status == 0, ended.stderr
-    names = [line.split()[0] for line in ended.stdout.splitlines()[1:5]]
-    assert names == ["own", "of", "window", "mask"]
-    assert "3 of 3 calls came out under their own policy as they were sent" in (
-        ended.stdout
-    )
-    header, *lines = csv.reader(file.open())
-    assert (tuple(header), len(lines)) == (table.COLUMNS, 12)
-    ended = commands.run("replay", "Ada", "--strategies", "window", "--json")
-    assert json.loads(ended.stdout)["equal"] == 3
+def test_the_command_replays_at_once(ada: Mysis, tmp_path: Path):
+    file, out = tmp_path / "found.csv", io.StringIO()
+    words = ["replay", "Ada", "--policies", "of Ada", "--strategies", "window,mask"]
+    call_command(*words, "--csv", str(file), stdout=out)
+    lines = out.getvalue().splitlines()
+    names = [line.strip().split("  ")[0] for line in lines[1:5]]
+    assert names == ["own", "of Ada", "window", "mask"]
+    assert lines[5].startswith("3 of 3 calls came out under their own policy as they")
+    header, *rows = csv.reader(file.open())
+    assert (tuple(header), len(rows)) == (table.COLUMNS, 12)
+    out = io.StringIO()
+    call_command("replay", "Ada", "--strategies", "window", "--json", stdout=out)
+    assert json.loads(out.getvalue())["equal"] == 3
     assert not Replay.objects.exists()
-    for words, said in (
-        (["Nobody", "--strategies", "window"], "no Mysis 'Nobody'"),
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["Nobody", "--strategies", "window"], "There is no Mysis 'Nobody'"),
         (["Ada"], "policies: give 1 to 8 of them"),
         (["Ada", "--policies", "none"], "policies[0]: there is no policy"),
         (["Ada", "--strategies", "dreams"], 'strategy: "dreams" is unknown'),
         (["Ada", "--strategies", "mask", "--since", "never"], "since: give a moment"),
         (["Ada", "--strategies", "mask", "--csv", "/none/x"], "/none/x: No such file"),
-    ):
-        refused = commands.run("replay", *words)
-        assert refused.status == 2
-        assert said in refused.stderr
-        assert len(refused.stderr.splitlines()) == 1
+    ],
+)
+def test_the_command_refuses_in_one_line(ada: Mysis, words: list[str], said: str):
+    with pytest.raises(CommandError) as refused:
+        call_command("replay", *words)
+    assert refused.value.returncode == 2
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
