@@ -40,7 +40,7 @@ from memory.assembly.sent_view import (
     read_last_call,
     render_messages,
 )
-from memory.assembly.turn_reads import TurnReads
+from memory.assembly.turn_reads import SharedRows, TurnReads
 from memory.context.types import INTENT_ORIGINS, PEER, Budget
 from memory.models import ContextPolicy, Memory, SentContext
 
@@ -99,10 +99,10 @@ class _Lane:
     view: PreparedRequest
     before: PreparedRequest | None = None
 
-    def __init__(self, policy: Policy, mysis: Mysis) -> None:
+    def __init__(self, policy: Policy, mysis: Mysis, shared: SharedRows) -> None:
         self.policy = policy
         self.mysis = mysis
-        self.reads = TurnReads(apart=True)
+        self.reads = TurnReads(apart=True, shared=shared)
         self.asks = False
         self._tools: tuple[Subject, Subject] | None = None
 
@@ -187,8 +187,10 @@ class _MysisReplay:
     def __init__(self, mysis: Mysis, policies: Sequence[Policy]) -> None:
         self.mysis = mysis
         self.now = build_subject(mysis)
-        self.own = _Lane(Policy(OWN), mysis)
-        self.lanes = [self.own, *(_Lane(policy, mysis) for policy in policies)]
+        shared = SharedRows()
+        self.own = _Lane(Policy(OWN), mysis, shared)
+        others = (_Lane(policy, mysis, shared) for policy in policies)
+        self.lanes = [self.own, *others]
         self.orders = _OrderTimes.read(mysis.pk)
         self.generation: int | None = None
         self._endpoints: dict[str, Endpoint | None] = {}

@@ -217,6 +217,7 @@ def _load_request(
         ),
         reads.tail,
         reads.work.tail,
+        reads.shared,
     )
     reads.tail = reads.work.tail = loaded
     same = before is not None and before.sent.dialect == subject.dialect

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from memory.context.strategies.snapshot_window import is_error_result
 from memory.context.tool_calls import is_json, parse_arguments
@@ -149,17 +150,29 @@ def _find_newest(units: Sequence[Unit]) -> Unit | None:
 
 def flatten_json(result: Item, history: History) -> Item:
     """A result without the line breaks of indented JSON, which tell nothing."""
-    text = result.content.strip()
+    flat = _flatten(result.content)
+    return result if flat is None else result.with_text(flat, history.count(flat))
+
+
+@lru_cache(maxsize=256)
+def _flatten(content: str) -> str | None:
+    """The text without its line breaks; None where it is no JSON that has any."""
+    text = content.strip()
     # A line break is never part of a value there: strings have it escaped.
     if "\n" not in text or text[:1] not in "{[" or not is_json(text):
-        return result
-    flat = _BREAK.sub(" ", text)
-    return result.with_text(flat, history.count(flat))
+        return None
+    return _BREAK.sub(" ", text)
 
 
 def is_unknown_outcome(result: Item) -> bool:
     """Whether an action may have been done: no later success tells that it was not."""
     return result.content.startswith(_UNKNOWN_OUTCOMES)
+
+
+@lru_cache(maxsize=4096)
+def _format_call(name: str, arguments: str) -> str:
+    """A call as a line; every view tells many that the one before told too."""
+    return format_call(name, parse_arguments(arguments))
 
 
 def _digest_turn(
@@ -170,7 +183,7 @@ def _digest_turn(
     prints: list[Item] = []
     for index, call in enumerate(unit.items[0].calls):
         result = results.get(index)
-        line = format_call(call.name, parse_arguments(call.arguments))
+        line = _format_call(call.name, call.arguments)
         lost = told and result is not None and is_unknown_outcome(result)
         if (
             result is not None
