@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
+from memory.context.result_types import CoalescedTurn
 from memory.context.strategies.snapshot_window import is_error_result
 from memory.context.tool_calls import is_json, parse_arguments
 from memory.context.units import (
@@ -48,14 +49,21 @@ class ToldCall:
     schemas: bool = False
 
 
-@dataclass(slots=True)
+@dataclass  # without slots: what is not told of it is kept
 class Turn:
-    """What there is to tell of one turn; of a failed one the calls with an error."""
+    """What there is to tell of one turn; of a failed one the calls with an error.
+
+    ``untold`` says what becomes of it in a view that tells nothing of it.
+    """
 
     unit: Unit
     calls: list[ToldCall] = field(default_factory=list)
     prints: list[Item] = field(default_factory=list)
     errors: list[ToldCall] = field(default_factory=list)
+
+    @cached_property
+    def untold(self) -> CoalescedTurn:
+        return CoalescedTurn(self.rows, "", note_losses(self, 0, 0, False))
 
     @property
     def rows(self) -> tuple[int, ...]:
@@ -110,7 +118,9 @@ class TurnDigest:
     def add_turn(self, turn: Turn) -> None:
         """Add a turn that was read whole; its first call takes the marks before it."""
         if turn.calls:
-            turn.calls[0] = replace(turn.calls[0], marks=tuple(self.marks))
+            marks = tuple(self.marks)
+            if turn.calls[0].marks != marks:
+                turn.calls[0] = replace(turn.calls[0], marks=marks)
             self.marks.clear()
         self.failed += bool(turn.errors)
         self.turns.append(turn)
@@ -126,9 +136,17 @@ def digest_turns(units: Sequence[Unit], history: History) -> TurnDigest:
     newest = _find_newest(units)
     asking = find_asked_schemas(units)
     asked = [item for unit in asking for item in find_schema_items(unit)]
+    known: dict[tuple[int, ...], Turn]
+    known = history.notes.setdefault(f"turns, told: {told}", {})
     for unit in units:
         if unit.role == "assistant":
-            found.add_turn(_digest_turn(unit, history, asked, newest=unit is newest))
+            turn = known.get(unit.rows)
+            if turn is None or turn.unit is not unit:
+                turn = _digest_turn(unit, history, asked, newest=unit is newest)
+                # Of these less is told in a later view.
+                if unit is not newest and unit not in asking:
+                    known[unit.rows] = turn
+            found.add_turn(turn)
             if told and not unit.items[0].calls:
                 found.add_mark(TURN_END)
         elif told and unit.intent:
