@@ -14,6 +14,7 @@ from agents.api import (
     orders,
     pins,
     previews,
+    replays,
     searches,
     spending,
     tool_policies,
@@ -45,5 +46,6 @@ routers = {
     "notes": notes.notes_router,
     "orders": orders.orders_router,
     "pins": pins.pins_router,
+    "replays": replays.replays_router,
     "tool_policies": tool_policies.tool_policies_router,
 }

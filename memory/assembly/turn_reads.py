@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from memory.assembly.load import LoadedTail
+from memory.assembly.load import LoadedTail, SharedRows
 from memory.assembly.sent_view import LastCall, Reference, find_stored_texts
 from memory.context.assemble import EarlierWork
 from memory.models import SentContext
@@ -42,12 +42,19 @@ class Work:
 
 @dataclass(slots=True)
 class TurnReads:
-    """What the calls of one turn have read; each reads only what is new since."""
+    """What the calls of one turn have read; each reads only what is new since.
+
+    ``apart``: they are no calls that are sent, such as those of a replay; their work is
+    their own, and that of the Mysis's turns is left alone. ``shared`` rows are read for
+    several views of one moment.
+    """
 
     last: LastCall | None = None
     tail: LoadedTail | None = None
     snapshots: KnownSnapshots = field(default_factory=dict)
     work: Work = field(default_factory=Work)
+    apart: bool = False
+    shared: SharedRows | None = None
 
     def list_stored(self) -> frozenset[str]:
         """The digests of the texts that the call before names."""
