@@ -33,6 +33,7 @@ from memory.assembly.hashes import to_canonical_json
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.assembly.replay import PastCall, list_guesses, rebuild_as_sent
 from memory.assembly.sent_view import render_messages
+from memory.context.types import Budget
 from memory.handles import parse_id
 from memory.models import SentContext
 from memory.redaction import hide_secret_texts
@@ -46,6 +47,10 @@ VIEWS = {
     "tools": "Tools",
     "raw": "Raw",
 }
+# A view that is gone on with when something else is tried.
+STAYING = VIEWS.keys() - {"messages", "compare"}
+# The part of the page that what is tried draws anew.
+TRIED = "tried"
 # Messages that are drawn of a long context at first; the rest is a click away.
 DRAWN = 200
 # Characters of the payload that are shown; the file has all.
@@ -162,21 +167,19 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     form = WhatIfForm(request.GET or None)
     view = _read_view(request)
     subject = context_inputs.build_subject(mysis)
+    form.add_sliders(subject.strategy, subject.options, subject.budget.tokens)
     make = partial(_preview, subject)
     basis = Basis(subject, make, make)
     tried = try_settings(basis, form, compare=view == "compare")
     shown = context.show_preview(tried.view) if tried.view else None
     if shown is not None and request.GET.get("format") == "json":
         return _download(mysis, shown)
-    folded = parse_id(request.GET.get("folded", ""))
     # The address of the socket that tells when the context is outdated.
     live: dict[str, str | int] = {"page": "context", "mysis": mysis.pk}
     values = {
         "form": form,
         "tried": tried,
         "shown": shown,
-        "summaries": context.load_summaries(mysis.pk, folded),
-        "most_summaries": context.SUMMARIES,
         "pins": mysis.pins.order_by("pk"),
         "as_of": as_of,
         "now": as_of.at,
@@ -187,7 +190,18 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     }
     if view == "steps" and tried.view is not None:
         values["traced"] = _trace(request, tried.view)
+    if not _draws_tried(request):
+        folded = parse_id(request.GET.get("folded", ""))
+        values |= {
+            "summaries": context.load_summaries(mysis.pk, folded),
+            "most_summaries": context.SUMMARIES,
+        }
     return _page(request, mysis, values, 422 if form.errors else 200)
+
+
+def _draws_tried(request: PageRequest) -> bool:
+    """Whether a slider was moved: then only what is tried is drawn."""
+    return bool(request.htmx) and request.htmx.target == TRIED
 
 
 def _preview(subject: Subject, **settings: Any) -> PreparedRequest:
@@ -230,8 +244,10 @@ def _view(
     found: dict[str, Any] = {
         "view": view,
         "views": VIEWS,
-        "recent": context.load_recent_calls(mysis.pk),
+        "stays": view if view in STAYING else "",
     }
+    if not _draws_tried(request):
+        found["recent"] = context.load_recent_calls(mysis.pk)
     if shown or sent:
         found["earlier"] = context_diff.find_call_before(mysis.pk, sent)
     if shown is None:
@@ -301,6 +317,9 @@ def call_context(request: PageRequest, turn_id: int, number: int) -> HttpRespons
         turn = reverse("turn", args=[turn_id])
         return redirect(f"{turn}?before={call.pk + 1}#call-{number}")
     form = WhatIfForm(request.GET or None, own=AS_SENT)
+    then = sent.stats
+    budget = then.get("budget", Budget().tokens)
+    form.add_sliders(sent.strategy, then.get("options", {}), budget)
     view = _read_view(request)
     tried, likeness = _tried_on(sent, form, compare=view == "compare")
     shown = _shown(sent, form, tried)
@@ -349,4 +368,5 @@ def _page(
     request: PageRequest, mysis: Mysis, values: dict[str, Any], status: int
 ) -> HttpResponse:
     values |= {"mysis": mysis, "tab": "context", "categories": charts.CATEGORIES}
-    return render(request, "memory/context.html", values, status=status)
+    part = "what_if/answer.html" if _draws_tried(request) else "context.html"
+    return render(request, f"memory/{part}", values, status=status)
