@@ -13,9 +13,10 @@ from agents.models.fleet import Mysis
 class Replay(models.Model):
     """The calls of a Mysis, a label or the whole fleet, under each of some policies.
 
-    ``policies`` are as they were when it was asked for: a list of ``{key, name,
-    strategy, options, budget_tokens, budget_reserve}``, without those that are left as
-    each call had them. One that is cancelled is deleted, with all of its rows.
+    ``policies`` are as they were when it was asked for: a list of ``{name,
+    strategy, options, budget_tokens, budget_reserve}``, no two of one name. Without
+    ``budget_tokens`` each call keeps its own budget. One that is cancelled is deleted,
+    with all of its rows.
     """
 
     class State(models.TextChoices):
@@ -73,7 +74,7 @@ class Replay(models.Model):
 class ReplayCall(models.Model):
     """One recorded call in a replay; it stays when the call is pruned.
 
-    ``figures`` are those of each policy by its key; ``differs`` says why the view under
+    ``figures`` are those of each policy by its name; ``differs`` says why the view under
     the call's own policy is not the recorded one, empty where it is, byte for byte.
     """
 

@@ -71,7 +71,7 @@ WHERE mysis_id = %(mysis)s AND id < %(before)s AND id >= (
   ORDER BY id DESC LIMIT 1
 ) ORDER BY id LIMIT %(limit)s
 """
-_SINCE = "WHERE mysis_id = %s AND (id > %s OR id = ANY(%s)) ORDER BY id"
+_SINCE = "WHERE mysis_id = %s AND ((id > %s AND id <= %s) OR id = ANY(%s)) ORDER BY id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +147,16 @@ def _extend_tail(wish: TailRequest, earlier: LoadedTail) -> LoadedTail | None:
     Of the earlier ones only results may have changed: those that were open, and those
     with an error in the place of what is not known.
     """
-    if earlier.wish is None or replace(wish, last=earlier.wish.last) != earlier.wish:
+    asked = earlier.wish
+    if asked is None or wish.through < asked.through:
+        return None
+    if replace(wish, last=asked.last, through=asked.through) != asked:
         return None
     known, before = earlier.rows, earlier.start
     if before is None:
         return None
     unsure = [row.pk for row in known.values() if row.pending or row.is_error]
-    since = read_rows(_SINCE, [wish.mysis_id, max(known), unsure])
+    since = read_rows(_SINCE, [wish.mysis_id, max(known), wish.through, unsure])
     new = {row.pk: row for row in since if known.get(row.pk) != row}
     found = {**known, **new}
     run = _cut_run(wish, [row for pk, row in found.items() if pk >= before])

@@ -31,7 +31,7 @@ from memory.assembly.sent_view import (
     refer_view,
     render_messages,
 )
-from memory.assembly.turn_reads import TurnReads, Work, keep_work, take_work
+from memory.assembly.turn_reads import TurnReads, keep_work, take_work
 from memory.calibration import TokenFactor
 from memory.context import registry
 from memory.context.assemble import assemble
@@ -151,7 +151,10 @@ def prepare_request(
     """
     shown: list[Rendered] = []
     known = reads or TurnReads()
-    work = known.work = take_work(subject.mysis_id) if reads else Work()
+    shares = reads is not None and not reads.apart
+    if shares:
+        known.work = take_work(subject.mysis_id)
+    work = known.work
     moment = before or LogMoment(read_newest_summary(subject.mysis_id))
     known.last = known.last or read_last_call(
         subject.mysis_id, moment.sent, work.digest, work.messages
@@ -181,7 +184,7 @@ def prepare_request(
         facts=shown[-1].facts if shown else {},
         digest=hash_encoded(assembly.encoded, assembly.system, subject.offered),
     )
-    if reads is not None:
+    if shares:
         work.messages, work.digest = assembly.messages, prepared.digest
         keep_work(subject.mysis_id, work, loaded)
     return prepared

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from django.db.models import QuerySet
+
 from memory.assembly.load import LoadedTail
 from memory.assembly.prepare import (
     COALESCED_INPUTS,
@@ -77,10 +79,19 @@ class PastCall:
 
 def load_past_call(sent: SentContext, now: Subject) -> PastCall:
     """A call with all that is stored of its moment; the rest is as it is ``now``."""
-    shown = render_sent(sent)
+    return build_past_call(sent, now, render_sent(sent), _find_summary(sent))
+
+
+def build_past_call(
+    sent: SentContext,
+    now: Subject,
+    shown: RenderedView,
+    summary: HistorySummary | None,
+) -> PastCall:
+    """`load_past_call` where its view and its summary were read already."""
     texts = _read_synthetic_texts(sent, shown)
     before = LogMoment(
-        summary=_find_summary(sent),
+        summary=summary,
         through=sent.last_id or 0,
         sent=sent.pk,
         state=texts.get("state", ""),
@@ -258,13 +269,16 @@ def _texts_from_end(messages: Sequence[Wire]) -> list[str]:
 def _find_summary(sent: SentContext) -> HistorySummary | None:
     """The summary that the call had; it is stored even if it was reverted since."""
     generation = sent.stats.get("generation", 0)
-    rows = HistorySummary.objects.filter(
-        mysis_id=sent.mysis_id,
-        generation=generation,
-        created_at__lte=sent.created_at,
-        status__in=(Status.ACTIVE, Status.REPLACED, Status.REVERTED),
+    rows = select_used(sent.mysis_id).filter(
+        generation=generation, created_at__lte=sent.created_at
     )
     return rows.order_by("-id").first() if generation else None
+
+
+def select_used(mysis_id: int) -> QuerySet[HistorySummary]:
+    """The summaries that calls of a Mysis can have had."""
+    used = (Status.ACTIVE, Status.REPLACED, Status.REVERTED)
+    return HistorySummary.objects.filter(mysis_id=mysis_id, status__in=used)
 
 
 # --- The difference of two views, message by message

@@ -42,12 +42,17 @@ class Work:
 
 @dataclass(slots=True)
 class TurnReads:
-    """What the calls of one turn have read; each reads only what is new since."""
+    """What the calls of one turn have read; each reads only what is new since.
+
+    ``apart``: they are no calls that are sent, such as those of a replay; their work is
+    their own, and that of the Mysis's turns is left alone.
+    """
 
     last: LastCall | None = None
     tail: LoadedTail | None = None
     snapshots: KnownSnapshots = field(default_factory=dict)
     work: Work = field(default_factory=Work)
+    apart: bool = False
 
     def list_stored(self) -> frozenset[str]:
         """The digests of the texts that the call before names."""
