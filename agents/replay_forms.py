@@ -7,8 +7,11 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
+from agents.actions import ActionError
 from agents.forms import list_strategies
-from agents.models import Mysis
+from agents.lab.kept_replays import start_replay
+from agents.lab.policies import Given, read_policies
+from agents.models import Mysis, Replay
 from memory.context import registry
 from memory.models import ContextPolicy
 
@@ -91,6 +94,29 @@ class ReplayForm(forms.Form):
     def describes_one(self) -> bool:
         """Whether anything was typed of a policy that is not stored."""
         return any(field.value() for field in self.list_unstored())
+
+    def start(self, *, by: str) -> Replay:
+        """Ask for the replay; raises ActionError where it cannot be."""
+        given = self.cleaned_data
+        asked: list[Given] = [row.pk for row in given["policies"]]
+        if given["strategy"]:
+            settings = {name: given[name] for name in ("strategy", "options")}
+            asked.append({**settings, "budget_tokens": given["budget"]})
+        mysis, label = self.read_subject()
+        return start_replay(
+            policies=read_policies(asked),
+            by=by,
+            mysis=mysis,
+            label=label,
+            since=given["since"],
+            until=given["until"],
+        )
+
+    def add_refusal(self, error: ActionError) -> None:
+        """Show a refusal at the field that it names."""
+        where, _, words = error.detail.partition(": ")
+        field = next((name for name in self.fields if where.startswith(name)), None)
+        self.add_error(field, words if field else error.detail)
 
     def read_subject(self) -> tuple[Mysis | None, str]:
         """The Mysis, or else the label; neither for the whole fleet."""

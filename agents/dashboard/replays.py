@@ -6,16 +6,16 @@ a policy. How a line looks stands in ``static/css/lab.css``.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.contrib.humanize.templatetags.humanize import intcomma
 
-from agents.lab.replay import OWN
-from agents.models import Replay, ReplayCall
+from agents.lab.kept_replays import list_names
+from agents.lab.policies import OWN
+from agents.models import Mysis, Replay, ReplayCall
 from agents.templatetags.zoea import money, share
 from memory.models import fetch_rows
 
@@ -122,10 +122,11 @@ _GROUPS: Mapping[str, tuple[_Kind, ...]] = {
 }
 
 
-def list_figures(figures: Sequence[Json]) -> list[FigureGroup]:
-    """The figures of policies, side by side."""
-    if not figures:
+def list_figures(replay: Replay) -> list[FigureGroup]:
+    """The figures of all policies so far, side by side; none before the first call."""
+    if not replay.report.get("calls"):
         return []
+    figures = replay.report["policies"]
     return [
         FigureGroup(title, tuple(_make_row(kind, figures) for kind in kinds))
         for title, kinds in _GROUPS.items()
@@ -179,28 +180,25 @@ class LineChart:
 
 def draw_charts(replay: Replay) -> list[LineChart]:
     """Tokens, cost and shared beginnings over time; those that have any points."""
-    names = name_policies(replay)
-    columns: list[dict[str, list[Point]]] = [{key: [] for key in names} for _ in "tcs"]
+    names = list_names(replay)
+    columns: list[dict[str, list[Point]]] = [
+        {name: [] for name in names} for _ in "123"
+    ]
     rows = fetch_rows(_SERIES, {"replay": replay.pk, "points": POINTS})
-    for key, at, *values in rows:
+    for name, at, *values in rows:
         for column, value in zip(columns, values, strict=True):
-            if value is not None and key in column:
-                column[key].append((at, value))
+            if value is not None and name in column:
+                column[name].append((at, value))
     titles = (
         ("Tokens of a call", lambda most: f"{most:,.0f}"),
         ("Cost of a call, with the cache", lambda most: f"${most:.4f}"),
         ("Shared with the call before", share),
     )
     drawn = (
-        _draw_chart(title, {names[key]: line for key, line in column.items()}, write)
+        _draw_chart(title, column, write)
         for (title, write), column in zip(titles, columns, strict=True)
     )
     return [chart for chart in drawn if chart is not None]
-
-
-def name_policies(replay: Replay) -> dict[str, str]:
-    """The name of each policy by its key, that of each call first."""
-    return {OWN: "as it was"} | {one["key"]: one["name"] for one in replay.policies}
 
 
 def _draw_chart(
@@ -240,11 +238,14 @@ def _write_path(places: Sequence[str]) -> str:
 class CallCell(NamedTuple):
     """A call under one policy; ``same``: its view is that of the call's own policy."""
 
-    key: str
     name: str
     tokens: int
     bad: bool
     same: bool
+
+    @property
+    def is_own(self) -> bool:
+        return self.name == OWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,27 +257,26 @@ class CallRow:
     cells: tuple[CallCell, ...]
 
 
-def list_calls(
-    replay: Replay, rows: Iterable[ReplayCall], names: Mapping[int, str]
-) -> list[CallRow]:
-    """Rows of a replay; ``names`` are those of the Myses by number."""
-    policies = name_policies(replay)
+def list_calls(replay: Replay, rows: Sequence[ReplayCall]) -> list[CallRow]:
+    """Rows of a replay, with the names of their Myses as far as they are still there."""
+    owners = {row.mysis_id for row in rows}
+    myses = dict(Mysis.objects.filter(pk__in=owners).values_list("pk", "name"))
+    names = list_names(replay)
     return [
-        CallRow(row, names.get(row.mysis_id, ""), _list_cells(row, policies))
+        CallRow(row, myses.get(row.mysis_id, "deleted"), _list_cells(row, names))
         for row in rows
     ]
 
 
-def _list_cells(row: ReplayCall, policies: Mapping[str, str]) -> tuple[CallCell, ...]:
-    figures: Mapping[str, Json] = defaultdict(dict, row.figures)
-    own = figures[OWN].get("view")
+def _list_cells(row: ReplayCall, names: Sequence[str]) -> tuple[CallCell, ...]:
+    own = row.figures[OWN]["view"]
+    found = ((name, row.figures[name]) for name in names)
     return tuple(
         CallCell(
-            key,
             name,
-            figures[key].get("tokens", 0),
-            figures[key].get("over_budget", False) or not figures[key].get("valid"),
-            figures[key].get("view") == own,
+            one["tokens"],
+            one["over_budget"] or not one["valid"],
+            one["view"] == own,
         )
-        for key, name in policies.items()
+        for name, one in found
     )

@@ -5,13 +5,13 @@ It is read from a kept replay, so it says what was measured and never what might
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Q
 
-from agents.lab.replay import OWN
+from agents.lab.policies import OWN
 from agents.lab.report import CallFigures, PolicyTotals
 from agents.models import Mysis, Replay, ReplayCall
 from memory.models import ContextPolicy
@@ -42,7 +42,6 @@ class Candidate:
     policy with these very settings that can be chosen, None where there is none.
     """
 
-    key: str
     name: str
     settings: Mapping[str, Any]
     figures: Figures
@@ -53,7 +52,7 @@ class Candidate:
 
     @property
     def is_own(self) -> bool:
-        return self.key == OWN
+        return self.name == OWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,59 +105,53 @@ def recommend_for_fleet() -> Recommendation | None:
     return recommend_from_report(replay) if replay else None
 
 
+def recommend_from_report(replay: Replay) -> Recommendation | None:
+    """Over all calls of a finished replay."""
+    found = replay.report.get("policies", [])
+    return _recommend(replay, {each["name"]: each for each in found})
+
+
 def recommend_from_rows(replay: Replay, mysis: Mysis) -> Recommendation | None:
     """Over the newest calls of one Mysis in a replay."""
     rows = ReplayCall.objects.filter(replay=replay, mysis_id=mysis.pk)
     found = rows.order_by("-place").values_list("figures", flat=True)[:CALLS]
     totals: dict[str, PolicyTotals] = {}
     for figures in found:
-        for key, values in figures.items():
-            totals.setdefault(key, PolicyTotals()).add(CallFigures(**values))
-    described = {key: each.describe() for key, each in totals.items()}
-    return _recommend(replay, described)
+        for name, values in figures.items():
+            totals.setdefault(name, PolicyTotals()).add(CallFigures(**values))
+    return _recommend(replay, {name: one.describe() for name, one in totals.items()})
 
 
 def _recommend(replay: Replay, figures: Mapping[str, Figures]) -> Recommendation | None:
-    """The judgement of each policy's figures, by its key."""
-    if OWN not in figures:
+    """The judgement of each policy's figures, by its name; None without calls."""
+    own = figures.get(OWN)
+    calls = own["requests"] + own["unsent"] if own else 0
+    if own is None or not calls:
         return None
-    own = figures[OWN]
-    priced = all(
-        each["cached_cost"] is not None and not each["unpriced"]
-        for each in figures.values()
+    priced = not any(
+        each["unpriced"] or each["cached_cost"] is None for each in figures.values()
     )
     stored = list(ContextPolicy.objects.order_by("name"))
-    named = {each["key"]: each for each in replay.policies}
-    candidates = [
-        _judge(key, named.get(key, {}), values, own, priced, stored)
-        for key, values in figures.items()
-    ]
+    settings = {each["name"]: each for each in replay.policies}
+    candidates = []
+    for name, each in figures.items():
+        price = each["cached_cost"] if priced else each["tokens"]["sum"]
+        asked = settings.get(name, {})
+        candidates.append(
+            Candidate(
+                name=name,
+                settings=asked,
+                figures=each,
+                price=float(price),
+                faults=tuple(_list_faults(each)),
+                gives_up=tuple(_list_losses(each, own)),
+                stored=_find_stored(asked, stored),
+            )
+        )
     sound = [each for each in candidates if not each.faults]
     # Of two that cost the same, the one that is in use.
     best = min(sound, key=lambda one: (one.price, not one.is_own), default=None)
-    calls = own["requests"] + own["unsent"]
     return Recommendation(replay, calls, priced, tuple(candidates), best)
-
-
-def _judge(
-    key: str,
-    settings: Mapping[str, Any],
-    figures: Figures,
-    own: Figures,
-    priced: bool,
-    stored: Sequence[ContextPolicy],
-) -> Candidate:
-    price = figures["cached_cost"] if priced else figures["tokens"]["sum"]
-    return Candidate(
-        key=key,
-        name=settings.get("name", "its own policy"),
-        settings=settings,
-        figures=figures,
-        price=float(price),
-        faults=tuple(_list_faults(figures)),
-        gives_up=() if key == OWN else tuple(_list_losses(figures, own)),
-        stored=_find_stored(settings, stored),
-    )
 
 
 def _find_stored(

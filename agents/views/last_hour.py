@@ -24,9 +24,8 @@ from agents import context_inputs
 from agents.actions import ActionError
 from agents.db import run_long_in_db
 from agents.forms import WhatIfForm
+from agents.lab.policies import OWN, Policy
 from agents.lab.replay import (
-    OWN,
-    Policy,
     ReplayedCall,
     replay_calls,
     select_calls,
@@ -34,6 +33,7 @@ from agents.lab.replay import (
 )
 from agents.models import Mysis
 from agents.views.access import PageRequest, find_mysis
+from memory.context import registry
 
 HOUR = timedelta(hours=1)
 # Of more calls the newest.
@@ -101,11 +101,10 @@ def _replay_hour(mysis: Mysis, form: WhatIfForm) -> Iterator[ReplayedCall]:
     budget = settings.get("budget")
     policy = Policy(
         TRIED,
-        TRIED,
-        tried.strategy,
+        tried.strategy or registry.DEFAULT,
         tried.options,
         budget.tokens if budget else None,
-        budget.reserve if budget else None,
+        budget.reserve if budget else 0,
     )
     calls = select_calls(timezone.now() - HOUR, None)
     newest = calls.filter(mysis=mysis).order_by("-pk")
