@@ -97,7 +97,6 @@ urlpatterns = [
     path("myses/<str:key>/models/", editing.model_names, name="mysis-models"),
     path("myses/<str:key>/context/", context.next_context, name="mysis-context"),
     path("myses/<str:key>/context/hour/", last_hour.last_hour, name="mysis-last-hour"),
-    path("myses/<str:key>/context/advice/", lab.mysis_advice, name="mysis-advice"),
     path("myses/<str:key>/context/policy/", lab.choose_for_mysis, name="mysis-policy"),
     path("myses/<str:key>/command/", by_hand.command_page, name="mysis-command"),
     path("myses/<str:key>/download/", logs.download_log, name="mysis-download"),

@@ -11,8 +11,12 @@ from django.utils.http import urlencode
 
 from agents.actions.base import name_mysis, write_version
 from agents.actions.settings import DEFAULT_POLICY_CHOICE, FLEET
-from agents.lab.recommend import Recommendation
-from agents.models import Mysis
+from agents.lab.recommend import (
+    Recommendation,
+    recommend_for_mysis,
+    recommend_from_report,
+)
+from agents.models import Mysis, Replay
 from memory.models import AuditEntry, ContextPolicy
 
 
@@ -40,6 +44,23 @@ class PolicyChoice:
         if self.before is not None:
             return self.before.name
         return "the built-in policy" if self.whom == FLEET else "the fleet's default"
+
+
+def describe_mysis_advice(mysis: Mysis) -> dict[str, Any]:
+    """What its Context page shows of the recommendation for a Mysis."""
+    advice = recommend_for_mysis(mysis)
+    choice = offer_for_mysis(advice, mysis) if advice else None
+    return {"advice": advice, "choice": choice}
+
+
+def describe_replay_advice(replay: Replay) -> dict[str, Any]:
+    """The same of a finished replay; nobody chooses for a group or a tag."""
+    advice, choice = recommend_from_report(replay), None
+    if advice is not None and replay.mysis is not None:
+        choice = offer_for_mysis(advice, replay.mysis)
+    elif advice is not None and not replay.label:
+        choice = offer_for_fleet(advice)
+    return {"advice": advice, "choice": choice}
 
 
 def offer_for_mysis(advice: Recommendation, mysis: Mysis) -> PolicyChoice | None:

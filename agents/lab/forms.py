@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django import forms
@@ -42,11 +43,11 @@ class ReplayForm(forms.Form):
     strategy = forms.ChoiceField(
         required=False, choices=lambda: list_strategies("none")
     )
-    options = forms.JSONField(
+    options = forms.CharField(
         required=False,
+        max_length=4_000,
         help_text='A JSON object such as {"window": 20}; empty for the defaults.',
         widget=forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off"}),
-        error_messages={"invalid": 'Give a JSON object such as {"window": 20}.'},
     )
     budget = forms.IntegerField(
         required=False,
@@ -63,10 +64,13 @@ class ReplayForm(forms.Form):
         whom.choices = _list_subjects()
 
     def clean_options(self) -> dict[str, Any]:
-        given = self.cleaned_data["options"]
-        if given is not None and not isinstance(given, dict):
+        try:
+            given = json.loads(self.cleaned_data["options"] or "{}")
+        except (ValueError, RecursionError):
+            given = None
+        if not isinstance(given, dict):
             raise ValidationError('Give a JSON object such as {"window": 20}.')
-        return given or {}
+        return given
 
     def clean(self) -> None:
         given = self.cleaned_data

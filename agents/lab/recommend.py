@@ -112,7 +112,9 @@ def recommend_from_report(replay: Replay) -> Recommendation | None:
 
 
 def recommend_from_rows(replay: Replay, mysis: Mysis) -> Recommendation | None:
-    """Over the newest calls of one Mysis in a replay."""
+    """Over the newest calls of one Mysis in a replay; None where it has none there."""
+    if replay.mysis_id == mysis.pk:
+        return recommend_from_report(replay)
     rows = ReplayCall.objects.filter(replay=replay, mysis_id=mysis.pk)
     found = rows.order_by("-place").values_list("figures", flat=True)[:CALLS]
     totals: dict[str, PolicyTotals] = {}
@@ -128,14 +130,14 @@ def _recommend(replay: Replay, figures: Mapping[str, Figures]) -> Recommendation
     calls = own["requests"] + own["unsent"] if own else 0
     if own is None or not calls:
         return None
-    priced = not any(
-        each["unpriced"] or each["cached_cost"] is None for each in figures.values()
-    )
+    prices = [each["cached_cost"] for each in figures.values()]
+    # A model that costs nothing, as the pilot, is as good as without a price.
+    priced = not any(each["unpriced"] for each in figures.values()) and any(prices)
     stored = list(ContextPolicy.objects.order_by("name"))
     settings = {each["name"]: each for each in replay.policies}
     candidates = []
     for name, each in figures.items():
-        price = each["cached_cost"] if priced else each["tokens"]["sum"]
+        price = (each["cached_cost"] or 0) if priced else each["tokens"]["sum"]
         asked = settings.get(name, {})
         candidates.append(
             Candidate(
@@ -184,11 +186,16 @@ def _count_lost(figures: Figures, name: str) -> int:
 
 def _list_losses(figures: Figures, own: Figures) -> Iterable[str]:
     """What a policy has less of than the own one, in sentences."""
+    if figures["messages"] < own["messages"]:
+        yield (
+            f"A view has {figures['messages']:,g} messages on average, "
+            f"{own['messages']:,g} now."
+        )
     lost = figures["facts_lost"] - own["facts_lost"]
     if lost > 0:
         handles = min(lost, figures["facts_with_handle"])
         yield (
-            f"{lost:,} results of tools that a view had before are not in it; a handle "
+            f"{lost:,} results of tools that a view has now are not in it; a handle "
             f"leads back to {handles:,} of them."
         )
     values = _count_lost(figures, "state_values") - _count_lost(own, "state_values")
@@ -197,7 +204,7 @@ def _list_losses(figures: Figures, own: Figures) -> Iterable[str]:
     if figures["shared"] < own["shared"] - 0.01:
         yield (
             f"The provider's cache can keep {figures['shared']:.0%} of a request, "
-            f"{own['shared']:.0%} before."
+            f"{own['shared']:.0%} now."
         )
     more = figures["compactions"] - own["compactions"]
     if more > 0:

@@ -25,6 +25,7 @@ from agents.dashboard import charts, context, context_diff
 from agents.dashboard.context_tabs import lay_steps, show_tools
 from agents.dashboard.live import context_page
 from agents.forms import WhatIfForm
+from agents.lab.advice import describe_mysis_advice
 from agents.models import ModelCall, Mysis
 from agents.views.access import PageRequest, find_mysis
 from memory import audit
@@ -195,6 +196,7 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
         values |= {
             "summaries": context.load_summaries(mysis.pk, folded),
             "most_summaries": context.SUMMARIES,
+            **describe_mysis_advice(mysis),
         }
     return _page(request, mysis, values, 422 if form.errors else 200)
 

@@ -17,23 +17,18 @@ from django.views.decorators.http import (
 from agents import actions, context_inputs
 from agents.actions import ActionError
 from agents.actions.base import name_operator
-from agents.dashboard import context_diff, replays
-from agents.dashboard.advice import offer_for_fleet, offer_for_mysis
+from agents.dashboard import context_diff
+from agents.lab import replay_page as parts
+from agents.lab.advice import describe_replay_advice
+from agents.lab.forms import ReplayForm
 from agents.lab.kept_replays import delete_replay, list_names
 from agents.lab.policies import OWN
-from agents.lab.recommend import (
-    Recommendation,
-    recommend_for_mysis,
-    recommend_from_report,
-)
-from agents.models import Mysis, Replay, ReplayCall
-from agents.replay_forms import ReplayForm
+from agents.models import Replay, ReplayCall
 from agents.views.access import (
     PageRequest,
     admin_required,
     ask_first,
     find_mysis,
-    is_admin,
     is_confirmed,
     is_operator,
     notify_success,
@@ -107,12 +102,11 @@ def replay_page(request: PageRequest, number: int) -> HttpResponse:
         return render(request, "agents/lab/more_rows.html", values)
     if request.htmx and after >= STREAMED:
         values |= {"rows": [], "last": after, "more": True}
-    values["figures"] = replays.list_figures(replay)
-    values["charts"] = replays.draw_charts(replay)
+    values["figures"] = parts.list_figures(replay)
+    values["charts"] = parts.draw_charts(replay)
     values["may_start"] = is_operator(request)
     if replay.state == Replay.State.DONE:
-        advice = recommend_from_report(replay)
-        values |= _describe_advice(request, advice, replay.mysis)
+        values |= describe_replay_advice(replay)
     part = "agents/lab/news.html" if request.htmx else "agents/replay.html"
     return render(request, part, values)
 
@@ -126,11 +120,11 @@ def _list_rows(replay: Replay, after: int) -> dict[str, Any]:
     """The calls after one, and whether there are more; ``last`` is the last of them."""
     rows = ReplayCall.objects.filter(replay=replay, place__gt=after).order_by("place")
     found = list(rows[: ROWS + 1])
-    shown = found[:ROWS]
+    drawn = found[:ROWS]
     return {
-        "rows": replays.list_calls(replay, shown),
+        "rows": parts.list_calls(replay, drawn),
         "more": len(found) > ROWS,
-        "last": shown[-1].place if shown else after,
+        "last": drawn[-1].place if drawn else after,
     }
 
 
@@ -212,28 +206,6 @@ def _assemble(replay: Replay, then: PastCall, name: str) -> PreparedRequest:
 
 
 # --- Recommendations
-
-
-@require_safe
-def mysis_advice(request: PageRequest, key: str) -> HttpResponse:
-    """The policy that is recommended for a Mysis; for the Context page, or by itself."""
-    mysis = find_mysis(key)
-    values = _describe_advice(request, recommend_for_mysis(mysis), mysis)
-    values |= {"mysis": mysis, "tab": "context"}
-    part = "lab/mysis_advice.html" if request.htmx else "mysis_advice.html"
-    return render(request, f"agents/{part}", values)
-
-
-def _describe_advice(
-    request: PageRequest, advice: Recommendation | None, mysis: Mysis | None
-) -> dict[str, Any]:
-    """What is recommended, and how it is put to use; nobody chooses for a label."""
-    choice = None
-    if advice is not None and mysis is not None:
-        choice = offer_for_mysis(advice, mysis)
-    elif advice is not None and not advice.replay.label:
-        choice = offer_for_fleet(advice)
-    return {"advice": advice, "choice": choice, "may_apply": is_admin(request)}
 
 
 @require_POST

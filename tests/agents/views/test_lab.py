@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.actions.base import write_version
 from agents.lab import kept_replays, recommend
 from agents.models import Event, Mysis, Replay, ReplayCall
 from memory.models import AuditEntry, ContextPolicy, SentContext
@@ -115,7 +114,7 @@ def test_a_viewer_reads_and_starts_nothing(
     viewer = sign_in("viewer")
     assert "needs an operator" in viewer.get("/lab/").content.decode()
     page = viewer.get(f"/lab/{asked.pk}/").content.decode()
-    assert "<form" not in page.partition("<main")[2]
+    assert "<form" not in page.partition("<main")[2].partition("</main>")[0]
     assert "Tokens, mean" in page
     for address in ("", f"{asked.pk}/delete/", "default/"):
         assert viewer.post(f"/lab/{address}", {}, headers=HTMX).status_code == 403
@@ -180,7 +179,7 @@ def test_the_cheapest_that_lost_nothing_is_put_to_use_and_taken_back(
     assert found.best is not None
     assert (found.best.name, found.best.stored) == ("narrow", narrow)
     assert found.best.price < found.own.price
-    place = f"/myses/{ada.pk}/context/advice/"
+    place = f"/myses/{ada.pk}/context/"
     answer = admin.get(place)
     choice = answer.context["choice"]
     assert "Use <bdi>narrow</bdi> for" in answer.content.decode()
@@ -235,32 +234,30 @@ def change_figures(replay: Replay, name: str, **values: Any) -> None:
         row.save()
 
 
-@pytest.mark.parametrize(
-    ("values", "fault"),
-    [
-        ({"valid": False}, "3 calls were not valid"),
-        ({"over_budget": True}, "3 calls missed the budget"),
-        ({"pins": [1, 2]}, "3 standing orders were lost"),
-        ({"orders": [0, 1]}, "3 open orders were lost"),
-        ({"notes": [2, 3]}, "3 notes were lost"),
-    ],
-)
 def test_one_that_lost_something_is_not_recommended(
-    admin: Client,
-    ada: Mysis,
-    narrow: ContextPolicy,
-    values: dict[str, Any],
-    fault: str,
+    admin: Client, ada: Mysis, narrow: ContextPolicy
 ):
     asked = work(ask(admin, policies=[narrow.pk]))
-    change_figures(asked, "narrow", **values)
-    found = recommend.recommend_for_mysis(ada)
-    assert found is not None
-    assert found.best == found.own
-    assert [one.faults for one in found.refused] == [(fault,)]
-    text = admin.get(f"/myses/{ada.pk}/context/advice/").content.decode()
+    whole: dict[str, Any] = {
+        "valid": True,
+        "over_budget": False,
+        **{key: [2, 2] for key in ("pins", "orders", "notes")},
+    }
+    for name, value, fault in (
+        ("valid", False, "3 calls were not valid"),
+        ("over_budget", True, "3 calls missed the budget"),
+        ("pins", [1, 2], "3 standing orders were lost"),
+        ("orders", [1, 2], "3 open orders were lost"),
+        ("notes", [1, 2], "3 notes were lost"),
+    ):
+        change_figures(asked, "narrow", **{**whole, name: value})
+        found = recommend.recommend_for_mysis(ada)
+        assert found is not None
+        assert found.best == found.own
+        assert [one.faults for one in found.refused] == [(fault,)]
+    text = admin.get(f"/myses/{ada.pk}/context/").content.decode()
     assert "Leave it as it is" in text
-    assert fault in text
+    assert "3 notes were lost" in text
 
 
 def test_what_it_gives_up_is_said_and_an_edited_policy_has_to_be_stored_first(
@@ -278,7 +275,7 @@ def test_what_it_gives_up_is_said_and_an_edited_policy_has_to_be_stored_first(
     )
     narrow.options = {"window": 9}
     narrow.save()
-    text = admin.get(f"/myses/{ada.pk}/context/advice/").content.decode()
+    text = admin.get(f"/myses/{ada.pk}/context/").content.decode()
     for words in (
         "12 results of tools",
         "leads back to 9 of them",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import pytest
 from django.test import Client
@@ -14,6 +13,7 @@ from agents.models import ModelCall, Mysis
 from agents.views import last_hour
 from memory.assembly import prepare
 from memory.models import ContextPolicy, SentContext
+from tests.agents.views.test_downloads import read
 from tests.browser import scenes
 from tests.factories import make_mysis, make_turn
 
@@ -93,34 +93,33 @@ def test_a_mark_that_cannot_be_is_told_at_its_field(admin: Client, mysis: Mysis)
     assert answer.context["tried"].what_if.subject.options == {"hi": 0.6, "lo": 0.0}
 
 
-def test_the_last_hour_comes_in_parts_that_add_up(
+@pytest.mark.django_db(transaction=True)
+def test_the_last_hour_comes_line_by_line_and_adds_up(
     admin: Client, mysis: Mysis, monkeypatch: pytest.MonkeyPatch
 ):
-    # So little time that each answer has one call.
+    # So little time that each line has one call.
     monkeypatch.setattr(last_hour, "AT_ONCE", 0)
     rows = [make_call(mysis) for _ in range(3)]
     make_call(make_mysis())
     SentContext.objects.filter(pk=rows[0].pk).update(created_at="2020-01-01T00:00Z")
-    now = sum(sum(row.stats["tokens_by_category"].values()) for row in rows[1:])
-    found: list[Any] = []
-    address: str | None = f"{CONTEXT}hour/?strategy=window&window=2"
-    while address:
-        answer = admin.get(address, headers={"HX-Request": "true"})
-        found.append(answer)
-        text = answer.content.decode()
-        assert ("<table" in text) is (len(found) == 1)
-        wanted = re.search(r'hx-get="([^"]*)"', text)
-        address = wanted[1].replace("&amp;", "&") if wanted else None
-    assert [one.context["calls"][0].sent.pk for one in found] == [
-        row.pk for row in rows[1:]
-    ]
-    sums = found[-1].context["sums"]
-    assert (sums.calls, sums.now) == (2, now)
-    tried = context_inputs.preview_context(
-        mysis, strategy="window", options={"window": 2}
-    ).assembly.stats
-    assert sums.tried == 2 * sum(tried["tokens_by_category"].values())
-    assert sums.tried < sums.now
+    query = {"strategy": "window", "window": "2", "format": "lines"}
+    pieces, _ = read(admin.get(f"{CONTEXT}hour/", query))
+    lines = [json.loads(piece) for piece in pieces]
+    assert [line["rows"].count("<tr") for line in lines] == [1, 1, 0]
+    own, tried = (
+        sum(row.stats["tokens_by_category"].values())
+        for row in (
+            rows[0],
+            context_inputs.preview_context(
+                mysis, strategy="window", options={"window": 2}
+            ).assembly,
+        )
+    )
+    assert tried < own
+    assert "2 so far" in lines[1]["sums"]
+    assert "so far" not in lines[2]["sums"]
+    for count in (2 * own, 2 * tried):
+        assert f"{count:,}" in lines[2]["sums"]
 
 
 def test_the_last_hour_is_a_page_without_a_script(admin: Client, mysis: Mysis):
@@ -130,9 +129,11 @@ def test_the_last_hour_is_a_page_without_a_script(admin: Client, mysis: Mysis):
     text = admin.get(address, {"strategy": "window", "window": "2"}).content.decode()
     assert "view=compare" in text
     assert "<html" in text
-    # What cannot be tried says why in its row; what is no setting at all is refused.
-    text = admin.get(address, {"strategy": "full", "window": "2"}).content.decode()
-    assert "options.window: unknown for strategy" in text
-    for query in ({}, {"lo": "9"}, {"lo": "0.1", "after": "x", "now": "-4"}):
-        status = 200 if "after" in query else 422
-        assert admin.get(address, query).status_code == status
+    for query, words in (
+        ({}, "No setting is changed"),
+        ({"lo": "9"}, "less than or equal to 1"),
+        ({"strategy": "full", "window": "2"}, "options.window: unknown for strategy"),
+    ):
+        answer = admin.get(address, {**query, "format": "lines"})
+        assert answer.status_code == 422
+        assert words in answer.content.decode()
