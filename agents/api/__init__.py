@@ -15,6 +15,7 @@ from agents.api import (
     pins,
     previews,
     recommendations,
+    replays,
     searches,
     spending,
     tool_policies,
@@ -47,5 +48,6 @@ routers = {
     "notes": notes.notes_router,
     "orders": orders.orders_router,
     "pins": pins.pins_router,
+    "replays": replays.replays_router,
     "tool_policies": tool_policies.tool_policies_router,
 }

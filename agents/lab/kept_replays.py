@@ -18,7 +18,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from procrastinate.contrib.django.django_connector import DjangoConnector
 from procrastinate.contrib.django.models import ProcrastinateJob
@@ -27,6 +27,8 @@ from procrastinate.tasks import configure_task
 
 from agents import events
 from agents.actions.base import ActionError
+from agents.dashboard.time_axis import parse_moment
+from agents.dashboard.yields import parse_span
 from agents.events import Kind
 from agents.lab.policies import OWN, Policy
 from agents.lab.replay import (
@@ -38,6 +40,7 @@ from agents.lab.replay import (
 from agents.lab.report import ReportBuilder
 from agents.models import Mysis, Replay, ReplayCall
 from memory import audit
+from memory.gamestate.values import make_storable, repair_text
 
 TASK = "agents.tasks.run_replay"
 QUEUE = "replays"
@@ -56,6 +59,11 @@ LOST = (
     "log, then ask for fewer calls."
 )
 FAILED = "It failed, and the worker's log says why: ask for other calls or policies."
+# What of a row is told as it is.
+TOLD = (
+    *("label", "since", "until", "state", "done", "total", "error", "by"),
+    *("created_at", "started_at", "finished_at"),
+)
 State = Replay.State
 _jobs = JobManager(DjangoConnector())
 logger = logging.getLogger(__name__)
@@ -79,10 +87,10 @@ def start_replay(
     now = timezone.now()
     replay = Replay(
         mysis=mysis,
-        label=label,
+        label=repair_text(label),
         since=since,
         until=min(until or now, now),
-        policies=[asdict(policy) for policy in policies],
+        policies=make_storable([asdict(policy) for policy in policies]),
         by=by,
     )
     _check_calls(replay)
@@ -153,9 +161,55 @@ def delete_replay(replay: Replay, *, by: str) -> None:
     row.delete()
 
 
+def read_moment(field: str, text: str | None) -> datetime | None:
+    """When a span begins or ends: a moment, or so long ago (90m, 6h, 7d); None for no bound.
+
+    Raises ActionError 422 that names the field.
+    """
+    if not text:
+        return None
+    length = parse_span(text)
+    moment = timezone.now() - length if length else parse_moment(text)
+    if moment is None:
+        raise ActionError(
+            f"{field}: give a moment such as 2026-11-25T05:00:00Z, or so long ago: 90m, "
+            "6h or 7d, of 5m to 31d.",
+            code="invalid",
+            status=422,
+        )
+    return moment
+
+
 def name_replay(replay: Replay) -> str:
     """A replay, as the audit log names it."""
     return f"replay:{replay.pk}"
+
+
+def describe_replay(replay: Replay) -> dict[str, Any]:
+    """A replay as JSON tells it, with the figures of each policy as far as it is."""
+    found = replay.report or ReportBuilder().describe(list_names(replay))
+    policies = [asdict(Policy(OWN)), *replay.policies]
+    return {
+        "id": replay.pk,
+        "mysis": replay.mysis_id,
+        **{name: getattr(replay, name) for name in TOLD},
+        "equal": found["equal"],
+        "differing": found["differing"],
+        "unknown": found["unknown"],
+        "policies": [
+            _describe_policy(policy) | figures
+            for policy, figures in zip(policies, found["policies"], strict=True)
+        ],
+    }
+
+
+def _describe_policy(policy: dict[str, Any]) -> dict[str, Any]:
+    tokens, reserve = policy["budget_tokens"], policy["budget_reserve"]
+    return {
+        "strategy": policy["strategy"],
+        "options": policy["options"],
+        "budget": None if tokens is None else {"tokens": tokens, "reserve": reserve},
+    }
 
 
 def list_names(replay: Replay) -> list[str]:
@@ -169,7 +223,8 @@ def _queue(replay: Replay) -> None:
     task = configure_task(name=TASK, job_manager=_jobs, queue=QUEUE, lock=QUEUE)
     replay.job_id = task.defer(replay_id=replay.pk)
     replay.state, replay.done = State.QUEUED, 0
-    replay.save(update_fields=["job_id", "state", "done"])
+    replay.attempts += 1
+    replay.save(update_fields=["job_id", "state", "done", "attempts"])
     _tell(replay)
 
 
@@ -265,9 +320,7 @@ def _claim(replay_id: int, job_id: int) -> Replay | None:
     replay.calls.all().delete()
     replay.state, replay.done = State.RUNNING, 0
     replay.started_at = timezone.now()
-    replay.attempts = F("attempts") + 1
     replay.save()
-    replay.refresh_from_db()
     _tell(replay)
     return replay
 
@@ -290,26 +343,13 @@ class _Run:
     def run(self) -> None:
         for call in read_calls(self.replay):
             self.report.add(call.figures, call.differs, call.unknown)
-            self.waiting.append(self._write(call))
+            row = build_row(call, self.report.calls)
+            row.replay = self.replay
+            self.waiting.append(row)
             late = time.monotonic() >= self.due
             if (late or len(self.waiting) >= BATCH) and not self._store():
                 return
         self._store(done=True)
-
-    def _write(self, call: ReplayedCall) -> ReplayCall:
-        sent, turn = call.sent, call.sent.call.turn
-        return ReplayCall(
-            replay=self.replay,
-            place=self.report.calls,
-            call_id=sent.call_id,
-            mysis_id=sent.mysis_id,
-            turn_id=turn.pk,
-            turn_number=turn.number,
-            call_number=sent.call.number,
-            at=sent.created_at,
-            figures={name: asdict(one) for name, one in call.figures.items()},
-            differs=call.differs,
-        )
 
     @transaction.atomic
     def _store(self, *, done: bool = False) -> bool:
@@ -329,6 +369,22 @@ class _Run:
             row.save(update_fields=["done", "report"])
             _tell(row)
         return True
+
+
+def build_row(call: ReplayedCall, place: int) -> ReplayCall:
+    """A call as it is stored, or written into a file."""
+    sent, turn = call.sent, call.sent.call.turn
+    return ReplayCall(
+        place=place,
+        call_id=sent.call_id,
+        mysis_id=sent.mysis_id,
+        turn_id=turn.pk,
+        turn_number=turn.number,
+        call_number=sent.call.number,
+        at=sent.created_at,
+        figures={name: asdict(one) for name, one in call.figures.items()},
+        differs=call.differs,
+    )
 
 
 def read_calls(replay: Replay) -> Iterator[ReplayedCall]:

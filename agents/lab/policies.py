@@ -11,6 +11,7 @@ from agents.actions.base import ActionError
 from memory.api.parameters import find_row
 from memory.context import registry
 from memory.context.types import Budget
+from memory.gamestate.values import repair_text
 from memory.models import ContextPolicy
 from memory.redaction import hide_secrets
 
@@ -92,7 +93,7 @@ def _read_settings(where: str, given: Mapping[str, Any]) -> Policy:
     if tokens is not None:
         reserve = Budget().reserve if reserve is None else reserve
         _check_budget(where, tokens, reserve)
-    name = hide_secrets(str(given.get("name") or strategy))
+    name = hide_secrets(repair_text(str(given.get("name") or strategy)))
     return Policy(name[:LONGEST_NAME], strategy, options, tokens, reserve or 0)
 
 

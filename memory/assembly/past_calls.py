@@ -50,11 +50,10 @@ def walk_calls(calls: QuerySet[SentContext], now: Subject) -> Iterator[PastCall]
 
 def _list_end_rows(batch: list[SentContext]) -> set[int]:
     """The rows that stand as they are at the ends of these views."""
-    found = set()
-    for sent in batch:
-        sources = unpack_sources(sent.view["sources"])
-        found.update(sources[place] for place in find_ends(sources))
-    return {number for number in found if isinstance(number, int)}
+    views = [unpack_sources(sent.view["sources"]) for sent in batch]
+    ends = [sources[place] for sources in views for place in find_ends(sources)]
+    # One that was joined from several rows is stored whole.
+    return {source for source in ends if isinstance(source, int)}
 
 
 @dataclass(slots=True)
