@@ -72,7 +72,14 @@ def test_a_replay_is_asked_for_and_read(
     assert "every 1s" not in news
     assert news.count("beforeend:#replay-rows") == 1
     page = admin.get(f"/lab/{asked.pk}/").content.decode()
-    for shown in ("3 calls", "Tokens, mean", "look-2", "?format=csv", "?b=narrow"):
+    for shown in (
+        "3 calls",
+        "3 of 3 calls come out",
+        "Tokens, mean",
+        "look-2",
+        "?format=csv",
+        "?b=narrow",
+    ):
         assert shown in page, shown
     assert f"Replay {asked.pk}</a>" in admin.get("/lab/").content.decode()
 
