@@ -252,8 +252,8 @@ class WhatIfForm(forms.Form):
         ends = {"window": (1, 100, 1), "lo": (0, 1, 0.01), "hi": (0, 1, 0.01)}
         for name, (least, most, step) in ends.items():
             own = {each: of[name] for each, of in known.items() if name in of}
-            most = max(most, 2 * own.get(used, 0)) if name == "window" else most
-            self._add_slider(name, used, own, f"{least} {most} {step}")
+            end = max(most, 2 * own.get(used, 0)) if name == "window" else most
+            self._add_slider(name, used, own, f"{least} {end} {step}")
         ends_of_budget = f"1000 {max(32_000, 2 * tokens)} 1000"
         own = dict.fromkeys(known, tokens)
         self._add_slider("budget", used, own, ends_of_budget)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from django.http import HttpRequest
 from ninja import Router, Schema
@@ -16,7 +16,6 @@ from agents.lab.recommend import (
     recommend_for_mysis,
 )
 from memory.api.parameters import MysisReference, TextOrNull
-from memory.problems import make_missing
 
 recommendations_router = Router(tags=["replays"])
 FIGURES = {
@@ -58,32 +57,21 @@ class RecommendationOut(Schema):
 
     ``best`` is its name: `own` where nothing costs less than what is in use, null where
     every one lost something. ``saved`` is the part of the price of `own` that it saves.
+    Before the first finished replay ``replay`` is null, and nothing was judged.
     """
 
-    replay: int = Field(examples=[7])
+    replay: int | None = Field(examples=[7])
     calls: int = Field(examples=[240])
-    unit: str = Field(examples=["dollars"])
+    unit: Literal["dollars", "tokens"] = Field(examples=["dollars"])
     best: TextOrNull = Field(examples=["tight"])
     saved: float | None = Field(examples=[0.38])
     candidates: list[CandidateOut]
 
-    @staticmethod
-    def resolve_replay(found: Recommendation) -> int:
-        return found.replay.pk
-
-    @staticmethod
-    def resolve_unit(found: Recommendation) -> str:
-        return "dollars" if found.priced else "tokens"
-
-    @staticmethod
-    def resolve_best(found: Recommendation) -> str | None:
-        return found.best.name if found.best else None
-
 
 @recommendations_router.get("/recommendation", response=RecommendationOut)
-def read_fleet_recommendation(request: HttpRequest) -> Recommendation:
-    """By the newest finished replay of the whole fleet; 404 without one."""
-    return _expect(recommend_for_fleet(), "the whole fleet")
+def read_fleet_recommendation(request: HttpRequest) -> dict[str, Any]:
+    """By the newest finished replay of the whole fleet."""
+    return _describe(recommend_for_fleet())
 
 
 @recommendations_router.get(
@@ -91,15 +79,17 @@ def read_fleet_recommendation(request: HttpRequest) -> Recommendation:
 )
 def read_mysis_recommendation(
     request: HttpRequest, reference: MysisReference
-) -> Recommendation:
-    """By the newest finished replay that has calls of this Mysis; 404 without one."""
-    mysis = get_mysis(reference)
-    return _expect(recommend_for_mysis(mysis), mysis.name)
+) -> dict[str, Any]:
+    """By the newest finished replay that has calls of this Mysis."""
+    return _describe(recommend_for_mysis(get_mysis(reference)))
 
 
-def _expect(found: Recommendation | None, whom: str) -> Recommendation:
-    if found is None:
-        raise make_missing(
-            f"No finished replay has calls of {whom}: start one with POST /replays."
-        )
-    return found
+def _describe(found: Recommendation | None) -> dict[str, Any]:
+    return {
+        "replay": found and found.replay.pk,
+        "calls": found.calls if found else 0,
+        "unit": "dollars" if found and found.priced else "tokens",
+        "best": found.best.name if found and found.best else None,
+        "saved": found and found.saved,
+        "candidates": found.candidates if found else [],
+    }

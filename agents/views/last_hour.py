@@ -133,7 +133,8 @@ def _write_lines(
     calls: Iterator[ReplayedCall], mysis: Mysis, form: WhatIfForm
 ) -> Iterator[str]:
     """Rows and sums as HTML, with what was made since the line before."""
-    sums, made, due = HourSums(), [], time.monotonic() + AT_ONCE
+    made: list[ReplayedCall] = []
+    sums, due = HourSums(), time.monotonic() + AT_ONCE
     draw = partial(_draw_line, mysis=mysis, form=form)
     for call in calls:
         sums, made = sums.add(call), [*made, call]

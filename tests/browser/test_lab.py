@@ -53,8 +53,10 @@ def test_sliders_answer_at_once_and_the_last_hour_follows(
     page.goto("/myses/Ada/context/")
     # It stays where the page is not loaded again.
     page.evaluate("window.stays = true")
-    page.get_by_label("Strategy").select_option("full")
     slider = page.get_by_label("Window, messages, slider")
+    # By itself it has all messages.
+    expect(slider).to_have_value("100")
+    page.get_by_label("Strategy").select_option("full")
     expect(slider).to_be_disabled()
     page.get_by_label("Strategy").select_option("window")
     expect(slider).to_be_enabled()
