@@ -54,6 +54,8 @@ STAYING = VIEWS.keys() - {"messages", "compare"}
 TRIED = "tried"
 # Messages that are drawn of a long context at first; the rest is a click away.
 DRAWN = 200
+# As many while a slider is moved, so that each move is answered at once.
+DRAWN_AT_ONCE = 40
 # Characters of the payload that are shown; the file has all.
 RAW = 200_000
 
@@ -152,7 +154,7 @@ def measure_likeness(then: PastCall) -> Likeness:
         return Likeness(False, 0, then.unknown, error.detail)
     a, b = then.shown, made.assembly
     found = context_diff.compare_requests(
-        (b.messages, b.system), (a.messages, a.system)
+        (b.messages, b.system), (a.messages, a.system), whole=False
     )
     same = made.digest == then.sent.digest
     # What had to be guessed was guessed right where the same bytes come of it.
@@ -213,7 +215,7 @@ def _preview(subject: Subject, **settings: Any) -> PreparedRequest:
 def _trace(request: PageRequest, prepared: PreparedRequest) -> dict[str, Any]:
     """Each turn in full beside what a coalesced view tells of it; the newest ones."""
     found = lay_steps(prepared)
-    most = None if request.GET.get("whole") else DRAWN
+    most = _count_drawn(request)
     return {"box": found.box, **_newest(found.steps, most)}
 
 
@@ -257,9 +259,11 @@ def _view(
     prefix = 0
     if earlier := found["earlier"]:
         before = render_messages(earlier)
-        since = context_diff.compare_requests(before, shown.payload)
+        since = context_diff.compare_requests(
+            before, shown.payload, whole=view == "changes"
+        )
         found["changes"], prefix = since, since.prefix
-    most = None if request.GET.get("whole") else DRAWN
+    most = _count_drawn(request)
     found["kept"] = _newest(shown.blocks[:prefix], most)
     found["fresh"] = _newest(shown.blocks[prefix:], most)
     found["ledger"] = _newest(shown.ledger, most)
@@ -271,6 +275,13 @@ def _view(
     if view == "tools":
         found["tools"] = show_tools(shown)
     return found
+
+
+def _count_drawn(request: PageRequest) -> int | None:
+    """How many messages of a list are drawn; None for all."""
+    if request.GET.get("whole"):
+        return None
+    return DRAWN_AT_ONCE if _draws_tried(request) else DRAWN
 
 
 def _newest(rows: Sequence[object], most: int | None) -> dict[str, object]:

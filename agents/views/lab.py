@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import (
@@ -13,6 +13,7 @@ from django.views.decorators.http import (
     require_POST,
     require_safe,
 )
+from django_htmx.http import HttpResponseClientRedirect
 
 from agents import actions, context_inputs
 from agents.actions import ActionError
@@ -93,7 +94,13 @@ def replay_page(request: PageRequest, number: int) -> HttpResponse:
 
     A script asks for what is new of one under way, and for ``rows`` alone.
     """
-    replay = _find_replay(number)
+    try:
+        replay = _find_replay(number)
+    except Http404:
+        if request.htmx:
+            # It was cancelled while somebody watched it.
+            return HttpResponseClientRedirect(reverse("lab"))
+        raise
     after = parse_id(request.GET.get("after", "")) or 0
     values = {"replay": replay, "policies": list_names(replay), "after": after}
     values["under_way"] = replay.state in Replay.UNDER_WAY

@@ -136,6 +136,9 @@ def test_one_under_way_is_cancelled_and_a_kept_one_deleted_once_asked(
     asked = ask(admin, policies=[narrow.pk])
     answer = admin.post(f"/lab/{asked.pk}/delete/", follow=True)
     assert "is cancelled" in answer.content.decode()
+    # Whoever watched it goes to the list.
+    assert admin.get(f"/lab/{asked.pk}/", headers=HTMX)["HX-Redirect"] == "/lab/"
+    assert admin.get(f"/lab/{asked.pk}/").status_code == 404
     kept = work(ask(admin, policies=[narrow.pk]))
     address = f"/lab/{kept.pk}/delete/"
     assert "Delete replay" in admin.post(address).content.decode()
