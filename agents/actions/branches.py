@@ -17,11 +17,13 @@ from django.utils import timezone
 from agents import events
 from agents.actions.base import (
     ActionError,
+    append_state_event,
     check_text,
     lock_mysis,
     name_mysis,
+    set_running,
+    set_stopped,
 )
-from agents.actions.lifecycle import start_mysis, stop_mysis
 from agents.actions.messages import store_messages
 from agents.actions.notes import forget_note, save_note
 from agents.actions.orders import describe_change, store_order
@@ -65,15 +67,15 @@ def plan_branch(mysis: Mysis, asked: int) -> Cut:
     """What a branch after a message would take back.
 
     A call and its results stay together: between them it cuts after the last result.
-    Raises ActionError: 404 for a message that is not there, 409 where there is nothing to
+    Raises ActionError: 422 for a message that is not there, 409 where there is nothing to
     take back, or too much.
     """
     log = _select_standing(mysis)
     if not Memory.objects.filter(mysis=mysis, pk=asked).exists():
         raise ActionError(
             f"from: {mysis.name} has no message {asked}: its log names those it has.",
-            code="not_found",
-            status=404,
+            code="invalid",
+            status=422,
         )
     if not log.filter(pk=asked).exists():
         raise ActionError(
@@ -132,7 +134,8 @@ def take_branch(
     ActionError as `plan_branch`, and 422 for an empty or long correction.
     """
     kept = check_text(text, "text:")
-    locked = stop_mysis(mysis=mysis, by=by)
+    locked = lock_mysis(mysis)
+    before = _stop(locked, by)
     cut = plan_branch(locked, asked)
     branch = Branch.objects.create(
         mysis=locked,
@@ -162,10 +165,21 @@ def take_branch(
         "through": cut.through,
         "text": kept,
     }
-    audit.record("branch.take", name_mysis(locked), by=by, after=told)
     if start:
-        start_mysis(mysis=locked, by=by)
+        set_running(locked, trigger="start")
+        append_state_event(locked, by, before=Mysis.State.STOPPED)
+    old, new = {"state": before}, {"state": locked.state, **told}
+    audit.record("branch.take", name_mysis(locked), by=by, before=old, after=new)
     return branch
+
+
+def _stop(mysis: Mysis, by: str) -> str:
+    """Stop a locked Mysis unless it is; the state before."""
+    before = mysis.state
+    if before != Mysis.State.STOPPED:
+        set_stopped(mysis)
+        append_state_event(mysis, by, before=before)
+    return before
 
 
 def _store_correction(mysis: Mysis, text: str, kept: int, by: str) -> int:
@@ -316,7 +330,7 @@ def undo_branch(*, branch: Branch, by: str) -> Branch:
     row = Branch.objects.select_for_update().get(pk=branch.pk)
     if words := explain_no_undo(row):
         raise ActionError(words, code="conflict")
-    stop_mysis(mysis=mysis, by=by)
+    _stop(mysis, by)
     Memory.objects.filter(mysis=mysis, branch=row).update(branch=None)
     Memory.objects.filter(pk=row.correction_id).update(branch=row)
     _end_correction(row, by)

@@ -13,13 +13,13 @@ from pydantic import Field
 from agents import actions
 from agents.api.turns import caller_name, get_mysis
 from memory.api.parameters import (
+    FROM_JSON,
     Body,
     MysisReference,
     Page,
     Rows,
     Text,
     TextOrNull,
-    Whole,
     Window,
     build_example,
     build_page,
@@ -61,7 +61,7 @@ class BranchIn(Body):
         **{"from": 1234, "text": "Sell the ore at Sol Station first."}
     )
 
-    asked: Annotated[Whole, Field(ge=1, le=MAX_ID)] = Field(alias="from")
+    asked: Annotated[int, Field(ge=1, le=MAX_ID), FROM_JSON] = Field(alias="from")
     text: Text
     start: bool = True
 

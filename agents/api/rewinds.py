@@ -18,21 +18,20 @@ from memory.api.parameters import (
     Page,
     Rows,
     TextOrNull,
-    Whole,
     Window,
     build_example,
     build_page,
-    get_row,
+    find_row,
     one_of,
 )
 from memory.handles import MAX_ID, parse_id
 from memory.models import ContextPolicy
-from memory.problems import make_missing
+from memory.problems import make_invalid, make_missing
 
 rewinds_router = Router(tags=["rewinds"])
 
 RewindId = Annotated[str, Field(description="Its id.", examples=["5"])]
-Ordinal = Annotated[Whole, Field(ge=1, le=MAX_ID)]
+Ordinal = Annotated[int, Field(ge=1, le=MAX_ID), FROM_JSON]
 Changed = Annotated[str, Field(max_length=100_000)]
 
 
@@ -153,13 +152,15 @@ def start_rewind(request: HttpRequest, body: RewindIn) -> Status[Rewind]:
     The model is really asked; what that costs counts in usage and budgets. Nothing of it
     reaches game or log. 409 where nothing was answered to the call.
     """
-    policy = body.policy
+    policy = None
+    if body.policy is not None:
+        policy = find_row(ContextPolicy.objects.all(), body.policy)
+        if policy is None:
+            raise make_invalid("policy", "name one that there is, see /policies.")
     settings = lab.RewindSettings(
         prompt=body.prompt,
         model=body.model,
-        policy=None
-        if policy is None
-        else get_row(ContextPolicy.objects.all(), policy, "policy"),
+        policy=policy,
         order=body.order,
         most_steps=body.steps,
     )

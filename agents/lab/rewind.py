@@ -173,7 +173,7 @@ def _read_policy(stored: Mapping[str, Any]) -> ContextPolicy | None:
 
 
 def find_call(turn_id: int, number: int) -> SentContext:
-    """The stored context of a call of a turn; raises ActionError 404."""
+    """The stored context of a call of a turn; raises ActionError 422."""
     calls = SentContext.objects.select_related(
         "call__turn", "mysis__account", "mysis__policy", "mysis__prompt"
     )
@@ -183,8 +183,8 @@ def find_call(turn_id: int, number: int) -> SentContext:
     if found is None:
         raise ActionError(
             f"call: call {number} of turn {turn_id} is not on record, or no longer.",
-            code="not_found",
-            status=404,
+            code="invalid",
+            status=422,
         )
     return found
 

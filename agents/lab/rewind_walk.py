@@ -143,7 +143,7 @@ async def _ask(
     """The answer with its calls as the log would have them, and its milliseconds."""
     assembly = prepared.assembly
     if not assembly.messages:
-        raise ActionError(assembly.reason, code="context")
+        raise ActionError(assembly.reason, code="invalid")
     offered = assembly.offered.sent if assembly.offered else ()
     request = CompletionRequest(
         endpoint,

@@ -134,7 +134,7 @@ def test_what_cannot_be_is_refused_with_words(ada: Mysis):
     ]  # fmt: skip
     bo = make_memory(make_mysis(), content="Bo's")
     for asked, code, told in (
-        (bo.pk, "not_found", "has no message"),
+        (bo.pk, "invalid", "has no message"),
         (result.pk, "conflict", "nothing comes after it"),
         (said.pk, "conflict", "nothing comes after the results of its calls"),
     ):
