@@ -6,6 +6,7 @@ from django.urls import path
 
 from agents.views import (
     alerts,
+    branch,
     by_hand,
     commands,
     context,
@@ -18,6 +19,7 @@ from agents.views import (
     mysis,
     notes,
     orders,
+    rewind,
     saved_views,
     welcome,
 )
@@ -86,6 +88,13 @@ urlpatterns = [
         context.call_context,
         name="call-context",
     ),
+    path(
+        "turns/<int:turn_id>/calls/<int:number>/rewind/",
+        rewind.rewind_form,
+        name="call-rewind",
+    ),
+    path("rewinds/<int:rewind_id>/", rewind.rewind_page, name="rewind"),
+    path("rewinds/<int:rewind_id>/discard/", rewind.discard, name="rewind-discard"),
     path("myses/new/", mysis.new_mysis, name="mysis-new"),
     path("myses/<str:key>/", mysis.mysis_page, name="mysis"),
     path("myses/<str:key>/start/", start_or_stop, {"act": "start"}, name="mysis-start"),
@@ -110,6 +119,13 @@ urlpatterns = [
         mysis.inspect_message,
         name="mysis-inspect",
     ),
+    path(
+        "myses/<str:key>/messages/<int:memory_id>/branch/",
+        branch.branch_page,
+        name="mysis-branch",
+    ),
+    path("branches/<int:branch_id>/", branch.branch_made, name="branch"),
+    path("branches/<int:branch_id>/undo/", branch.undo_branch, name="branch-undo"),
     path(
         "myses/<str:key>/messages/<int:memory_id>/",
         mysis.whole_message,

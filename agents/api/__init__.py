@@ -5,6 +5,7 @@ from __future__ import annotations
 from agents.api import (
     alerts,
     audit,
+    branches,
     digest,
     fleet,
     lanes,
@@ -16,6 +17,7 @@ from agents.api import (
     previews,
     recommendations,
     replays,
+    rewinds,
     searches,
     spending,
     tool_policies,
@@ -25,6 +27,8 @@ from agents.api import (
 
 routers = {
     "myses": myses.myses_router,
+    "branches": branches.branches_router,
+    "rewinds": rewinds.rewinds_router,
     "turns": turns.turns_router,
     "context": previews.context_router,
     "difference": previews.difference_router,

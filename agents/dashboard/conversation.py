@@ -19,7 +19,7 @@ from agents.actions import messages
 from agents.actions.messages import DeliveryStatus
 from agents.models import ModelCall, Mysis, Turn
 from agents.order_status import RecipientStatus, read_statuses_of
-from memory.models import Memory, Origin, Role
+from memory.models import Branch, Memory, Origin, Role
 from memory.models.secret_tools import read_secret_tools
 from memory.redaction import hide_secrets, hide_secrets_in_value
 
@@ -40,7 +40,9 @@ TELLING = ("message", "error", "detail", "status", "action")
 AS_STORED = (
     "id", "turn_id", "role", "origin", "is_error", "pending", "tick", "tokens",
 )  # fmt: skip
-MADE_OF = ("mysis_id", "sender", "tool_calls", "tool_name", "created_at")
+MADE_OF = (
+    "mysis_id", "sender", "tool_calls", "tool_name", "created_at", "branch_id",
+)  # fmt: skip
 
 TOLD = frozenset({Origin.HUMAN, Origin.BROADCAST})
 # States of a message that another one follows.
@@ -99,6 +101,9 @@ class Line:
     reach: DeliveryStatus | None = None
     order: int | None = None
     status: RecipientStatus | None = None
+    # The branch that took it back, and the one that it is the correction of.
+    taken_by: int | None = None
+    corrects: int | None = None
 
     @property
     def waits(self) -> bool:
@@ -134,7 +139,8 @@ class Line:
             self.status.note,
             self.status.overdue,
         )
-        return (self.pending, self.is_error, self.size, len(self.calls), how_far, told)
+        own = (self.pending, self.is_error, self.size, len(self.calls), self.taken_by)
+        return (*own, how_far, told)
 
 
 def select_columns(
@@ -163,6 +169,7 @@ def make_line(row: Mapping[str, Any], name: str) -> Line:
         calls=tuple(read_calls(row["tool_calls"])),
         at=row["created_at"],
         call=row.get("call"),
+        taken_by=row["branch_id"],
     )
 
 
@@ -319,7 +326,16 @@ def _make_lines(found: QuerySet[Memory], mysis: Mysis) -> list[Line]:
         return page
     reach = messages.read_delivery_statuses(now, told)
     ordered = read_statuses_of(told)
-    return [_add_status(one, reach.get(one.id), ordered.get(one.id)) for one in page]
+    branches = Branch.objects.filter(mysis=mysis, correction_id__in=told)
+    corrects = dict(branches.values_list("correction_id", "pk"))
+    return [
+        _add_status(
+            replace(one, corrects=corrects.get(one.id)),
+            reach.get(one.id),
+            ordered.get(one.id),
+        )
+        for one in page
+    ]
 
 
 def _find_writer() -> Case:

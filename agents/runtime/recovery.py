@@ -35,6 +35,7 @@ from agents.alerts.judge import watch_fleet
 from agents.db import run_in_db
 from agents.events import get_connection_parameters
 from agents.lab import kept_replays
+from agents.lab.rewind import fail_lost
 from agents.models import Mysis, Turn
 from agents.runtime import clock_jumps
 from agents.runtime.finish import put_to_rest
@@ -281,6 +282,7 @@ async def reconcile() -> None:
         close_left_open,
         resume_broadcasts,
         kept_replays.resume_lost,
+        fail_lost,
     ):
         await run_in_db(step)
 
