@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agents.api import (
     alerts,
+    analytics,
     audit,
     digest,
     fleet,
@@ -14,6 +15,7 @@ from agents.api import (
     orders,
     pins,
     previews,
+    prices,
     searches,
     spending,
     tool_policies,
@@ -39,11 +41,13 @@ routers = {
     "accounts": llm.accounts_router,
     "usage": spending.usage_router,
     "alerts": alerts.alerts_router,
+    "analytics": analytics.analytics_router,
     "audit": audit.audit_router,
     "budgets": spending.budgets_router,
     "messages": myses.messages_router,
     "notes": notes.notes_router,
     "orders": orders.orders_router,
     "pins": pins.pins_router,
+    "prices": prices.prices_router,
     "tool_policies": tool_policies.tool_policies_router,
 }
