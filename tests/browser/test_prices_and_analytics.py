@@ -37,7 +37,7 @@ def test_a_policy_is_priced_as_it_is_chosen(page: Page, ada: Mysis) -> None:
     price = page.locator("#edit-price")
     expect(price).to_contain_text("From 4 calls of the last hour.")
     expect(price).not_to_contain_text("%")
-    page.get_by_label("Policy").select_option("lean")
+    page.get_by_label("Policy", exact=True).select_option("lean")
     expect(price).to_contain_text("%)")
     expect(price).to_contain_text("With this")
     if folder := os.environ.get("LAB_SHOTS"):
@@ -45,26 +45,26 @@ def test_a_policy_is_priced_as_it_is_chosen(page: Page, ada: Mysis) -> None:
     page.set_viewport_size(PHONE)
     assert not page.evaluate(SPILLS)
     # Enter saves; it does not ask for the price.
-    page.get_by_label("Policy").press("Enter")
+    page.get_by_label("Policy", exact=True).press("Enter")
     page.get_by_role("button", name="Save").click()
     expect(page.locator("#notices")).to_contain_text("saved")
     ada.refresh_from_db()
     assert ada.policy is not None
     page.click("#edit-model-link")
     expect(price).to_contain_text("From 4 calls of the last hour.")
-    page.get_by_label("Model").fill("openai:gpt-5")
+    page.get_by_label("Model", exact=True).fill("openai:gpt-5")
     expect(price).to_contain_text("What its cache would save is not known.")
 
 
 def test_an_author_sees_the_price_while_writing(page: Page, ada: Mysis) -> None:
     prompt = actions.get_default_prompt()
-    actions.save_prompt(prompt=prompt, text="Fly.", by="ann")
     Mysis.objects.update(prompt=prompt)
     page.goto(f"/admin/agents/prompt/{prompt.pk}/change/")
     price = page.locator(".zoea-price")
     expect(price).to_contain_text("From 4 calls of the last hour.")
-    page.locator("#id_text").fill("Fly far. " * 900)
-    expect(price).to_contain_text("%)")
+    expect(price).not_to_contain_text("%")
+    page.locator("#id_text").fill("Fly far. " * 2_000)
+    expect(price).to_contain_text("(+")
     if folder := os.environ.get("LAB_SHOTS"):
         shoot(page, folder, "author")
 
