@@ -28,6 +28,7 @@ from agents.dashboard.yields import (
 )
 from agents.lab.analytics import HANDLES, Analytics, Outcome, add_up_outcomes
 from agents.templatetags.zoea import money, rate, share
+from memory.redaction import hide_secret_texts
 
 
 def read_outcome(line: YieldLine) -> Outcome:
@@ -247,7 +248,8 @@ def _flatten(row: Mapping[str, Any]) -> dict[str, Any]:
             found |= {f"{name}_{each}": one for each, one in value.items()}
         else:
             found[name] = _make_harmless(value) if isinstance(value, str) else value
-    return found
+    hidden: dict[str, Any] = hide_secret_texts(found)
+    return hidden
 
 
 def _make_harmless(text: str) -> str:

@@ -141,7 +141,7 @@ def predict_price(
     folded = [one for one in sums if one not in turns]
     if not any(one.summarises for one in retaken):
         folded = []
-    then = _scale(_add_up(turns), retaken, _add_up(folded), same=not setting.model)
+    then = _scale(_add_up(turns), retaken, _add_up(folded))
     notes = _write_notes(setting, retaken, turns, summaries=bool(folded))
     return Prediction(calls, present, then, len(retaken), notes)
 
@@ -183,7 +183,7 @@ def _has_price(model: str) -> bool:
 
 
 def _scale(
-    turns: Spending, retaken: Sequence[Retaken], summaries: Spending, *, same: bool
+    turns: Spending, retaken: Sequence[Retaken], summaries: Spending
 ) -> Spending:
     """What all calls would have used, with the summaries as they were."""
     scale = turns.input / sum(one.was.input for one in retaken)
@@ -202,7 +202,7 @@ def _scale(
     ends = [one.endpoint for one in retaken]
     cost = _price(zip(ends, made, strict=True))
     was = _price((one.was_endpoint, one.was) for one in retaken)
-    if cost is not None and same and was:
+    if cost is not None and was and _is_same_model(retaken):
         # What lists do not tell of a price, such as of filling a cache, stays as it was.
         cost = (turns.cost or Decimal(0)) * cost / was
     elif cost is not None:
@@ -217,6 +217,10 @@ def _scale(
         round(scale * sum(usage.cached for usage in made)) + summaries.cached,
         cost,
     )
+
+
+def _is_same_model(retaken: Sequence[Retaken]) -> bool:
+    return all(one.endpoint == one.was_endpoint for one in retaken)
 
 
 def _price(calls: Iterable[tuple[Endpoint | None, Usage]]) -> Decimal | None:
@@ -255,7 +259,7 @@ def _write_notes(
         )
     if summaries:
         notes.append("Summaries are counted as they were.")
-    if setting.model and any(one.was.cached for one in retaken):
+    if not _is_same_model(retaken) and any(one.was.cached for one in retaken):
         notes.append("What its cache would save is not known.")
     if lacks := sum(one.lacks_state for one in retaken):
         notes.append(

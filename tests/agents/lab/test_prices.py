@@ -261,6 +261,14 @@ def test_an_author_sees_it_before_saving(admin: Client, mysis: Mysis):
     assert "From 2 calls" in admin.post(at, policy).content.decode()
     assert admin.post(at, policy | {"options": "["}).status_code == 200
     assert "preview/price/" in admin.get("/admin/memory/contextpolicy/add/").text
+    at = f"/admin/agents/mysis/{mysis.pk}/"
+    assert f"{mysis.pk}/price/" in admin.get(f"{at}change/").text
+    same = {"model": MODEL, "prompt": prompt.pk, "policy": ""}
+    assert "%" not in admin.post(f"{at}price/", same).text
+    other = admin.post(f"{at}price/", same | {"model": "openai:gpt-5"}).text
+    assert "What its cache would save is not known." in other
+    assert admin.post(f"{at}price/", {"model": ""}).status_code == 200
+    assert admin.get(f"{at}price/").status_code == 405
     prompt.refresh_from_db()
     assert prompt.current is not None
     assert prompt.current.text == "Fly."
