@@ -19,7 +19,7 @@ from django.utils import timezone
 from agents import events
 from agents.dashboard.charts import CATEGORIES
 from agents.dashboard.shared_results import shared
-from agents.dashboard.yields import list_lines
+from agents.dashboard.yields import BUILT_IN_PROMPT, list_lines
 from agents.events import Kind
 from agents.lab import analytics
 from agents.lab.analytics import Outcome, add_up_outcomes
@@ -143,6 +143,8 @@ def test_the_figures_are_those_added_up_by_hand(flown: dict[str, Turn], now: dat
     assert (two.gets, two.repeated, two.doubted) == (1, 1, 1)
     assert two.cost_per_1k_credits == pytest.approx(0.2)
     assert two.recall_rate == 0
+    # Smaller than the context before, which is of another Mysis.
+    assert lines[BUILT_IN_PROMPT].compactions == 0
 
 
 @pytest.mark.parametrize(

@@ -165,8 +165,13 @@ def test_a_longer_prompt_costs_its_tokens_in_each_call(mysis: Mysis):
     assert found.then.input - found.now.input == pytest.approx(more, rel=0.1)
 
 
-def test_less_in_common_with_the_call_before_is_less_from_the_cache(mysis: Mysis):
+def test_the_cache_knows_as_much_of_what_two_calls_share(mysis: Mysis):
     fly(mysis, 4)
+    longer = predict(mysis, text="Fly. " * 2_000)
+    assert longer.then is not None
+    # What is new stands at the beginning of each, so half of it is known too.
+    more = longer.then.input - longer.now.input
+    assert longer.then.cached - longer.now.cached > 0.4 * more
     policy = ContextPolicy(name="one", strategy="coalesced", budget_tokens=60_000)
     found = predict(mysis, policy=policy)
     assert found.then is not None
