@@ -62,7 +62,7 @@ def talk(name: str, room: int, prices: TokenPrices | None = PRICES) -> Assembly:
     for number in range(20):
         log.user(f"{number:2} " + "x" * 46)
         log.says(f"{number:2} " + "y" * 46)
-    options = {"threshold": 1_000, "max_summary_tokens": 100}
+    options: dict[str, float] = {"threshold": 1_000, "max_summary_tokens": 100}
     options |= {"hi": 0.1, "lo": 0.05} if name == "tiered" else {}
     return view(
         log,
