@@ -19,7 +19,12 @@ from agents import statements, tool_catalogue
 from agents.actions.base import ActionError
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.llm.endpoints import resolve
-from agents.llm.model_types import Endpoint, ModelError, read_longest_answer
+from agents.llm.model_types import (
+    Endpoint,
+    ModelError,
+    read_longest_answer,
+    read_token_prices,
+)
 from agents.llm.prompts import (
     DEFAULT_PROMPT,
     OpenOrders,
@@ -244,6 +249,7 @@ def build_subject(
         compaction=replace(
             judge_compaction(inputs.tried, turn=mysis.turn_count),
             prompt=inputs.template,
+            prices=read_token_prices(endpoint) if endpoint else None,
         ),
         learnt=inputs.learnt,
         mission=mission,

@@ -6,6 +6,7 @@ from django.urls import path
 
 from agents.views import (
     alerts,
+    analytics,
     branch,
     by_hand,
     commands,
@@ -47,6 +48,7 @@ urlpatterns = [
     path("map/ask/", fleet.ask_for_map, name="map-ask"),
     path("accounts/", fleet.accounts_page, name="accounts"),
     path("yield/", fleet.yield_page, name="yield"),
+    path("analytics/", analytics.analytics_page, name="analytics"),
     path("lanes/", lanes.lanes_page, name="lanes"),
     path("lanes/place/", lanes.lanes_place, name="lanes-place"),
     path("compare/", lanes.compare_page, name="compare"),
@@ -103,6 +105,11 @@ urlpatterns = [
     path("myses/<str:key>/edit/pins/<int:pin_id>/", editing.edit_pin, name="mysis-pin"),
     path("myses/<str:key>/edit/budget/", editing.edit_budget, name="mysis-budget"),
     path("myses/<str:key>/edit/<str:part>/", editing.edit_setting, name="mysis-edit"),
+    path(
+        "myses/<str:key>/edit/<str:part>/price/",
+        editing.setting_price,
+        name="mysis-price",
+    ),
     path("myses/<str:key>/models/", editing.model_names, name="mysis-models"),
     path("myses/<str:key>/context/", context.next_context, name="mysis-context"),
     path("myses/<str:key>/context/hour/", last_hour.last_hour, name="mysis-last-hour"),

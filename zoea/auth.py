@@ -43,7 +43,7 @@ LINK_ROOT = "/sign-in"
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
-_PURE = re.compile(r"/context/assemble/?")
+_PURE = re.compile(r"/context/assemble/?|/prices/?")
 _COMMAND = re.compile(r"/myses/[^/]+/command/?")
 # A name may have any sign, also the end of a line.
 _NOTES = re.compile(r"/myses/[^/]+/notes/.+", re.DOTALL)

@@ -13,21 +13,25 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 
 from agents import context_inputs
 from agents.actions import MAX_TEXT, ActionError
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.dashboard import context_diff
+from agents.lab.prices import Prediction, predict_price
+from agents.lab.retaken import Setting
 from agents.llm.prompts import render_prompt
 from agents.models import Mysis, Prompt
 from memory.admin.audit import AuditedAdmin
 from memory.admin.records import PolicyAdmin, PolicyForm
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.context.summary_prompt import build_summary_prompt
+from memory.context.types import Compaction
 from memory.models import ContextPolicy
 
 M = TypeVar("M", bound=Model)
@@ -62,9 +66,12 @@ class DraftAdmin(AuditedAdmin[M]):
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.draft_view)
         name = f"{self.opts.app_label}_{self.opts.model_name}_preview"
+        price = self.admin_site.admin_view(self.price_view)
         own = [
             path("preview/", view, name=f"{name}_new"),
             path("<int:pk>/preview/", view, name=name),
+            path("preview/price/", price, name=f"{name}_new_price"),
+            path("<int:pk>/preview/price/", price, name=f"{name}_price"),
         ]
         return [*own, *super().get_urls()]
 
@@ -73,16 +80,11 @@ class DraftAdmin(AuditedAdmin[M]):
 
         ``pk`` None is a row that is not there yet.
         """
-        row: Any = get_object_or_404(self.model, pk=pk) if pk else self.model()
+        row = self._find_row(request, pk)
         address = f"admin:{self.opts.app_label}_{self.opts.model_name}"
+        back = reverse(f"{address}_add")
         if pk:
-            allowed = self.has_change_permission(request, row)
             back = reverse(f"{address}_change", args=[pk])
-        else:
-            allowed = self.has_add_permission(request)
-            back = reverse(f"{address}_add")
-        if not allowed:
-            raise PermissionDenied
         if request.method != "POST":
             return redirect(back)
         users = self.select_users(pk).order_by("name")
@@ -99,9 +101,39 @@ class DraftAdmin(AuditedAdmin[M]):
             "named": NAMED,
         }
         if form.is_valid():
-            page |= self.try_draft(form)
+            page |= self.try_draft(form) | {"price": self.predict_price(form, users)}
         folder = f"admin/{self.opts.app_label}/{self.opts.model_name}"
         return TemplateResponse(request, f"{folder}/draft.html", page)
+
+    def price_view(self, request: HttpRequest, pk: int | None = None) -> HttpResponse:
+        """What the values of a form would cost an hour; saves nothing."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        row = self._find_row(request, pk)
+        users = self.select_users(pk).order_by("name")
+        form = self.draft_form(_fill_in_mysis(request, users), instance=row)
+        price = self.predict_price(form, users) if form.is_valid() else None
+        return TemplateResponse(request, "admin/price.html", {"price": price})
+
+    def _find_row(self, request: HttpRequest, pk: int | None) -> Any:
+        """The row, or a new one; raises Http404 and PermissionDenied."""
+        row = get_object_or_404(self.model, pk=pk) if pk else self.model()
+        may = self.has_change_permission(request, row) if pk else None
+        if not (self.has_add_permission(request) if may is None else may):
+            raise PermissionDenied
+        return row
+
+    def predict_price(self, form: Any, users: QuerySet[Mysis]) -> Prediction | None:
+        """The last hour of all who have such a row, else of whom it is tried on."""
+        chosen = form.cleaned_data["mysis"]
+        rows = users.select_related("account", "policy", "prompt")
+        myses = list(rows) or [chosen] * bool(chosen)
+        setting = self.read_setting(form)
+        return predict_price(myses, setting, timezone.now()) if setting else None
+
+    def read_setting(self, form: Any) -> Setting | None:
+        """What a valid form would set; None for what no call is sent."""
+        raise NotImplementedError
 
 
 def _fill_in_mysis(request: HttpRequest, users: QuerySet[Mysis]) -> Any:
@@ -135,13 +167,16 @@ class DraftForm(forms.Form):
             # The template of summaries is found by its name, so it has no field for it.
             del self.fields["name"]
 
+    def read_text(self) -> str:
+        """The text as it would be stored: browsers send other line ends."""
+        text: str = self.cleaned_data["text"]
+        return text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
+
 
 def try_prompt(form: DraftForm) -> dict[str, Any]:
     """The difference of the texts, and of what the Mysis would be sent."""
     prompt, mysis = form.instance, form.cleaned_data["mysis"]
-    # Browsers send other line ends than are stored.
-    text = form.cleaned_data["text"].replace("\r\n", "\n").replace("\r", "\n")
-    text = text.replace("\x00", "")
+    text = form.read_text()
     current = prompt.current if prompt.pk else None
     before = current.text if current else ""
     found: dict[str, Any] = {"difference": context_diff.compare_texts(before, text)}
@@ -150,6 +185,11 @@ def try_prompt(form: DraftForm) -> dict[str, Any]:
     if form.summarises:
         return {**found, "summarised": _draft_summary(mysis, before, text)}
     return {**found, "effect": _measure_prompt(prompt, mysis, text)}
+
+
+def read_prompt_setting(form: DraftForm) -> Setting | None:
+    """The text as it would be; the template of summaries is in no call of a turn."""
+    return None if form.summarises else Setting(text=form.read_text())
 
 
 def _measure_prompt(prompt: Prompt, mysis: Mysis, text: str) -> dict[str, Any]:
@@ -199,9 +239,8 @@ def _draft_summary(mysis: Mysis, before: str, text: str) -> dict[str, Any]:
 
 
 def _assemble_summary(subject: Subject, text: str) -> PreparedRequest:
-    free = replace(
-        subject.compaction, prompt=text, breaker_open=False, cooling_turns=0, failure=""
-    )
+    # As if it were time now, whatever it costs.
+    free = Compaction(prompt=text)
     return prepare_request(
         replace(subject, strategy=SUMMARISING, options=AT_ONCE, compaction=free)
     )
@@ -235,6 +274,9 @@ class PolicyDraftAdmin(DraftAdmin[ContextPolicy], PolicyAdmin):
 
     def select_users(self, pk: int | None) -> QuerySet[Mysis]:
         return Mysis.select_users(pk)
+
+    def read_setting(self, form: PolicyDraftForm) -> Setting:
+        return Setting(policy=form.instance)
 
     def try_draft(self, form: PolicyDraftForm) -> dict[str, Any]:
         mysis = form.cleaned_data["mysis"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -16,10 +17,11 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.forms import BaseInlineFormSet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils import timezone
 
 from agents import actions, context_inputs
 from agents.actions.base import ActionError, act_on_each, check_text, name_operator
@@ -27,6 +29,8 @@ from agents.actions.pins import delete_pin, save_pin
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.dashboard import context
 from agents.forms import list_strategies
+from agents.lab.prices import predict_price
+from agents.lab.retaken import Setting
 from agents.models import Mysis, Pin, Prompt
 from memory.admin.read_only import NewestValuesFilter
 from memory.context.types import Budget
@@ -219,6 +223,11 @@ class TagFilter(admin.SimpleListFilter):
         return queryset.filter(tags__contains=[tag]) if tag else queryset
 
 
+# What its calls cost more or less with.
+PRICED = ("model", "prompt", "policy")
+PriceForm = forms.modelform_factory(Mysis, fields=PRICED)
+
+
 @admin.register(Mysis)
 class MysisAdmin(admin.ModelAdmin[Mysis]):
     """The fleet, through the same actions as the dashboard."""
@@ -258,8 +267,26 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.preview_view)
-        own = path("<int:pk>/preview/", view, name="agents_mysis_preview")
-        return [own, *super().get_urls()]
+        price = self.admin_site.admin_view(self.price_view)
+        own = [
+            path("<int:pk>/preview/", view, name="agents_mysis_preview"),
+            path("<int:pk>/price/", price, name="agents_mysis_price"),
+        ]
+        return [*own, *super().get_urls()]
+
+    def price_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """What model, prompt and policy of a form would cost an hour; saves nothing."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        mysis = get_object_or_404(Mysis.objects.select_related(*PRICED[1:]), pk=pk)
+        if not self.has_change_permission(request, mysis):
+            raise PermissionDenied
+        form = PriceForm(request.POST, instance=copy(mysis))
+        price = None
+        if form.is_valid():
+            changed = {name: form.cleaned_data[name] for name in form.changed_data}
+            price = predict_price([mysis], Setting(**changed), timezone.now())
+        return TemplateResponse(request, "admin/price.html", {"price": price})
 
     def preview_view(self, request: HttpRequest, pk: int) -> TemplateResponse:
         """What the next call of this Mysis would be sent."""

@@ -16,7 +16,12 @@ from django.urls import URLPattern, path
 from agents import actions
 from agents.actions.base import ActionError, name_operator
 from agents.actions.settings import SUMMARY_PROMPT_NAME
-from agents.admin.drafts import DraftAdmin, DraftForm, try_prompt
+from agents.admin.drafts import (
+    DraftAdmin,
+    DraftForm,
+    read_prompt_setting,
+    try_prompt,
+)
 from agents.admin.myses import Deletion, summarise_deletion
 from agents.dashboard import context_diff
 from agents.models import Prompt, PromptVersion
@@ -74,6 +79,7 @@ class PromptAdmin(DraftAdmin[Prompt]):
     used_as = audited_as = "prompt"
     draft_form = DraftForm
     try_draft = staticmethod(try_prompt)
+    read_setting = staticmethod(read_prompt_setting)
     list_display = ("name", "version", "users", "created_at")
     search_fields = ("name", "versions__text")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agents.api import (
     alerts,
+    analytics,
     audit,
     branches,
     digest,
@@ -15,6 +16,7 @@ from agents.api import (
     orders,
     pins,
     previews,
+    prices,
     recommendations,
     replays,
     rewinds,
@@ -46,12 +48,14 @@ routers = {
     "accounts": llm.accounts_router,
     "usage": spending.usage_router,
     "alerts": alerts.alerts_router,
+    "analytics": analytics.analytics_router,
     "audit": audit.audit_router,
     "budgets": spending.budgets_router,
     "messages": myses.messages_router,
     "notes": notes.notes_router,
     "orders": orders.orders_router,
     "pins": pins.pins_router,
+    "prices": prices.prices_router,
     "replays": replays.replays_router,
     "tool_policies": tool_policies.tool_policies_router,
 }

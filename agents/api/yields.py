@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
@@ -106,24 +107,39 @@ class Asked(Schema):
 @yield_router.get("/yield", response=YieldPage)
 def read_yield(request: HttpRequest, asked: Query[Asked]) -> dict[str, Any]:
     """Credits an hour, per 1,000 tokens and per dollar; lines in the order of names."""
-    if parse_span(asked.since) is None:
+    read_span(asked)
+    view = YieldView(asked.by, asked.since, "name")
+    board = load_board(view, timezone.now())
+    lines, following = cut_lines(board.lines, asked)
+    items = [describe_line(line) for line in lines]
+    return describe_board(board) | {"items": items, "next": following}
+
+
+def read_span(asked: Asked) -> timedelta:
+    """The span of a question; raises a 422 Problem."""
+    span = parse_span(asked.since)
+    if span is None:
         raise make_invalid(
             "since", "give minutes, hours or days such as 90m, 6h or 7d, of 5m to 31d."
         )
-    view = YieldView(asked.by, asked.since, "name")
-    board = load_board(view, timezone.now())
+    return span
+
+
+def cut_lines(
+    lines: Sequence[YieldLine], asked: Asked
+) -> tuple[list[YieldLine], str | None]:
+    """The page of these lines that is asked for, by name, and the cursor of the next."""
     after = [
         (place, line)
         for place, line in sorted(
-            ((_find_place(line), line) for line in board.lines),
+            ((_find_place(line), line) for line in lines),
             key=lambda placed: placed[0],
         )
         if asked.cursor is None or place > _read_cursor(asked.cursor)
     ]
     cursors = ["/".join(place) for place, _ in after]
     page = cut_page([line for _, line in after], asked.limit, cursors)
-    items = [describe_line(line) for line in page["items"]]
-    return describe_board(board) | {"items": items, "next": page["next"]}
+    return page["items"], page["next"]
 
 
 def _find_place(line: YieldLine) -> tuple[str, str]:

@@ -139,6 +139,12 @@ def _segments(tokens: Mapping[str, int]) -> list[Segment]:
     return found
 
 
+def make_segments(tokens: Mapping[str, int]) -> tuple[Segment, ...]:
+    """The shares of the categories that there are any of, which fill the whole width."""
+    known = {name: tokens[name] for name in CATEGORIES if tokens.get(name)}
+    return tuple(_segments(known))
+
+
 def _trigger(stats: Mapping[str, object], budget: Budget, whole: int) -> Segment | None:
     """Where a strategy compacts; ``width`` is its share of what may be filled."""
     options = stats.get("options")

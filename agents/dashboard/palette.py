@@ -25,6 +25,7 @@ PAGES = (
     ("Fleet", "fleet", "fleet"),
     ("Map", "map", "map"),
     ("Yield", "yield", "coins"),
+    ("Analytics", "analytics", "compare"),
     ("Lanes", "lanes", "lanes"),
     ("Compare two Myses", "compare", "lanes"),
     ("Orders", "orders", "check"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from django.utils.http import urlencode
 
@@ -49,9 +49,11 @@ FIGURES: Mapping[str, Figure] = {
 }
 
 
-def sort_lines(lines: Iterable[YieldLine], order: str) -> list[YieldLine]:
+def sort_lines(
+    lines: Iterable[YieldLine], order: str, figures: Mapping[str, Figure] = FIGURES
+) -> list[YieldLine]:
     """The lines by a figure, turned round with a ``-`` before it; unknown ones last."""
-    figure = FIGURES[order.removeprefix("-")]
+    figure = figures[order.removeprefix("-")]
     most_first = figure.most_first != order.startswith("-")
     by_name = sorted(lines, key=FIGURES["name"].read)
     known = [line for line in by_name if figure.read(line) is not None]
@@ -66,15 +68,18 @@ class YieldView:
     by: str = "mysis"
     since: str = "1h"
     sort: str = "per_hour"
+    # Its columns, which it can be sorted by.
+    figures: ClassVar[Mapping[str, Figure]] = FIGURES
 
     @classmethod
-    def read(cls, params: Any) -> YieldView:
+    def read(cls, params: Any) -> Self:
+        usual = cls()
         by, since = params.get("by", ""), params.get("since", "")
         sort = params.get("sort", "")
         return cls(
-            by if by in GROUPINGS else "mysis",
-            since if parse_span(since) else "1h",
-            sort if sort.removeprefix("-") in FIGURES else "per_hour",
+            by if by in GROUPINGS else usual.by,
+            since if parse_span(since) else usual.since,
+            sort if sort.removeprefix("-") in cls.figures else usual.sort,
         )
 
     @property
@@ -90,7 +95,7 @@ class YieldView:
         """Title, address parameters and direction of each column; a second click turns
         the order round."""
         found = []
-        for name, figure in FIGURES.items():
+        for name, figure in self.figures.items():
             here = self.sort.removeprefix("-") == name
             turned = f"-{name}" if self.sort == name else name
             down = figure.most_first != self.sort.startswith("-")

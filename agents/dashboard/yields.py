@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from agents.dashboard.charts import find_first_turn_since, find_rate
 from agents.dashboard.shared_results import shared, time_bucket
@@ -116,14 +116,14 @@ class Sums:
     known_cost: Decimal = Decimal(0)
     orders_done: int = 0
 
-    def __add__(self, other: Sums) -> Sums:
+    def __add__(self, other: Self) -> Self:
         both = {
-            name: getattr(self, name) + getattr(other, name)
-            for name in _ADDED
-            if name != "credits"
+            each.name: getattr(self, each.name) + getattr(other, each.name)
+            for each in fields(self)
+            if each.name != "credits"
         }
         known = [one for one in (self.credits, other.credits) if one is not None]
-        return Sums(credits=sum(known) if known else None, **both)
+        return type(self)(credits=sum(known) if known else None, **both)
 
     @property
     def hours(self) -> float:
@@ -160,9 +160,6 @@ class Sums:
         return min(1.0, self.idle_seconds / self.seconds) if self.seconds else None
 
 
-_ADDED = tuple(field.name for field in fields(Sums))
-
-
 @dataclass(frozen=True, slots=True)
 class YieldLine:
     """One line of the board: a Mysis, prompt version, policy or model.
@@ -197,6 +194,8 @@ class FleetYield:
     tails: Mapping[Flown, Sums]
     # Those that never flew, or are stopped and began no turn in the span.
     grounded: frozenset[int]
+    # What a line is added up from: sums of the kind that all of them are.
+    nothing: Sums = Sums()
 
 
 def parse_span(text: str) -> timedelta | None:
@@ -265,7 +264,7 @@ def list_lines(found: FleetYield, by: str) -> list[YieldLine]:
     label, key = _LABELS[by](found)
     # Who has not flown in the span says nothing of its prompt, policy or model.
     rests = [(who, rest) for who, rest in found.tails.items() if who in found.sums]
-    sums: defaultdict[Any, Sums] = defaultdict(Sums)
+    sums: defaultdict[Any, Sums] = defaultdict(lambda: found.nothing)
     myses: defaultdict[Any, set[int]] = defaultdict(set)
     for flown, one in (*found.sums.items(), *rests):
         sums[key(flown)] += one
@@ -276,7 +275,7 @@ def list_lines(found: FleetYield, by: str) -> list[YieldLine]:
 
 def list_myses(found: FleetYield) -> list[YieldLine]:
     """The lines of all Myses, by name."""
-    sums = dict.fromkeys(found.pilots, Sums())
+    sums = dict.fromkeys(found.pilots, found.nothing)
     for flown, one in (*found.sums.items(), *found.tails.items()):
         # One that was deleted between the two statements has no line.
         if flown.mysis in sums:
@@ -299,7 +298,7 @@ def list_myses(found: FleetYield) -> list[YieldLine]:
 def add_up_lines(found: FleetYield) -> Sums:
     """The whole fleet, without Myses that never flew or were stopped all the span."""
     flying = (line for line in list_myses(found) if line.mysis not in found.grounded)
-    return sum((line.sums for line in flying), Sums())
+    return sum((line.sums for line in flying), found.nothing)
 
 
 Labeller = tuple[Callable[[Any], YieldLine], Callable[[Flown], Any]]

@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Literal
 
 import genai_prices
 
 from agents.models import ErrorCode
+from memory.context.payback import TokenPrices
 from memory.context.types import ToolCall
 
 Kind = Literal["openai", "anthropic", "ollama", "pilot"]
@@ -19,6 +21,10 @@ Dialect = Literal["openai", "anthropic"]
 # One message in the OpenAI chat form (anthropic dialect: in Anthropic's).
 ChatMessage = Mapping[str, Any]
 
+# Whose calls cost nothing.
+FREE: tuple[Kind, ...] = ("pilot", "ollama")
+# Tokens of a call whose price is that of the tokens: some prices rise with its size.
+PRICED = 10_000
 # ``max_tokens`` of Anthropic's requests where the settings of the Mysis name none.
 ANTHROPIC_ANSWER = 8_000
 
@@ -181,12 +187,38 @@ def calculate_price(
     return _listed(endpoint, usage) or Decimal(0)
 
 
+def price_usage(endpoint: Endpoint, usage: Usage) -> Decimal | None:
+    """US dollars for a call that used so much; None where no price is known."""
+    if endpoint.kind in FREE:
+        return Decimal(0)
+    return _listed(
+        endpoint,
+        genai_prices.Usage(
+            input_tokens=usage.input,
+            cache_read_tokens=usage.cached,
+            output_tokens=usage.output,
+        ),
+    )
+
+
+def read_token_prices(endpoint: Endpoint) -> TokenPrices | None:
+    """What a token costs; None where no price is known, or where it costs nothing."""
+    return _read_token_prices(endpoint.kind, endpoint.model, endpoint.base_url)
+
+
+@lru_cache(maxsize=256)
+def _read_token_prices(kind: Kind, model: str, base_url: str) -> TokenPrices | None:
+    asked = Endpoint("", kind, model, 0, base_url)
+    each = (Usage(PRICED), Usage(PRICED, cached=PRICED), Usage(output=PRICED))
+    prices = [price_usage(asked, usage) for usage in each]
+    if not all(prices):
+        return None
+    return TokenPrices(*(float(price or 0) / PRICED for price in prices))
+
+
 def is_priced(endpoint: Endpoint) -> bool:
     """Whether what its calls cost is known; also where they cost nothing."""
-    return (
-        endpoint.kind in ("pilot", "ollama")
-        or _listed(endpoint, genai_prices.Usage()) is not None
-    )
+    return endpoint.kind in FREE or _listed(endpoint, genai_prices.Usage()) is not None
 
 
 def _listed(endpoint: Endpoint, usage: genai_prices.Usage) -> Decimal | None:

@@ -85,6 +85,7 @@ def record_answer(
         raise TurnSuperseded
     if handle.reads.last is not None:
         handle.reads.last.tokens = answer.usage.input
+        handle.reads.last.cached = answer.usage.cached
     # Only after the answer is safe: a database lost in its transaction would take the
     # answer back without a word, and its calls would be made all the same.
     try:

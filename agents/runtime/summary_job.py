@@ -43,6 +43,7 @@ from memory.assembly.history_summaries import (
     Span,
 )
 from memory.assembly.prepare import PreparedRequest
+from memory.context.payback import Payback
 from memory.context.summary_prompt import (
     SummaryRefused,
     check_summary,
@@ -74,7 +75,8 @@ class SummaryRequest:
 
     ``folded`` are the tokens of the messages that it is to cover, ``replaced`` those
     together with the summary before. ``literals`` are the names and numbers of pins
-    and of the newest covered order that the request shows.
+    and of the newest covered order that the request shows. ``payback`` is what it saves
+    and costs, None where no price is known.
     """
 
     span: Span
@@ -85,6 +87,7 @@ class SummaryRequest:
     replaced: int
     literals: tuple[str, ...]
     count: TokenCounter
+    payback: Payback | None = None
 
 
 @dataclass(slots=True)
@@ -112,13 +115,10 @@ async def make_summary(
     Returns how many requests were made. Raises TurnSuperseded, BudgetSpentError, and
     ModelError where the provider is out of order: the turn's own call would fail too.
     """
-    await run_in_db(turn_rows.report_activity, handle, "summarising")
+    wanted = await run_in_db(build_request, view)
+    await run_in_db(turn_rows.report_activity, handle, describe_summary(wanted))
     job = SummaryJob(
-        handle,
-        endpoint,
-        tools,
-        await run_in_db(build_request, view),
-        Effort(handle.number, handle.model),
+        handle, endpoint, tools, wanted, Effort(handle.number, handle.model)
     )
     done = False
     try:
@@ -137,6 +137,17 @@ async def make_summary(
     if not done:
         await run_in_db(record_failure, handle, job.wanted, job.failure, job.effort)
     return job.effort.attempts
+
+
+def describe_summary(wanted: SummaryRequest) -> str:
+    """What is being done, and when it pays back, before it is asked for."""
+    found = wanted.payback
+    if found is None:
+        return "summarising"
+    when = f"pays back after {found.calls} calls"
+    if found.needed or found.calls is None:
+        when = "the budget needs it"
+    return f"summarising: saves {found.tokens:,} tokens a call, {when}"
 
 
 async def _try_once(job: SummaryJob) -> str:
@@ -258,6 +269,7 @@ def build_request(view: PreparedRequest) -> SummaryRequest:
         replaced=asked.replaced,
         literals=_literals(request, inside),
         count=choose_counter(request.counter, request.calibration),
+        payback=asked.payback,
     )
 
 
@@ -301,6 +313,7 @@ def commit_summary(
         "tokens_after": row.tokens_after,
         "attempts": row.attempts,
         "cost": str(row.cost),
+        **({"payback": asked.payback.describe()} if asked.payback else {}),
         "reason": (
             f"Messages {row.first_id} to {row.through_id} are summarised: "
             f"{row.tokens_before:,} tokens became {row.tokens_after:,}."

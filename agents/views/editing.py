@@ -17,7 +17,11 @@ from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import (
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
 from django_htmx.http import retarget, trigger_client_event
 
 from agents import actions
@@ -40,6 +44,8 @@ from agents.edit_forms import (
     SettingForm,
 )
 from agents.forms import add_action_error
+from agents.lab.prices import Prediction, predict_price
+from agents.lab.retaken import Setting
 from agents.llm.model_list import list_models
 from agents.models import Budget, Mysis, Pin
 from agents.views.access import (
@@ -63,6 +69,8 @@ SETTINGS: Mapping[str, type[SettingForm]] = {
     "policy": PolicyForm,
     "group": GroupForm,
 }
+# Those whose calls cost more or less with them.
+PRICED = ("model", "prompt", "policy")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -74,6 +82,9 @@ def edit_setting(request: PageRequest, key: str, part: str) -> HttpResponse:
         raise Http404("There is no such form.")
     sent = request.POST if request.method == "POST" else None
     form, status = SETTINGS[part](sent, instance=copy(mysis)), 200
+    if sent is not None and "price" in sent:
+        price = _predict(mysis, part, form)
+        return _render(request, mysis, part, form, 200 if price else 422, price=price)
     if sent is not None:
         status = 422
         if form.is_valid() and _may_save(request, mysis, form):
@@ -85,6 +96,26 @@ def edit_setting(request: PageRequest, key: str, part: str) -> HttpResponse:
                 words = f"{form.title} of {mysis.name}: saved. {form.counts}"
                 return _answer_saved(request, mysis, words)
     return _render(request, mysis, part, form, status)
+
+
+@require_POST
+@admin_required
+def setting_price(request: PageRequest, key: str, part: str) -> HttpResponse:
+    """What stands in such a form beside its price in the last hour; saves nothing."""
+    mysis = find_mysis(key)
+    if part not in PRICED:
+        raise Http404("There is no such form.")
+    form = SETTINGS[part](request.POST, instance=copy(mysis))
+    context = {"price": _predict(mysis, part, form)}
+    return render(request, "agents/edit/price.html", context)
+
+
+def _predict(mysis: Mysis, part: str, form: SettingForm) -> Prediction | None:
+    """What it would cost; None where what was typed cannot be, or costs nothing."""
+    if part not in PRICED or not form.is_valid():
+        return None
+    setting = Setting(**{part: form.cleaned_data[part]})
+    return predict_price([mysis], setting, timezone.now())
 
 
 def _may_save(request: PageRequest, mysis: Mysis, form: SettingForm) -> bool:
@@ -311,10 +342,11 @@ def _answer_saved(request: PageRequest, mysis: Mysis, words: str) -> HttpRespons
 
 
 def _render(
-    request: PageRequest, mysis: Mysis, part: str, form: Any, status: int, **told: str
+    request: PageRequest, mysis: Mysis, part: str, form: Any, status: int, **told: Any
 ) -> HttpResponse:
     context: dict[str, Any] = {"mysis": mysis, "part": part, "form": form, **told}
     context["action"] = request.path
+    context["priced"] = part in PRICED
     if part == "pins":
         context["action"] = reverse("mysis-pins", args=[mysis.page_key])
         standing = mysis.pins.filter(state__in=Pin.STANDING)

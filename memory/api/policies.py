@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
@@ -180,6 +181,15 @@ def apply_change(policy: ContextPolicy, body: PolicyChange) -> ContextPolicy:
 
     A stored one is locked by the caller.
     """
+    change_values(policy, body)
+    check_row(policy)
+    # Which one is the default is never asked for here.
+    policy.save(update_fields=None if policy.pk is None else CHANGED)
+    return policy
+
+
+def change_values(policy: ContextPolicy, body: PolicyChange) -> ContextPolicy:
+    """Apply a body to a policy without storing it; raises a 422 Problem."""
     given = body.model_dump(exclude={"budget"}, exclude_none=True)
     for field, value in given.items():
         setattr(policy, field, value)
@@ -189,9 +199,6 @@ def apply_change(policy: ContextPolicy, body: PolicyChange) -> ContextPolicy:
         registry.validate_options(policy.strategy, policy.options)
     except (ValueError, TypeError) as error:
         raise Problem(422, "invalid", str(error)) from error
-    check_row(policy)
-    # Which one is the default is never asked for here.
-    policy.save(update_fields=None if policy.pk is None else CHANGED)
     return policy
 
 
@@ -204,10 +211,10 @@ def _set_budget(policy: ContextPolicy, budget: PolicyBudgetIn) -> None:
         )
 
 
-def check_row(row: Model) -> None:
+def check_row(row: Model, exclude: Iterable[str] = ()) -> None:
     """Raise the 422 Problem of what a model's own checks say, with its field."""
     try:
-        row.full_clean()
+        row.full_clean(exclude=exclude)
     except ValidationError as error:
         field, texts = next(iter(error.message_dict.items()))
         field = "body" if field == NON_FIELD_ERRORS else field
@@ -309,12 +316,30 @@ class AssembleIn(Body):
     usage: bool = False
 
 
+class PaybackOut(Schema):
+    """What a summary saves of each call (tokens, US dollars), and what it costs.
+
+    It pays back after so many `calls` (null: never); the budget would ask for one after
+    `lasts`, or does now (`needed`).
+    """
+
+    tokens: int = Field(examples=[9200])
+    saves: float = Field(examples=[0.00046])
+    costs: float = Field(examples=[0.0021])
+    calls: int | None = Field(examples=[5])
+    lasts: int = Field(examples=[40])
+    needed: bool = Field(examples=[False])
+
+
 class SummaryWantedOut(Schema):
     """What to have summarised: the ids, and the messages to send for it."""
 
     first_id: int
     last_id: int
     request: list[Document]
+    payback: PaybackOut | None = Field(
+        None, description="Where a price of the model is known."
+    )
 
 
 class Assembled(Schema):

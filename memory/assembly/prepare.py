@@ -282,6 +282,7 @@ def _add_report(subject: Subject, last: LastCall | None) -> Compaction:
     return replace(
         subject.compaction,
         reported_tokens=last.tokens,
+        reported_cached=last.cached,
         reported_estimate=sum(counted.values()),
         reported_through=last.sent.last_id or 0,
     )

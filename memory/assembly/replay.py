@@ -182,7 +182,9 @@ def _past_subject(sent: SentContext, shown: RenderedView, now: Subject) -> Subje
         tools_tokens=_categories(stats).get("tools", now.tools_tokens),
         offered=shown.offered,
         model=sent.call.model,
-        compaction=Compaction(prompt=now.compaction.prompt),
+        compaction=Compaction(
+            prompt=now.compaction.prompt, prices=now.compaction.prices
+        ),
         learnt=TokenFactor(stats.get("calibration", 1.0), stats.get("estimate_error")),
         **_read_inputs(stats),
     )

@@ -26,7 +26,8 @@ _LONG_TEXT = 400
 # Without its view where its digest is the one given: that view is in memory already.
 _LAST_SENT = """
 SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, other.view, stats, facts,
-  username, first_id, last_id, call.input_tokens AS reported, call.model AS counted_by,
+  username, first_id, last_id, call.input_tokens AS reported,
+  call.cached_tokens AS cached, call.model AS counted_by,
   ARRAY(
     SELECT ARRAY[digest, text] FROM memory_contexttext WHERE digest IN (
       SELECT other.view #>> '{system,text}'
@@ -202,13 +203,17 @@ def refer_text(value: Any, texts: dict[str, str]) -> Any:
 
 @dataclass(slots=True)
 class LastCall:
-    """The call before: its view, to which model it went, and the tokens it reported."""
+    """The call before: its view, to which model it went, and the tokens it reported.
+
+    Of these so many were ``cached``.
+    """
 
     sent: SentContext
     model: str
     tokens: int
     messages: list[dict[str, Any]] | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
+    cached: int = 0
 
 
 def read_last_call(
@@ -227,7 +232,10 @@ def read_last_call(
     rows: Any = SentContext.objects.raw(_LAST_SENT, values)
     for row in rows:
         known = messages if row.view is None else None
-        return LastCall(row, row.counted_by, row.reported, known, dict(row.texts))
+        texts = dict(row.texts)
+        return LastCall(
+            row, row.counted_by, row.reported, known, texts, cached=row.cached
+        )
     return None
 
 

@@ -137,7 +137,8 @@ def build_result_document(assembly: Assembly) -> dict[str, Any]:
         "stats": assembly.stats,
         "warnings": assembly.warnings,
         "summary_wanted": wanted
-        and {key: getattr(wanted, key) for key in ("first_id", "last_id", "request")},
+        and {key: getattr(wanted, key) for key in ("first_id", "last_id", "request")}
+        | ({"payback": wanted.payback.describe()} if wanted.payback else {}),
     }
     if assembly.dialect == "anthropic":
         document["system"] = assembly.system

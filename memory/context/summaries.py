@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from memory.context.budget import count_least_tokens, shrink_unit
+from memory.context.payback import Payback, SummaryPlan, weigh_summary
 from memory.context.sections import HEADER
 from memory.context.strategy import CommonOptions, option
 from memory.context.summary_prompt import (
@@ -68,12 +69,16 @@ class SummaryOptions(CommonOptions):
         """The threshold that applies; 0 where it never fires (A12, A18)."""
         if not self.threshold:
             return 0
-        most = int(budget.tokens * WINDOW_SHARE) - budget.reserve
-        return max(1, min(self.threshold, most))
+        return max(1, min(self.threshold, find_need(budget)))
 
     def trigger(self, budget: Budget) -> int:
         """The tokens of a view at which a summary is asked for."""
         return self.threshold_in(budget)
+
+
+def find_need(budget: Budget) -> int:
+    """The tokens of a view from which on the budget needs a summary (A18)."""
+    return int(budget.tokens * WINDOW_SHARE) - budget.reserve
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,10 +278,43 @@ def _ask(
     replaced = tokens + sum(unit.tokens for unit in shown.head)
     # One that frees less than half would soon be asked for again.
     limit = max(1, min(limit, replaced // 2))
+    span = f"A summary of the messages {min(rows)} to {max(rows)}"
+    payback = _weigh(shown, folded, history, limit)
+    if payback is not None and not payback.worth_it:
+        why = f"{span} is not made before the budget needs it. {payback.explain()}"
+        return Decision("not_worth_it", why)
     request = _build_request(shown, folded, history, limit)
-    wanted = SummaryWanted(min(rows), max(rows), request, tokens, replaced, limit)
-    why = f"A summary of the messages {wanted.first_id} to {wanted.last_id} is wanted."
-    return Decision(None, why, wanted)
+    wanted = SummaryWanted(
+        min(rows), max(rows), request, tokens, replaced, limit, payback
+    )
+    told = f" {payback.explain()}" if payback else ""
+    return Decision(None, f"{span} is wanted.{told}", wanted)
+
+
+def _weigh(
+    shown: SummarizedLog, folded: Sequence[Unit], history: History, limit: int
+) -> Payback | None:
+    """What the summary saves and costs; None where the model has no known price."""
+    known = history.request.compaction
+    if known.prices is None:
+        return None
+    size = estimate_next_call((*shown.head, *shown.units), history)
+    need = find_need(history.request.budget)
+    tokens = sum(unit.tokens for unit in folded)
+    replaced = tokens + sum(unit.tokens for unit in shown.head)
+    answers = sum(unit.role == "assistant" for unit in folded)
+    around = history.window - history.room
+    plan = SummaryPlan(
+        request=around + replaced,
+        asked=history.count(_build_prompt(history, limit)),
+        answer=limit,
+        kept=limit + sum(unit.tokens for unit in shown.units) - tokens,
+        saved=replaced - limit,
+        room=need - size,
+        growth=tokens / max(1, answers),
+    )
+    share = known.reported_cached / (known.reported_tokens or 1)
+    return weigh_summary(plan, known.prices, min(1.0, share), needed=size >= need)
 
 
 def _find_cut(shown: SummarizedLog, options: SummaryOptions, keep: float) -> int:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+from memory.context.payback import Payback, TokenPrices
+
 Role = Literal["system", "user", "assistant", "tool"]
 Origin = Literal[
     "human",
@@ -201,6 +203,7 @@ class SummaryWanted:
     `request` holds the messages to send, in the dialect; in the anthropic dialect the
     system text is that of the view. In tokens: `folded` of the messages to cover,
     `replaced` of these and the previous summary, `limit` the most for the new one.
+    `payback` says what it saves and costs, None where no price is known.
     """
 
     first_id: int
@@ -209,6 +212,7 @@ class SummaryWanted:
     folded: int = 0
     replaced: int = 0
     limit: int = 0
+    payback: Payback | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +222,9 @@ class Compaction:
     `reported_tokens` is what the provider counted for the last call, prompt and
     answer together (L2), and `reported_through` the newest stored id in it (A13).
     With `reported_estimate`, our estimate of that call's prompt, `reported_tokens`
-    is the prompt alone: the difference is what the estimate misses.
+    is the prompt alone: the difference is what the estimate misses; `reported_cached`
+    of them came from the provider's cache. With `prices` a summary that never pays
+    back is asked for only where the budget needs it.
     `breaker_open`, `cooling_turns` and `failure` say why no summary may be asked for
     now. `prompt` replaces the default headings of the summarisation prompt, and
     `fold_tokens` bounds what one summary may cover; 0 for no bound.
@@ -228,6 +234,8 @@ class Compaction:
     reported_tokens: int = 0
     reported_through: int = 0
     reported_estimate: int = 0
+    reported_cached: int = 0
+    prices: TokenPrices | None = None
     breaker_open: bool = False
     cooling_turns: int = 0
     failure: str = ""

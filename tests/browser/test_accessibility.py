@@ -68,7 +68,7 @@ def everything(fleet: dict[str, Mysis]) -> list[str]:
     Mysis.objects.filter(pk=ada.pk).update(turn_count=ada.turn_count + 20)
     here = f"/myses/{ada.pk}/"
     return [
-        "/", "/map/", "/yield/", "/lanes/", "/lanes/?view=table",
+        "/", "/map/", "/yield/", "/lanes/", "/lanes/?view=table", "/analytics/?by=model",
         f"/compare/?a={ada.pk}&b={fleet['Brahe'].pk}", here, f"{here}context/",
         f"{here}context/?against=window&beside=4", f"{here}context/?view=raw",
         f"/turns/{ada.turns.latest('pk').pk}/", "/search/?q=mine", "/events/",

@@ -27,7 +27,7 @@ WRITING = """() => [...document.querySelectorAll(
 LINKS = """() => [...new Set([...document.querySelectorAll('main a[href]')]
   .filter(e => e.checkVisibility()).map(e => e.href.split('#')[0]))]"""
 PAGES = (
-    "/", "/lanes/", "/lanes/?view=table", "/compare/?a=Ada&b=Brahe", "/yield/",
+    "/", "/lanes/", "/lanes/?view=table", "/compare/?a=Ada&b=Brahe", "/yield/", "/analytics/",
     "/digest/", "/search/?q=iron", "/search/?q=iron&where=orders", "/myses/Ada/",
     "/myses/Ada/notes/", "/orders/",
 )  # fmt: skip

@@ -63,6 +63,7 @@ ROUTES = [
     ("GET", "/myses", "viewer"),
     ("GET", "/events", "viewer"),
     ("POST", "/context/assemble", "viewer"),
+    ("POST", "/prices", "viewer"),
     ("POST", "/myses/1/start", "operator"),
     ("POST", "/myses/1/stop", "operator"),
     ("POST", "/myses/1/message", "operator"),

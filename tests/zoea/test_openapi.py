@@ -82,13 +82,17 @@ APP = get_wsgi_application()
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
+# POSTs that only compute.
+PURE = ("/context/assemble", "/prices")
+
+
 def needed(method: str, path: str) -> str:
     """The least role that a request needs (SURFACES section 6, Roles)."""
     route = path.removeprefix("/api/v1")
     if route.startswith("/audit"):
         return "admin"
     alerts = ALERTS.fullmatch(f"{method} {route}")
-    if not alerts and (method == "GET" or route == "/context/assemble"):
+    if not alerts and (method == "GET" or route in PURE):
         return "viewer"
     steers = alerts or STEERING.fullmatch(route) or NOTES.fullmatch(route)
     return "operator" if steers else "admin"

@@ -64,6 +64,7 @@ def test_lists_of_terms_and_moments_are_valid(admin: Client):
     line = ada.memories.latest("pk").pk
     addresses = [
         *("/", "/events/", "/health/", "/accounts/", "/orders/", "/yield/", "/map/"),
+        *("/analytics/", "/analytics/?by=model"),
         *("/myses/Ada/", "/myses/Ada/context/", "/myses/Ada/notes/"),
         *("/myses/Ada/turns/", f"/turns/{turn}/"),
         f"/myses/Ada/messages/{line}/inspect/",

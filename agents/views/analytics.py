@@ -1,0 +1,49 @@
+"""The page of the fleet's analytics: what came of prompts, policies and models."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from agents.dashboard.charts import CATEGORIES
+from agents.dashboard.yields import GROUPINGS, SPANS
+from agents.lab.analytics_board import AnalyticsView, load_outcomes, write_csv
+from agents.views.access import PageRequest
+from memory.problems import SlowSearchError
+
+
+@require_safe
+def analytics_page(request: PageRequest) -> HttpResponse:
+    """The board, by the address; ``format=csv`` gives its lines as a file."""
+    now = timezone.now()
+    view = AnalyticsView.read(request.GET)
+    try:
+        board = load_outcomes(view, now)
+    except SlowSearchError:
+        board = None
+    wants_file = request.GET.get("format") == "csv"
+    if wants_file and board is not None and board.whole:
+        name = f"analytics-{view.by}-{view.since}.csv"
+        return HttpResponse(
+            write_csv(board.lines),
+            content_type="text/csv; charset=utf-8",
+            headers={"Content-Disposition": f'attachment; filename="{name}"'},
+        )
+    context = {
+        "view": view,
+        "board": board,
+        "wants_file": wants_file,
+        "query": view.write_query(),
+        "categories": CATEGORIES,
+        "groupings": [
+            (label, view.write_query(by=by), by == view.by)
+            for by, label in GROUPINGS.items()
+        ],
+        "spans": [
+            (span, view.write_query(since=span), span == view.since) for span in SPANS
+        ],
+        "now": now,
+    }
+    return render(request, "agents/analytics.html", context)
