@@ -1,4 +1,4 @@
-"""The form that asks for a replay: whose calls, of when, under which policies."""
+"""The forms that ask for a replay and for a rewind."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
-from agents.actions import ActionError
+from agents.actions import MAX_TEXT, ActionError
 from agents.forms import list_strategies
 from agents.lab.kept_replays import start_replay
 from agents.lab.policies import Given, read_policies
+from agents.lab.rewind import MOST_STEPS, USUAL_STEPS, RewindSettings
 from agents.models import Mysis, Replay
 from memory.context import registry
 from memory.models import ContextPolicy
@@ -141,3 +142,53 @@ def _list_subjects() -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = [("", FLEET)]
     found += [("Myses", myses)] if myses else []
     return found + ([("Groups and tags", labelled)] if labelled else [])
+
+
+class RewindForm(forms.Form):
+    """What is to be otherwise from a call on; what is left as it ``had`` it is not."""
+
+    prompt = forms.CharField(
+        required=False,
+        max_length=MAX_TEXT,
+        widget=forms.Textarea(attrs={"rows": 10, "dir": "auto"}),
+        help_text="{{ name }}, {{ account }} and {{ broadcast }} are filled in.",
+    )
+    model = forms.CharField(required=False, max_length=300)
+    policy = forms.ModelChoiceField(
+        queryset=ContextPolicy.objects.order_by("name"),
+        required=False,
+        empty_label="as each call had it",
+    )
+    order = forms.CharField(
+        required=False,
+        max_length=MAX_TEXT,
+        widget=forms.Textarea(attrs={"rows": 3, "dir": "auto"}),
+        help_text="Stands in the place of the newest order that the call had.",
+    )
+    steps = forms.IntegerField(
+        label="Calls at most", min_value=1, max_value=MOST_STEPS, initial=USUAL_STEPS
+    )
+
+    def __init__(self, data: Any, *, had: dict[str, str]) -> None:
+        super().__init__(data, initial=had)
+        self._had = {name: _one_line_end(text) for name, text in had.items()}
+        if not had["order"]:
+            del self.fields["order"]
+
+    def read_settings(self) -> RewindSettings:
+        """Those of the form; before it was sent, those that the call had."""
+        given = self.cleaned_data if self.is_bound else {}
+        changed = {
+            name: text
+            for name, had in self._had.items()
+            if (text := _one_line_end(given.get(name) or "")) != had
+        }
+        return RewindSettings(
+            **changed,
+            policy=given.get("policy"),
+            most_steps=given.get("steps", USUAL_STEPS),
+        )
+
+
+def _one_line_end(text: str) -> str:
+    return text.replace("\r\n", "\n").strip()

@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("agents", "0026_saved_views"),
+        ("agents", "0027_replays"),
     ]
 
     operations = [

@@ -11,8 +11,9 @@ from django.views.decorators.http import (
 )
 
 from agents.actions.base import ActionError, name_operator
-from agents.forms import RewindForm, add_action_error
+from agents.forms import add_action_error
 from agents.lab import rewind as lab
+from agents.lab.forms import RewindForm
 from agents.models import Rewind
 from agents.views.access import PageRequest, notify_success, operator_required
 from memory.models import SentContext
