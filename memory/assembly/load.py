@@ -157,10 +157,13 @@ class SharedRows:
         self._asked: tuple[int, ...] = ()
         self._rows: list[LogRow] = []
 
-    def read(self, *asked: int) -> list[LogRow]:
-        """The rows of a Mysis after an id, up to another, as of a branch."""
+    def read(
+        self, mysis_id: int, after: int, through: int, branch: int
+    ) -> list[LogRow]:
+        """The rows after an id, up to another, as of a branch."""
+        asked = mysis_id, after, through, branch
         if self._asked != asked:
-            self._rows = _read_since(*asked, unsure=[])
+            self._rows = _read_since(*asked, [])
             self._asked = asked
         return self._rows
 
