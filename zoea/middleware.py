@@ -371,10 +371,12 @@ class MaskingMiddleware(Middleware):
         ):
             return response
         kind = response.headers.get("Content-Type", "")
-        hide = hide_secrets_in_page if kind.startswith("text/html") else hide_secrets
+        hide: Callable[[str], str] = hide_secrets
         if response.status_code >= 500:
             # What failed may be the database.
             hide = hide_secrets_offline
+        elif kind.startswith("text/html"):
+            hide = hide_secrets_in_page
         # What this page exists to show.
         told: str = getattr(request, "told_html", "")
         if kind.startswith(("text/", "application/json")):

@@ -329,7 +329,9 @@ def share_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
         *STORED, ACCOUNT, event=Subquery(newest.values("id")[:1])
     )
     seen = time_bucket(now, shift=3)
-    stored = {("row", seen, *row.values()): row for row in rows}
+    stored: dict[Hashable, Mapping[str, Any]] = {
+        ("row", seen, *row.values()): row for row in rows
+    }
 
     def make(keys: Sequence[Hashable]) -> dict[Hashable, FleetRow]:
         made = _make_rows([stored[key] for key in keys], now)
