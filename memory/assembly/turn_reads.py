@@ -6,7 +6,7 @@ anything else that a view depends on, it is made anew, so no view depends on the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -68,6 +68,12 @@ class TurnReads:
     def note_sent(self, sent: SentContext, texts: Mapping[str, str]) -> None:
         """Note the texts that a sent context names."""
         self.work.sent_id, self.work.stored = sent.pk, frozenset(texts)
+
+
+def share_past_reads(count: int) -> Iterator[TurnReads]:
+    """The reads of so many views of each past call, which read the same rows once."""
+    shared = SharedRows()
+    return (TurnReads(apart=True, shared=shared) for _ in range(count))
 
 
 # By Mysis, those that were used last at the end. Whoever uses one takes it out.

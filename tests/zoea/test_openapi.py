@@ -41,6 +41,7 @@ ROLES = ("anonymous", "viewer", "operator", "admin")
 STEERING = re.compile(
     r"/myses/[^/]+/(start|stop|message|command)|/broadcasts|/orders(/[^/]+)?"
     r"|/myses/[^/]+/branches(/[^/]+)?|/rewinds(/[^/]+)?"
+    r"|/replays(/[^/]+)?"
 )
 NOTES = re.compile(r"/myses/[^/]+/notes/.+")
 ALERTS = re.compile(
