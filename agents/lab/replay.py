@@ -40,7 +40,7 @@ from memory.assembly.sent_view import (
     read_last_call,
     render_messages,
 )
-from memory.assembly.turn_reads import TurnReads
+from memory.assembly.turn_reads import TurnReads, share_past_reads
 from memory.context.types import INTENT_ORIGINS, PEER, Budget
 from memory.models import ContextPolicy, Memory, SentContext
 
@@ -99,10 +99,10 @@ class _Lane:
     view: PreparedRequest
     before: PreparedRequest | None = None
 
-    def __init__(self, policy: Policy, mysis: Mysis) -> None:
+    def __init__(self, policy: Policy, mysis: Mysis, reads: TurnReads) -> None:
         self.policy = policy
         self.mysis = mysis
-        self.reads = TurnReads(apart=True)
+        self.reads = reads
         self.asks = False
         self._tools: tuple[Subject, Subject] | None = None
 
@@ -158,8 +158,10 @@ class _Lane:
         if last is None or not self.policy.strategy:
             return last
         made, sent = self.before, last.sent
-        stats = {"tokens_by_category": sent.stats.get("tokens_by_category")}
-        values = {"strategy": "", "first_id": None}
+        stats: dict[str, Any] = {
+            "tokens_by_category": sent.stats.get("tokens_by_category")
+        }
+        values: dict[str, Any] = {"strategy": "", "first_id": None}
         shown: list[dict[str, Any]] = []
         if made is not None:
             stats["generation"] = made.assembly.stats["generation"]
@@ -187,8 +189,10 @@ class _MysisReplay:
     def __init__(self, mysis: Mysis, policies: Sequence[Policy]) -> None:
         self.mysis = mysis
         self.now = build_subject(mysis)
-        self.own = _Lane(Policy(OWN), mysis)
-        self.lanes = [self.own, *(_Lane(policy, mysis) for policy in policies)]
+        every = [Policy(OWN), *policies]
+        reads = share_past_reads(len(every))
+        self.lanes = [_Lane(policy, mysis, next(reads)) for policy in every]
+        self.own = self.lanes[0]
         self.orders = _OrderTimes.read(mysis.pk)
         self.generation: int | None = None
         self._endpoints: dict[str, Endpoint | None] = {}

@@ -238,8 +238,8 @@ def _find_rates(at: Endpoint, thousands: int) -> _Rates:
     read = calculate_price(at, input_tokens=size, output_tokens=0, cached_tokens=size)
     wrote = calculate_price(at, input_tokens=size, output_tokens=0, written_tokens=size)
     answered = calculate_price(at, input_tokens=size, output_tokens=_MILLION) - plain
-    each = (float(price) / size for price in (plain, read, wrote))
-    return _Rates(*each, float(answered) / _MILLION)
+    prices = [float(price) / size for price in (plain, read, wrote)]
+    return _Rates._make([*prices, float(answered) / _MILLION])
 
 
 def _count_cached(

@@ -35,6 +35,7 @@ from memory.assembly.turn_reads import TurnReads, keep_work, take_work
 from memory.calibration import TokenFactor
 from memory.context import registry
 from memory.context.assemble import assemble
+from memory.context.budget import SHORT_STATE_BYTES
 from memory.context.result_types import Assembly
 from memory.context.types import (
     AssemblyRequest,
@@ -127,13 +128,15 @@ class LogMoment:
 
     ``through`` is the newest row, ``sent`` the id that the context of the call would
     have. ``summary`` is the one in use, ``state`` the game's as a text; None: as now.
-    With a text, ``data`` are the handles of the answers that were kept.
+    With a text, ``short_state`` is its short form, as far as that is known, and ``data``
+    are the handles of the answers that were kept.
     """
 
     summary: HistorySummary | None
     through: int = LAST
     sent: int = LAST
     state: str | None = None
+    short_state: str = ""
     data: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -164,7 +167,8 @@ def prepare_request(
         state = partial(_render_state, account, shown)
         data = name_handles(account.snapshots)
     else:
-        state, data = partial(_show_whole, moment.state), dict(moment.data)
+        state = partial(_show_fitting, (moment.state, moment.short_state))
+        data = dict(moment.data)
     loaded, request = _load_request(subject, moment, known, state)
     request = replace(request, data=data)
     assembly = assemble(request, work.earlier)
@@ -190,9 +194,10 @@ def prepare_request(
     return prepared
 
 
-def _show_whole(block: str, max_bytes: int) -> str:
-    # It was made in the past, and cannot be made shorter.
-    return block if len(block.encode()) <= max_bytes else ""
+def _show_fitting(blocks: tuple[str, ...], max_bytes: int) -> str:
+    # They were made in the past, and cannot be made shorter.
+    fitting = (block for block in blocks if block and len(block.encode()) <= max_bytes)
+    return next(fitting, "")
 
 
 def _load_request(
@@ -217,6 +222,7 @@ def _load_request(
         ),
         reads.tail,
         reads.work.tail,
+        reads.shared,
     )
     reads.tail = reads.work.tail = loaded
     same = before is not None and before.sent.dialect == subject.dialect
@@ -304,9 +310,13 @@ COALESCED_INPUTS = (
 )
 
 
-def _describe_inputs(request: AssemblyRequest) -> dict[str, Any]:
+def _describe_inputs(request: AssemblyRequest, over_budget: bool) -> dict[str, Any]:
     """What is no figure, but is needed to make the view again, or to judge it."""
     found: dict[str, Any] = {"options": dict(request.options)}
+    if over_budget and request.render_state is not None:
+        # For which room was kept, whatever the view shows of the state.
+        size = min(request.state_bytes, SHORT_STATE_BYTES)
+        found["short_state"] = request.render_state(size)
     if request.strategy == "coalesced":
         found["inputs"] = {name: getattr(request, name) for name in COALESCED_INPUTS}
     return found
@@ -343,7 +353,7 @@ def record_call(
         ledger=pack_ledger(assembly.ledger),
         # These are no figures, but who reads the figures wants to know them.
         stats=assembly.stats
-        | _describe_inputs(prepared.request)
+        | _describe_inputs(prepared.request, assembly.stats["over_budget"])
         | {
             "pins": [asdict(pin) for pin in prepared.pins],
             "warnings": list(assembly.warnings),

@@ -55,6 +55,10 @@ NO_OPTIONS = (
 )
 NO_BUDGET = "The budget of then is not kept with this call: today's is taken."
 NO_TOOLS = "What its tools cost is not kept with this call: today's count is taken."
+NO_SHORT_STATE = (
+    "Its budget left older messages out, and how much room that kept for a short form of "
+    "the game's state is not kept with this call."
+)
 NO_INPUTS = (
     "The mission, the open orders and the turns that were left are not kept with this "
     "call: today's are taken."
@@ -95,6 +99,7 @@ def build_past_call(
         through=sent.last_id or 0,
         sent=sent.pk,
         state=texts.get("state", ""),
+        short_state=sent.stats.get("short_state", ""),
         data=sent.stats.get("inputs", {}).get("data", {}),
     )
     subject = _past_subject(
@@ -144,6 +149,7 @@ def list_guesses(past: PastCall) -> tuple[str, ...]:
         NO_OPTIONS: "options" in stats,
         NO_BUDGET: "budget" in stats and "reserve" in stats,
         NO_TOOLS: "tools" in _categories(stats),
+        NO_SHORT_STATE: not stats.get("over_budget") or "short_state" in stats,
     }
     found = [guess for guess, is_known in known.items() if not is_known]
     ids = [line["id"] for line in past.shown.ledger]

@@ -42,8 +42,8 @@ def record_turn(mysis: Mysis, calls: int = 2) -> list[SentContext]:
     for number in range(1, calls + 1):
         found.append(_record_call(mysis, turn, number, reads))
         name = f"c{turn.number}-{number}"
-        call = {"id": name, "type": "function"}
-        call["function"] = {"name": "find_route", "arguments": "{}"}
+        called = {"name": "find_route", "arguments": "{}"}
+        call = {"id": name, "type": "function", "function": called}
         make_memory(mysis, role="assistant", content="", tool_calls=[call], turn=turn)
         text = f"Route {number} of turn {turn.number}: " + "Long answer. " * 40
         make_memory(

@@ -14,6 +14,7 @@ from agents.lab.policies import OWN, Policy
 from agents.lab.replay import ReplayedCall, replay_calls, select_calls, select_myses
 from agents.lab.report import ReportBuilder
 from agents.models import Mysis, Provider
+from bench.core.histories import prepare_account
 from bench.providers import anthropic, openai
 from memory.assembly import turn_reads
 from memory.context import registry
@@ -171,3 +172,18 @@ def test_a_history_without_calls_has_nothing_to_replay(db: None):
     make_memory(mysis, content="Long ago.")
     found = report(replay(mysis, OTHERS))
     assert (found["calls"], found["equal"], found["policies"]) == (0, 0, [])
+
+
+def test_a_call_whose_budget_was_too_small_comes_out_as_it_was_sent(db: None):
+    """Room was kept in it for the short form of the state, which it does not show."""
+    mysis = make_pilot(strategy="window", budget_tokens=1_800, budget_reserve=100)
+    assert mysis.account is not None
+    prepare_account(mysis.account.username, 3)
+    for _ in range(3):
+        rows = record_turn(mysis)
+    assert all(row.stats["over_budget"] for row in rows)
+    assert [call.differs for call in replay(mysis, []) if call.differs] == []
+    for row in rows:
+        del row.stats["short_state"]
+        row.save()
+    assert "short form" in next(c.differs for c in replay(mysis, []) if c.differs)
