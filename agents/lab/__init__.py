@@ -1,5 +1,5 @@
 """The lab: which context is better, proved on recorded calls before it is paid for.
 
-Others use `replay` (the walk over recorded calls), `kept_replays` (those on the queue)
-and `report` (what came of them).
+Others use `replay` (the walk over recorded calls), `kept_replays` (those on the queue),
+`report` (what came of them) and `recommend` (which policy to choose).
 """
