@@ -7,6 +7,7 @@ policies give the same report, digit for digit.
 
 from __future__ import annotations
 
+import json
 import re
 from array import array
 from collections import Counter
@@ -114,7 +115,7 @@ def measure_view(
         asks_summary=view.summary_wanted is not None,
         over_budget=bool(stats["over_budget"]),
         pins=(sum(pin.sent for pin in made.pins), len(made.subject.pins)),
-        orders=(len(base.orders & _list_told(view)), len(base.orders)),
+        orders=(_count_orders(made, base.orders), len(base.orders)),
         notes=_count_notes(made),
         state_values=(shown, base.values),
         facts_lost=len(lost),
@@ -128,8 +129,20 @@ def list_whole(view: Assembly) -> frozenset[int]:
     return frozenset(line.id for line in view.ledger if line.disposition in WHOLE)
 
 
-def _list_told(view: Assembly) -> frozenset[int]:
-    return list_whole(view).union(view.told) if view.messages else frozenset()
+def _count_orders(made: PreparedRequest, orders: frozenset[int]) -> int:
+    """How many orders a view has word for word, be it as a quote in another message."""
+    view = made.assembly
+    if not view.messages:
+        return 0
+    left = orders - list_whole(view) - {*view.told}
+    texts = [m.content for m in made.request.messages if m.id in left] if left else []
+    quoted = sum(any(_quote(text) in each for each in view.encoded) for text in texts)
+    return len(orders) - len(left) + quoted
+
+
+def _quote(text: str) -> bytes:
+    """A text as it stands within JSON."""
+    return json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
 
 
 def _find_lost(made: PreparedRequest, answers: frozenset[int]) -> frozenset[int]:
@@ -142,13 +155,16 @@ def _find_lost(made: PreparedRequest, answers: frozenset[int]) -> frozenset[int]
     if lost and view.turns:
         # Its one message tells them among other things.
         text = str(view.messages[-1]["content"])
-        texts = {m.id: m.content for m in made.request.messages if m.id in lost}
-        lost -= {
-            number
-            for number, content in texts.items()
-            if all(line in text for line in content.splitlines())
-        }
+        rows = (m for m in made.request.messages if m.id in lost)
+        lost -= {m.id for m in rows if _is_told(m.content, text)}
     return lost
+
+
+def _is_told(content: str, text: str) -> bool:
+    """Whether a text has all lines of another; those of indented JSON may be joined."""
+    lines = content.splitlines()
+    joined = " ".join(filter(None, map(str.strip, lines)))
+    return joined in text or all(line in text for line in lines)
 
 
 def _list_handles(view: Assembly) -> frozenset[int]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from agents import context_inputs
 from agents.models import ModelCall, Mysis, Pin, Provider, Turn
-from memory.assembly.prepare import prepare_request, record_call
+from memory.assembly import prepare
 from memory.assembly.turn_reads import TurnReads
 from memory.models import ContextPolicy, SentContext
 from tests.browser import scenes
@@ -40,12 +41,13 @@ def record_turn(mysis: Mysis, calls: int = 2) -> list[SentContext]:
     reads, found = TurnReads(), []
     make_memory(mysis, content=f"Order of turn {turn.number}.", sender="operator:ann")
     for number in range(1, calls + 1):
-        found.append(_record_call(mysis, turn, number, reads))
+        found.append(record_call(mysis, turn, number, reads))
         name = f"c{turn.number}-{number}"
         called = {"name": "find_route", "arguments": "{}"}
         call = {"id": name, "type": "function", "function": called}
         make_memory(mysis, role="assistant", content="", tool_calls=[call], turn=turn)
-        text = f"Route {number} of turn {turn.number}: " + "Long answer. " * 40
+        found_route = {"turn": turn.number, "route": [number] * 40, "say": "Go. " * 50}
+        text = json.dumps(found_route, indent=1)
         make_memory(
             mysis, role="tool", content=text, tool_call_id=name, tool_name="find_route",
             turn=turn,
@@ -53,11 +55,10 @@ def record_turn(mysis: Mysis, calls: int = 2) -> list[SentContext]:
     return found
 
 
-def _record_call(
-    mysis: Mysis, turn: Turn, number: int, reads: TurnReads
-) -> SentContext:
+def record_call(mysis: Mysis, turn: Turn, number: int, reads: TurnReads) -> SentContext:
+    """One call of a turn, with what it is sent."""
     call = ModelCall.objects.create(
         turn=turn, number=number, model=mysis.model, input_tokens=5000, output_tokens=99
     )
-    prepared = prepare_request(context_inputs.build_subject(mysis), reads=reads)
-    return record_call(call_id=call.pk, prepared=prepared, reads=reads)
+    prepared = prepare.prepare_request(context_inputs.build_subject(mysis), reads=reads)
+    return prepare.record_call(call_id=call.pk, prepared=prepared, reads=reads)

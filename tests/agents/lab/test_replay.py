@@ -17,14 +17,21 @@ from agents.models import Mysis, Provider
 from bench.core.histories import prepare_account
 from bench.providers import anthropic, openai
 from memory.assembly import turn_reads
+from memory.assembly.turn_reads import TurnReads
 from memory.context import registry
-from memory.models import ContextPolicy, ContextText, Memory, SentContext
+from memory.models import (
+    ContextPolicy,
+    ContextText,
+    HistorySummary,
+    Memory,
+    SentContext,
+)
 from sandbox.game.testing import SandboxServer
-from tests.agents.lab.histories import make_pilot, record_turn
+from tests.agents.lab.histories import make_pilot, record_call, record_turn
 from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import in_db
 from tests.agents.runtime.piloted import PilotedAnthropic, PilotedOpenAI
-from tests.factories import make_memory
+from tests.factories import make_memory, make_turn
 
 OTHERS = [Policy(name, name) for name in registry.BUILT_IN]
 
@@ -139,6 +146,28 @@ def test_masked_results_are_lost_with_a_handle(ada: Mysis):
     found = report(replay(ada, [Policy("mask", "mask", eager)]))
     masked = found["policies"][1]
     assert masked["facts_lost"] == masked["facts_with_handle"] > 0
+
+
+def test_one_message_tells_its_newest_results_and_orders(ada: Mysis):
+    few = Policy("few", "coalesced", {"keep_results": 1, "tool_call_limit": 1})
+    own, one, less = report(replay(ada, [Policy("one", "coalesced"), few]))["policies"]
+    assert one["orders"] == own["orders"] == less["orders"]
+    assert 0 == one["facts_lost"] < less["facts_lost"]
+
+
+def test_an_order_that_a_summary_quotes_is_kept(ada: Mysis):
+    rows = list(Memory.objects.filter(mysis=ada).order_by("pk"))
+    order = next(row for row in reversed(rows) if row.origin == "human")
+    HistorySummary.objects.create(
+        mysis=ada, first_id=rows[0].pk, through_id=rows[-1].pk, text="We flew.",
+        generation=1, history_hash="0" * 64, order_id=order.pk,
+    )  # fmt: skip
+    make_memory(ada, role="assistant", content="We fly on.")
+    turn = make_turn(ada, outcome="done")
+    sent = record_call(ada, turn, 1, TurnReads())
+    assert sent.stats["generation"] == 1
+    [*_, last] = replay(ada, [Policy("window", "window", {"window": 1})])
+    assert (last.figures[OWN].orders, last.differs) == ((1, 1), "")
 
 
 def test_the_first_call_that_asks_for_a_summary_counts(ada: Mysis):
