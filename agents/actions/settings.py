@@ -260,10 +260,11 @@ def choose_default_policy(
         )
     if policy == before:
         return policy
-    for row, is_default in ((before, False), (policy, True)):
-        if row is not None:
-            row.is_default = is_default
-            row.save(update_fields=["is_default", "updated_at"])
+    # As the default a policy takes the place of the one before.
+    row = policy or before
+    assert row is not None  # noqa: S101 (they differ)
+    row.is_default = policy is not None
+    row.save(update_fields=["is_default", "updated_at"])
     without = Mysis.objects.filter(policy=None).order_by("pk")
     events.append_all([describe_state(one, by, changed=["policy"]) for one in without])
     scheduling.schedule_all(held, trigger="budget")

@@ -45,14 +45,17 @@ TRIED = "tried"
 
 @dataclass(frozen=True, slots=True)
 class HourSums:
-    """The calls so far: their tokens and dollars as they were, and as tried."""
+    """The calls so far: their tokens and dollars as they were, and as tried.
+
+    ``unfit`` are those that would not be valid, or over the budget.
+    """
 
     calls: int = 0
     now: int = 0
     tried: int = 0
     cost: float = 0
     cost_tried: float = 0
-    over_budget: int = 0
+    unfit: int = 0
 
     def add(self, call: ReplayedCall) -> HourSums:
         """Those with one more call."""
@@ -64,7 +67,7 @@ class HourSums:
             tried=self.tried + tried.tokens,
             cost=self.cost + (own.cached_cost or 0),
             cost_tried=self.cost_tried + (tried.cached_cost or 0),
-            over_budget=self.over_budget + (tried.over_budget or not tried.valid),
+            unfit=self.unfit + (tried.over_budget or not tried.valid),
         )
 
     @property

@@ -84,6 +84,23 @@ def test_a_replay_is_asked_for_and_read(
     assert f"Replay {asked.pk}</a>" in admin.get("/lab/").content.decode()
 
 
+def test_rows_of_one_under_way_come_as_they_are_made(
+    admin: Client, ada: Mysis, narrow: ContextPolicy, monkeypatch: pytest.MonkeyPatch
+):
+    asked = work(ask(admin, policies=[narrow.pk]))
+    Replay.objects.update(state="running", total=9)
+    answer = admin.get(f"/lab/{asked.pk}/?after=1", headers=HTMX)
+    news = answer.content.decode()
+    assert [row.call.place for row in answer.context["rows"]] == [2, 3]
+    for shown in ("?after=3", "every 1s", "3 of 9 calls", 'value="3"', "Tokens, mean"):
+        assert shown in news, shown
+    # Of very many the others are a click away.
+    monkeypatch.setattr("agents.views.lab.STREAMED", 1)
+    answer = admin.get(f"/lab/{asked.pk}/?after=1", headers=HTMX)
+    assert answer.context["rows"] == []
+    assert "Show more calls" in answer.content.decode()
+
+
 @pytest.mark.parametrize(
     ("values", "field", "words"),
     [
@@ -123,10 +140,13 @@ def test_a_viewer_reads_and_starts_nothing(
     page = viewer.get(f"/lab/{asked.pk}/").content.decode()
     assert "<form" not in page.partition("<main")[2].partition("</main>")[0]
     assert "Tokens, mean" in page
-    for address in ("", f"{asked.pk}/delete/", "default/"):
+    for address in ("", f"{asked.pk}/delete/"):
         assert viewer.post(f"/lab/{address}", {}, headers=HTMX).status_code == 403
+    # What costs from then on is an admin's to choose.
     policy = f"/myses/{ada.pk}/context/policy/"
-    assert viewer.post(policy, {}, headers=HTMX).status_code == 403
+    for client in (viewer, sign_in("operator")):
+        for address in (policy, "/lab/default/"):
+            assert client.post(address, {}, headers=HTMX).status_code == 403
     assert Replay.objects.count() == 1
 
 

@@ -140,6 +140,8 @@ def test_the_last_hour_is_a_page_without_a_script(admin: Client, mysis: Mysis):
     text = admin.get(address, {"strategy": "window", "window": "2"}).content.decode()
     assert "view=compare" in text
     assert "<html" in text
+    text = admin.get(address, {"budget": "300"}).content.decode()
+    assert "Not valid or over the budget" in text
     for query, words in (
         ({}, "No setting is changed"),
         ({"lo": "9"}, "less than or equal to 1"),
