@@ -94,11 +94,14 @@ def select_readable(mysis: Mysis) -> QuerySet[Broadcast]:
     """The broadcasts that a Mysis may know (W11, I27).
 
     Those to the whole fleet, to its group and to its tags, whether it was there when
-    they were sent or came later; and what it received or sent.
+    they were sent or came later; and what it received or sent. None that was taken back.
     """
     fleet = Q(group="", tag="")
     own = Q(group=mysis.group, tag="") | Q(group="", tag__in=mysis.tags)
-    return Broadcast.objects.filter(fleet | own | _is_of(mysis.pk))
+    gone = Memory.objects.filter(mysis=mysis, broadcast=OuterRef("pk"))
+    return Broadcast.objects.filter(
+        fleet | own | _is_of(mysis.pk), ~Exists(gone.exclude(branch=None))
+    )
 
 
 def _is_of(mysis_id: int) -> Q:

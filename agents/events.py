@@ -111,6 +111,7 @@ class Kind(StrEnum):
     """The closed set of event kinds (SURFACES section 3)."""
 
     MYSIS_STATE = "mysis.state"
+    MYSIS_BRANCHED = "mysis.branched"
     TURN_STARTED = "turn.started"
     TURN_FINISHED = "turn.finished"
     MEMORY_ADDED = "memory.added"

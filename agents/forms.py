@@ -199,6 +199,18 @@ def list_strategies(nothing: str = "nothing") -> list[tuple[str, str]]:
     return [("", nothing), *((name, name) for name in registry.list_names())]
 
 
+class BranchForm(forms.Form):
+    """The correction that a Mysis goes on with, and whether it starts at once."""
+
+    text = forms.CharField(
+        label="Correction",
+        max_length=MAX_TEXT,
+        widget=forms.Textarea(attrs={"rows": 4, "dir": "auto", "autofocus": True}),
+        error_messages={"required": "Say what it is to do otherwise."},
+    )
+    start = forms.BooleanField(label="Start it at once", required=False, initial=True)
+
+
 class WhatIfForm(forms.Form):
     """What a context would be under another strategy, window, budget or list of tools.
 

@@ -122,7 +122,11 @@ def find_old_messages(before: datetime, gone: list[int]) -> list[int]:
         log = Memory.objects.filter(mysis_id=pk)
         first = _first_kept(log, pk, before)
         older = log if first is None else log.filter(pk__lt=first)
-        kept = _anchors(log) | _find_open_orders(pk) | _find_shown(pk, gone)
+        kept = (
+            _anchors(log.filter(branch=None))
+            | _find_open_orders(pk)
+            | _find_shown(pk, gone)
+        )
         ids = older.order_by("pk").values_list("pk", flat=True)
         found += [number for number in ids if number not in kept]
     return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from memory.models.contexts import EFFECTIVE_POLICY
-from memory.models.log import IS_ORDER
+from memory.models.log import IS_ORDER, STANDS
 from memory.notes import SELECT_CURRENT
 
 _MYSIS_COLUMNS = f"""
@@ -93,6 +93,7 @@ _UNHEARD = f"""
         UNION ALL SELECT older.id, place + 1 FROM unheard CROSS JOIN LATERAL (
           SELECT id FROM memory_memory
           WHERE mysis_id BETWEEN mysis.id AND mysis.id AND id < unheard.id AND {IS_ORDER}
+            AND {STANDS}
           ORDER BY mysis_id, id DESC LIMIT 1) AS older
         WHERE older.id > mysis.heard AND place < {MOST_OPEN_ORDERS}
       )
@@ -113,6 +114,8 @@ _INPUTS = f"""
    WHERE prompt.name = %(template)s ORDER BY version.number DESC LIMIT 1) AS template,
   (SELECT text FROM agents_broadcast AS sent WHERE NOT from_mysis
      AND sent."group" IN ('', mysis."group") AND (sent.tag = '' OR sent.tag = ANY(mysis.tags))
+     AND NOT EXISTS (SELECT FROM memory_memory AS got WHERE got.broadcast_id = sent.id
+       AND got.mysis_id = mysis.id AND NOT got.{STANDS})
    ORDER BY id DESC LIMIT 1) AS broadcast,
   ARRAY(SELECT ARRAY[text, digest] FROM agents_pin WHERE mysis_id = mysis.id
     AND state IN ('active', 'acknowledged') ORDER BY id) AS pinned,
@@ -145,11 +148,11 @@ _INPUTS = f"""
       SELECT memory_id, done_at FROM agents_delivery WHERE mysis_id = mysis.id
       ORDER BY mysis_id DESC, memory_id DESC LIMIT {MOST_OPEN_ORDERS}) AS delivery
     JOIN memory_memory AS said ON said.id = delivery.memory_id
-    WHERE delivery.done_at IS NULL AND {IS_ORDER}
+    WHERE delivery.done_at IS NULL AND {IS_ORDER} AND {STANDS}
     UNION SELECT said.id, told.state = 'answered' FROM (
       SELECT memory_id, state FROM agents_orderrecipient WHERE mysis_id = mysis.id
         AND {_ORDER_IS_OPEN} ORDER BY order_id DESC LIMIT {MOST_OPEN_ORDERS}) AS told
-    JOIN memory_memory AS said ON said.id = told.memory_id
+    JOIN memory_memory AS said ON said.id = told.memory_id AND said.{STANDS}
    ) AS waiting
    -- Reported, or ticked by an operator, in the middle of its turn.
    WHERE NOT EXISTS (SELECT FROM agents_orderrecipient AS ended
@@ -166,7 +169,7 @@ _INPUTS = f"""
   (SELECT jsonb_build_array(id, content) FROM memory_memory
    -- As a span: else the planner may walk through the rows of every Mysis.
    WHERE mysis_id BETWEEN mysis.id AND mysis.id AND role = 'user' AND origin = 'human'
-     AND {IS_ORDER}
+     AND {IS_ORDER} AND {STANDS}
    ORDER BY mysis_id DESC, id LIMIT 1) AS first_order
 """  # noqa: S608 (no input in the text)
 CONTEXT_INPUTS = f"""
@@ -339,6 +342,7 @@ SELECT turn.number, turn.iterations, clock_timestamp(),
   -- By the newest alone: asked whether any is newer, the planner may read them all.
   coalesce((SELECT id FROM memory_memory
     WHERE mysis_id BETWEEN %(mysis)s AND %(mysis)s AND origin IN ('human', 'broadcast')
+      AND {STANDS}
     ORDER BY mysis_id, id DESC LIMIT 1) > %(seen)s, false)
 FROM agents_turn AS turn WHERE turn.id = %(turn)s AND turn.outcome IS NULL
 """  # noqa: S608 (no input in the text)

@@ -6,6 +6,7 @@ from django.urls import path
 
 from agents.views import (
     alerts,
+    branch,
     by_hand,
     commands,
     context,
@@ -101,6 +102,13 @@ urlpatterns = [
         mysis.inspect_message,
         name="mysis-inspect",
     ),
+    path(
+        "myses/<str:key>/messages/<int:memory_id>/branch/",
+        branch.branch_page,
+        name="mysis-branch",
+    ),
+    path("branches/<int:branch_id>/", branch.branch_made, name="branch"),
+    path("branches/<int:branch_id>/undo/", branch.undo_branch, name="branch-undo"),
     path(
         "myses/<str:key>/messages/<int:memory_id>/",
         mysis.whole_message,

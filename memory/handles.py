@@ -83,11 +83,16 @@ def read_note(mysis_id: int, name: str) -> str:
 
 
 def read_message(
-    mysis_id: int, message_id: int, *, secret: Collection[str] = ()
+    mysis_id: int,
+    message_id: int,
+    *,
+    secret: Collection[str] = (),
+    standing: bool = False,
 ) -> str:
     """One message of one Mysis, letter for letter: what it says, calls and thinks.
 
-    Arguments and results of ``secret`` tools stay hidden (A11). Raises RecallError.
+    Arguments and results of ``secret`` tools stay hidden (A11), and with ``standing``
+    what was taken back, as for the Mysis itself. Raises RecallError.
     """
     rows = Memory.objects.defer("content_vector", "reasoning_vector")
     row = rows.filter(mysis_id=mysis_id, pk=min(message_id, MAX_ID)).first()
@@ -96,6 +101,8 @@ def read_message(
             f"There is no message {message_id} here, or it is no longer kept. "
             "Search for a word of it instead."
         )
+    if standing and row.taken_back:
+        raise RecallError(f"Message {message_id} was taken back by your operator.")
     if row.tool_name in secret:
         return HIDDEN
     calls = [_call_text(call["function"], secret) for call in row.tool_calls]

@@ -49,7 +49,10 @@ _COMMAND = re.compile(r"/myses/[^/]+/command/?")
 _NOTES = re.compile(r"/myses/[^/]+/notes/.+", re.DOTALL)
 _STEERING = re.compile(
     r"/myses/[^/]+/(?:start|stop|message|command)/?|/broadcasts/?|/orders/?"
-    r"|/alerts/targets/[^/]+/test/?"
+    r"|/alerts/targets/[^/]+/test/?|/myses/[^/]+/branches/?"
+)
+_TAKEN_BACK = re.compile(
+    rf"{_NOTES.pattern}|/myses/[^/]+/branches/[^/]+/?", re.DOTALL
 )
 # What somebody outside answered may be more than those who only look should know.
 _ANSWERS = re.compile(r"/alerts/targets/[^/]+/deliveries/?")
@@ -205,7 +208,12 @@ def required_role(method: str, path: str) -> Role:
         return Role.OPERATOR
     if method.upper() in READS or is_pure(method, path):
         return Role.VIEWER
-    steers = {"POST": _STEERING, "PUT": _NOTES, "DELETE": _NOTES, "PATCH": _CHANGES}
+    steers = {
+        "POST": _STEERING,
+        "PUT": _NOTES,
+        "DELETE": _TAKEN_BACK,
+        "PATCH": _CHANGES,
+    }
     asked = steers.get(method.upper())
     if asked is not None and asked.fullmatch(route):
         return Role.OPERATOR

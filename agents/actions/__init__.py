@@ -9,6 +9,8 @@ from __future__ import annotations
 from agents.actions.base import MAX_TEXT as MAX_TEXT
 from agents.actions.base import ActionError as ActionError
 from agents.actions.base import check_text as check_text
+from agents.actions.branches import take_branch as take_branch
+from agents.actions.branches import undo_branch as undo_branch
 from agents.actions.lifecycle import check_provider as check_provider
 from agents.actions.lifecycle import create_mysis as create_mysis
 from agents.actions.lifecycle import delete_mysis as delete_mysis

@@ -140,6 +140,15 @@ def set_running(mysis: Mysis, *, trigger: str) -> None:
     scheduling.schedule(mysis, trigger=trigger)
 
 
+def set_stopped(mysis: Mysis) -> None:
+    """Set a locked Mysis stopped, which voids the turn under way by its epoch."""
+    mysis.state = Mysis.State.STOPPED
+    mysis.epoch += 1
+    mysis.activity = mysis.hold = ""
+    mysis.save(update_fields=["state", "epoch", "activity", "hold"])
+    scheduling.unschedule(mysis)
+
+
 def _reset(mysis: Mysis) -> None:
     """Set the `RESET_COLUMNS` as of a new one that runs; the caller stores them."""
     fresh = Mysis(state=Mysis.State.RUNNING, epoch=mysis.epoch + 1)

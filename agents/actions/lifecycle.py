@@ -17,6 +17,7 @@ from agents.actions.base import (
     name_mysis,
     retry_now,
     set_running,
+    set_stopped,
     validate_row,
 )
 from agents.actions.orders import clear_open_orders
@@ -175,11 +176,8 @@ def stop_mysis(*, mysis: Mysis, by: str) -> Mysis:
     locked = lock_mysis(mysis)
     if locked.state == Mysis.State.STOPPED:
         return locked
-    before, locked.state = locked.state, Mysis.State.STOPPED
-    locked.epoch += 1
-    locked.activity = locked.hold = ""
-    locked.save(update_fields=["state", "epoch", "activity", "hold"])
-    scheduling.unschedule(locked)
+    before = locked.state
+    set_stopped(locked)
     append_state_event(locked, by, before=before)
     old, new = {"state": before}, {"state": locked.state}
     audit.record("mysis.stop", name_mysis(locked), by=by, before=old, after=new)

@@ -57,7 +57,7 @@ def send_message(*, mysis: Mysis, text: str, by: str) -> Memory:
     if locked.state not in OPEN_STATES:
         raise _refuse_at_rest(locked)
     order = orders.store_order(text=kept, by=by, to={"myses": [locked.pk]})
-    [row] = _store_messages(order, [locked], kept, by)
+    [row] = store_messages(order, [locked], kept, by)
     told = {"text": kept, "order": order.pk if order else None}
     audit.record("mysis.message", name_mysis(locked), by=by, after=told)
     return row
@@ -90,7 +90,7 @@ def send_order(
     to = {"myses": [mysis.pk for mysis in listening]}
     order = orders.store_order(text=kept, by=by, to=to, supersedes=supersedes)
     assert order is not None  # noqa: S101 (no Mysis sends orders)
-    _store_messages(order, listening, kept, by)
+    store_messages(order, listening, kept, by)
     names = [mysis.name for mysis in listening]
     told = {"text": kept, "to": names, "supersedes": supersedes}
     audit.record("order.send", f"order:{order.pk}", by=by, after=told)
@@ -110,7 +110,7 @@ def _refuse_all(refused: Sequence[ActionError]) -> ActionError:
     return ActionError(f"It would reach nobody. {words}".strip(), code="nobody")
 
 
-def _store_messages(
+def store_messages(
     order: Order | None, myses: Sequence[Mysis], text: str, by: str
 ) -> list[Memory]:
     """Store a text as a message to each of these locked Myses, and wake the idle."""

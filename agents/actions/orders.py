@@ -256,7 +256,9 @@ def _save(
             row.state = state
         row.note = row.note if note is None else note
         row.changed_by, row.changed_at = by[:200], now
-        kind, owner, data = _describe(row.order, row.state, by, row.note, row.mysis_id)
+        kind, owner, data = describe_change(
+            row.order, row.state, by, row.note, row.mysis_id
+        )
         lines.append((kind, owner, {**data, **_select_true(acts)}))
     OrderRecipient.objects.bulk_update(rows, SAID)
     events.append_all(lines)
@@ -275,7 +277,7 @@ def _describe_whole(
 ) -> events.Line:
     """The one event of what was said of several; its state is theirs, summed up."""
     furthest_behind = min((row.state for row in rows), key=SUMMED_UP.index)
-    kind, _, data = _describe(order, furthest_behind, by, note)
+    kind, _, data = describe_change(order, furthest_behind, by, note)
     acts = _select_true({"reopened": state == REOPEN, "noted": state is None})
     return kind, None, {**data, **acts, "recipients": len(rows)}
 
@@ -289,9 +291,10 @@ def _find_reached(row: OrderRecipient) -> str:
     return OrderState.SHOWN if row.answered_at is None else OrderState.ANSWERED
 
 
-def _describe(
+def describe_change(
     order: Order, state: str, by: str, note: str | None, mysis_id: int | None = None
 ) -> events.Line:
+    """The event of what became of an order, with a Mysis if it is named."""
     data = {"order": order.pk, "state": str(state), "by": by}
     data["text"] = hide_secrets(order.text)[:EXCERPT]
     if note:
@@ -325,7 +328,7 @@ def report_order(
         hide_secrets(check_text(note, "note:", LONGEST_NOTE), secrets) if note else ""
     )
     _keep_report(row, locked, status, said)
-    line = _describe(row.order, row.state, row.changed_by, row.note, locked.pk)
+    line = describe_change(row.order, row.state, row.changed_by, row.note, locked.pk)
     line[2]["report"] = status
     events.append_all([line])
     return row

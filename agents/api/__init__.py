@@ -5,6 +5,7 @@ from __future__ import annotations
 from agents.api import (
     alerts,
     audit,
+    branches,
     digest,
     fleet,
     lanes,
@@ -23,6 +24,7 @@ from agents.api import (
 
 routers = {
     "myses": myses.myses_router,
+    "branches": branches.branches_router,
     "turns": turns.turns_router,
     "context": previews.context_router,
     "difference": previews.difference_router,

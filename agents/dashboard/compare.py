@@ -238,7 +238,7 @@ def _find_past_end(span: TimeSpan, now: datetime) -> datetime | None:
 
 def _read_thought(mysis: Mysis, span: TimeSpan, now: datetime) -> Line | None:
     """Its newest reasoning in a span or before it, else what it said last, if it did."""
-    own = Memory.objects.filter(mysis=mysis)
+    own = Memory.objects.filter(mysis=mysis, branch=None)
     end = _find_past_end(span, now)
     if end is not None:
         own = own.filter(id__lt=find_first_id_since(Memory, end))

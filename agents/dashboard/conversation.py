@@ -19,7 +19,7 @@ from agents.actions import messages
 from agents.actions.messages import DeliveryStatus
 from agents.models import ModelCall, Mysis, Turn
 from agents.order_status import RecipientStatus, read_statuses_of
-from memory.models import Memory, Origin, Role
+from memory.models import Branch, Memory, Origin, Role
 from memory.models.secret_tools import read_secret_tools
 from memory.redaction import hide_secrets, hide_secrets_in_value
 
@@ -40,7 +40,9 @@ TELLING = ("message", "error", "detail", "status", "action")
 AS_STORED = (
     "id", "turn_id", "role", "origin", "is_error", "pending", "tick", "tokens",
 )  # fmt: skip
-MADE_OF = ("mysis_id", "sender", "tool_calls", "tool_name", "created_at")
+MADE_OF = (
+    "mysis_id", "sender", "tool_calls", "tool_name", "created_at", "branch_id",
+)  # fmt: skip
 
 TOLD = frozenset({Origin.HUMAN, Origin.BROADCAST})
 # States of a message that another one follows.
@@ -99,6 +101,9 @@ class Line:
     reach: DeliveryStatus | None = None
     order: int | None = None
     status: RecipientStatus | None = None
+    # The branch that took it back, and the one that it is the correction of.
+    taken_by: int | None = None
+    corrects: int | None = None
 
     @property
     def waits(self) -> bool:
@@ -134,7 +139,8 @@ class Line:
             self.status.note,
             self.status.overdue,
         )
-        return (self.pending, self.is_error, self.size, len(self.calls), how_far, told)
+        own = (self.pending, self.is_error, self.size, len(self.calls), self.taken_by)
+        return (*own, how_far, told)
 
 
 def select_columns(
@@ -163,6 +169,8 @@ def make_line(row: Mapping[str, Any], name: str) -> Line:
         calls=tuple(read_calls(row["tool_calls"])),
         at=row["created_at"],
         call=row.get("call"),
+        corrects=row.get("corrects"),
+        taken_by=row["branch_id"],
     )
 
 
@@ -310,7 +318,8 @@ def _select_memories(mysis: Mysis, turn_id: int | None = None) -> QuerySet[Memor
 
 def _make_lines(found: QuerySet[Memory], mysis: Mysis) -> list[Line]:
     """Rows as lines; those that were told to the Mysis with how far they have come."""
-    rows = select_columns(found.annotate(call=_find_writer()), more=["call"])
+    beside = {"call": _find_writer(), "corrects": _find_corrected()}
+    rows = select_columns(found.annotate(**beside), more=[*beside])
     page = [make_line(row, mysis.name) for row in rows]
     told = [one.id for one in page if one.origin in TOLD and one.role == Role.USER]
     # Read anew: what it heard goes on while a page is looked at.
@@ -331,6 +340,15 @@ def _find_writer() -> Case:
     )
     number = Subquery(calls.order_by("-number").values("number")[:1])
     return Case(When(role=Role.ASSISTANT, turn__isnull=False, then=number))
+
+
+def _find_corrected() -> Case:
+    """The branch that a message of a person is the correction of."""
+    branches = Branch.objects.filter(
+        mysis=OuterRef("mysis"), correction_id=OuterRef("pk")
+    )
+    number = Subquery(branches.values("pk")[:1])
+    return Case(When(role=Role.USER, origin=Origin.HUMAN, then=number))
 
 
 def _add_status(

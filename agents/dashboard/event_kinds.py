@@ -98,6 +98,15 @@ def _state(data: Data) -> str:
     return _colon(words, read_text(data, "reason"), read_text(data, "error"))
 
 
+def _branched(data: Data) -> str:
+    by = read_sender_name(read_text(data, "by"))
+    if data.get("undone"):
+        return f"branch {read_text(data, 'branch')} undone (by {by})"
+    count = read_text(data, "messages")
+    one = "message" if count == "1" else "messages"
+    return f"goes on after message {read_text(data, 'from')}, {count} {one} taken back (by {by})"
+
+
 def _tool(data: Data) -> str:
     if outcome := read_text(data, "outcome"):
         by = read_sender_name(read_text(data, "by"))
@@ -218,6 +227,7 @@ class KindStyle(NamedTuple):
 
 KINDS: Mapping[str, KindStyle] = {
     Kind.MYSIS_STATE: KindStyle("flag", "states", True, _state),
+    Kind.MYSIS_BRANCHED: KindStyle("branch", "states", True, _branched),
     Kind.TURN_STARTED: KindStyle("turn", "states", False, _begun),
     Kind.TURN_FINISHED: KindStyle("turn", "states", False, _ended),
     Kind.MEMORY_ADDED: KindStyle("message", "orders", False, _memory),

@@ -44,6 +44,7 @@ _NEWEST = """
 SELECT owner.id, said.id, sent.stats::text FROM unnest(%s::bigint[]) AS owner(id)
 LEFT JOIN LATERAL (
   SELECT id FROM memory_memory WHERE mysis_id = owner.id AND role <> 'tool'
+    AND branch_id IS NULL
   ORDER BY id DESC LIMIT 1) AS said ON true
 LEFT JOIN LATERAL (
   SELECT stats FROM memory_sentcontext WHERE mysis_id = owner.id

@@ -58,6 +58,7 @@ class Result:
     at: datetime
     origin: str = ""
     link: str = ""
+    taken_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +205,7 @@ def _show_message(hit: Hit, mysis: Mysis | None) -> Result:
         at=hit.timestamp,
         origin=hit.origin,
         link=_link_message(mysis, hit.memory_id),
+        taken_back=hit.taken_back,
     )
 
 

@@ -64,6 +64,11 @@ class Scope:
     secret: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()
 
+    @property
+    def is_mysis(self) -> bool:
+        """Whether a Mysis calls: what was taken back is not there for it."""
+        return self.mysis_id is not None
+
     def find_target(
         self,
         reference: object,
@@ -150,7 +155,9 @@ def answer_recall(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     else:
         named, message_id = parse_handle(handle)
         owner = _find_owner_in_handle(named, scope)
-        text = read_message(owner.pk, message_id, secret=scope.secret)
+        text = read_message(
+            owner.pk, message_id, secret=scope.secret, standing=scope.is_mysis
+        )
     # Cleaned as a whole: a secret must not slip through where it is cut.
     found = cut_part(
         hide_secrets(text),
@@ -197,7 +204,9 @@ def answer_search_messages(
     """The newest matches in what was said (W10) or thought (W12), oldest first."""
     search = read_search(arguments)
     mysis = scope.find_target(arguments.get("mysis_id"))
-    hits = search_messages(mysis_id=mysis.pk, reasoning=reasoning, **search)
+    hits = search_messages(
+        mysis_id=mysis.pk, reasoning=reasoning, standing=scope.is_mysis, **search
+    )
     notes = [] if reasoning else search_notes(mysis_id=mysis.pk, **search)
     return list_matches(
         (
@@ -270,6 +279,8 @@ def _message_hit(hit: Hit, query: str, *, reasoning: bool) -> dict[str, Any]:
         "content": make_excerpt(hit.content, query, handle),
         "timestamp": hit.timestamp.isoformat(timespec="seconds"),
     }
+    if hit.taken_back:
+        found["taken_back"] = True
     if reasoning:
         found["reasoning"] = make_excerpt(hit.reasoning, query, handle)
     return found

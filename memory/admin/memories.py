@@ -18,7 +18,7 @@ from django.urls import URLPattern, path
 
 from memory.admin.read_only import MysisFilter, ReadOnlyAdmin
 from memory.handles import parse_id
-from memory.models import Memory, Note, NoteFloor
+from memory.models import Branch, Memory, Note, NoteFloor
 from memory.models.secret_tools import read_secret_tools
 from memory.problems import SlowSearchError
 from memory.search.query import TextQuery
@@ -66,6 +66,19 @@ admin.site.register(
 )
 
 
+admin.site.register(
+    Branch,
+    ReadOnlyAdmin,
+    list_display=(
+        *("id", "mysis", "kept_id", "messages", "correction_id", "by", "created_at"),
+        "undone_at",
+    ),
+    list_filter=(MysisFilter,),
+    list_select_related=("mysis",),
+    ordering=("-id",),
+)
+
+
 class SearchForm(forms.Form):
     """What to look for, and where."""
 
@@ -108,7 +121,16 @@ class Facet:
 class MemoryAdmin(ReadOnlyAdmin[Memory]):
     """The log. The search box searches by the full-text index."""
 
-    list_display = ("id", "mysis", "role", "origin", "line", "tick", "created_at")
+    list_display = (
+        "id",
+        "mysis",
+        "role",
+        "origin",
+        "line",
+        "tick",
+        "created_at",
+        "branch_id",
+    )
     list_filter = (MysisFilter, "role", "origin", "is_error")
     list_select_related = ("mysis",)
     search_fields = ("content",)

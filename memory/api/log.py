@@ -55,6 +55,10 @@ class MemoryOut(Schema):
     tool_name: TextOrNull = Field(examples=[None])
     is_error: bool
     tick: int | None = Field(examples=[1042])
+    taken_back: bool = Field(
+        description="Whether a branch took it back: then no view has it.",
+        examples=[False],
+    )
     created_at: datetime
 
 
@@ -94,6 +98,7 @@ class HitOut(Schema):
     content: str = Field(examples=["The belt holds iron ore."])
     reasoning: str = Field(examples=[""])
     snippet: str = Field(examples=["The belt holds <mark>iron</mark> ore."])
+    taken_back: bool = Field(False, examples=[False])
     timestamp: datetime
 
 

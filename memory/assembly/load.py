@@ -25,7 +25,7 @@ from memory.context import registry
 from memory.context.strategy import Reads
 from memory.context.types import Budget, Message
 from memory.models import HistorySummary, Role, SentContext, fetch_rows
-from memory.models.log import IS_ORDER
+from memory.models.log import IS_ORDER, STOOD
 
 # Rows for the windowed strategies: enough to show what a default window leaves out.
 TAIL_ROWS = 120
@@ -48,7 +48,7 @@ SELECT * FROM ({COLUMNS}, size FROM (
     FROM memory_memory
     -- As a span: else the planner may walk back through the rows of every Mysis.
     WHERE mysis_id BETWEEN %(mysis)s AND %(mysis)s
-      AND id > %(after)s AND id <= %(through)s
+      AND id > %(after)s AND id <= %(through)s AND {STOOD}
     ORDER BY mysis_id, id DESC LIMIT %(limit)s
   ) AS tail
   WINDOW newest AS (ORDER BY id DESC ROWS UNBOUNDED PRECEDING)
@@ -56,22 +56,27 @@ SELECT * FROM ({COLUMNS}, size FROM (
 WHERE place <= 2 OR bytes - size <= %(most)s ORDER BY id DESC) AS newest
 UNION ALL ({COLUMNS}, NULL FROM memory_memory
   WHERE mysis_id = %(mysis)s AND id <= %(through)s AND {IS_ORDER}
+    AND {STOOD}
   ORDER BY id DESC LIMIT 1)
 UNION ALL ({COLUMNS}, NULL FROM memory_memory
   WHERE mysis_id = %(mysis)s AND id = ANY(%(covered)s))
 UNION ALL (SELECT id, role, origin, '', '', '', '[]', '', false, false, NULL, NULL, '', '', -1
   FROM memory_memory WHERE mysis_id = %(mysis)s AND id > %(floor)s AND id <= %(after)s
+    AND {STOOD}
   ORDER BY id DESC LIMIT 1)
 """  # noqa: S608 (no input in the text)
 # From the newest answer of the model before an id: what results after it belong to.
-_BEFORE = """
-WHERE mysis_id = %(mysis)s AND id < %(before)s AND id >= (
+_BEFORE = f"""
+WHERE mysis_id = %(mysis)s AND id < %(before)s AND {STOOD} AND id >= (
   SELECT id FROM memory_memory
-  WHERE mysis_id = %(mysis)s AND id < %(before)s AND role = 'assistant'
+  WHERE mysis_id = %(mysis)s AND id < %(before)s AND role = 'assistant' AND {STOOD}
   ORDER BY id DESC LIMIT 1
 ) ORDER BY id LIMIT %(limit)s
+"""  # noqa: S608 (no input in the text)
+_SINCE = f"""
+WHERE mysis_id = %(mysis)s AND (id > %(after)s OR id = ANY(%(unsure)s)) AND {STOOD}
+ORDER BY id
 """
-_SINCE = "WHERE mysis_id = %s AND (id > %s OR id = ANY(%s)) ORDER BY id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ class TailRequest:
     """Whose rows are wanted, for which strategy and budget, after which summary.
 
     Reading goes on where that of ``last``, the call before, began. Rows after
-    ``through`` are left out.
+    ``through`` are left out, and what was taken back up to the ``branch`` of that number.
     """
 
     mysis_id: int
@@ -89,6 +94,7 @@ class TailRequest:
     summary: HistorySummary | None = None
     last: SentContext | None = None
     through: int = LAST
+    branch: int = LAST
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,7 @@ def load_tail(
         limit, most = _count_newest_rows(wish), compute_byte_limit(wish.budget)
         read = _read_newest(wish, 0, limit, most)
         if read.more:
-            read.rows[:] = _with_call(wish.mysis_id, read.rows)
+            read.rows[:] = _with_call(wish, read.rows)
         cut = False
     else:
         read, cut = _read_from_steady_start(wish)
@@ -153,7 +159,15 @@ def _extend_tail(wish: TailRequest, earlier: LoadedTail) -> LoadedTail | None:
     if before is None:
         return None
     unsure = [row.pk for row in known.values() if row.pending or row.is_error]
-    since = read_rows(_SINCE, [wish.mysis_id, max(known), unsure])
+    since = read_rows(
+        _SINCE,
+        {
+            "mysis": wish.mysis_id,
+            "after": max(known),
+            "unsure": unsure,
+            "branch": wish.branch,
+        },
+    )
     new = {row.pk: row for row in since if known.get(row.pk) != row}
     found = {**known, **new}
     run = _cut_run(wish, [row for pk, row in found.items() if pk >= before])
@@ -232,7 +246,7 @@ def _read_from_steady_start(wish: TailRequest) -> tuple[_NewestRows, bool]:
         read = _read_newest(wish, floor, most, allowed // 2)
     else:
         del read.rows[: -(most // 2)]
-    read.rows[:] = _with_call(wish.mysis_id, read.rows)
+    read.rows[:] = _with_call(wish, read.rows)
     return read, True
 
 
@@ -274,6 +288,7 @@ def _read_newest(wish: TailRequest, after: int, limit: int, most: int) -> _Newes
         "after": after,
         "floor": _find_floor(wish),
         "through": wish.through,
+        "branch": wish.branch,
         "covered": _list_covered(wish),
         "limit": limit,
         "most": most,
@@ -290,11 +305,16 @@ def _read_newest(wish: TailRequest, after: int, limit: int, most: int) -> _Newes
     )
 
 
-def _with_call(mysis_id: int, rows: list[LogRow]) -> list[LogRow]:
+def _with_call(wish: TailRequest, rows: list[LogRow]) -> list[LogRow]:
     """The rows, with the call of results at the cut and all that lies between."""
     if not rows or rows[0].role != Role.TOOL:
         return rows
-    values = {"mysis": mysis_id, "before": rows[0].pk, "limit": TAIL_ROWS}
+    values = {
+        "mysis": wish.mysis_id,
+        "before": rows[0].pk,
+        "limit": TAIL_ROWS,
+        "branch": wish.branch,
+    }
     return [*read_rows(_BEFORE, values), *rows]
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from memory.context.types import Message, ToolCall, is_order
 from memory.models import fetch_rows
-from memory.models.log import IS_ORDER
+from memory.models.log import IS_ORDER, STANDS, STOOD
 
 # No row is newer.
 LAST = 2**63 - 1
@@ -50,15 +50,24 @@ def read_rows_by_id(ids: Iterable[int]) -> dict[int, LogRow]:
     return {entry.pk: entry for entry in read_rows("WHERE id = ANY(%s)", [list(ids)])}
 
 
-def read_newest_order(mysis_id: int, through: int = LAST) -> LogRow | None:
-    """The newest message that a human or a broadcast brought, up to an id (A14)."""
-    which = f"WHERE mysis_id = %s AND id <= %s AND {IS_ORDER} ORDER BY id DESC LIMIT 1"
-    return next(iter(read_rows(which, [mysis_id, through])), None)
+def read_newest_order(
+    mysis_id: int, through: int = LAST, branch: int = LAST
+) -> LogRow | None:
+    """The newest message that a human or a broadcast brought, up to an id (A14).
+
+    None that the ``branch`` of that number, or one before it, took back.
+    """
+    which = f"""
+    WHERE mysis_id = %(mysis)s AND id <= %(through)s AND {IS_ORDER} AND {STOOD}
+    ORDER BY id DESC LIMIT 1
+    """
+    values = {"mysis": mysis_id, "through": through, "branch": branch}
+    return next(iter(read_rows(which, values)), None)
 
 
 def read_span(mysis_id: int, first_id: int, through_id: int) -> list[LogRow]:
-    """All rows from one id to another, oldest first."""
-    between = "WHERE mysis_id = %s AND id BETWEEN %s AND %s ORDER BY id"
+    """All rows that stand from one id to another, oldest first."""
+    between = f"WHERE mysis_id = %s AND id BETWEEN %s AND %s AND {STANDS} ORDER BY id"
     return read_rows(between, [mysis_id, first_id, through_id])
 
 

@@ -41,6 +41,7 @@ from memory.context.types import (
     Budget,
     Compaction,
     Dialect,
+    Message,
     Note,
     OfferedTools,
     Summary,
@@ -126,15 +127,19 @@ class LogMoment:
     """What a view is made of beside its subject: the log and its state at a moment.
 
     ``through`` is the newest row, ``sent`` the id that the context of the call would
-    have. ``summary`` is the one in use, ``state`` the game's as a text; None: as now.
-    With a text, ``data`` are the handles of the answers that were kept.
+    have, ``branch`` the number of the newest branch, before which nothing else was taken
+    back. ``summary`` is the one in use, ``state`` the game's as a text; None: as now.
+    With a text, ``data`` are the handles of the answers that were kept. ``replaced`` are
+    messages that stand in the place of the rows of these ids.
     """
 
     summary: HistorySummary | None
     through: int = LAST
     sent: int = LAST
+    branch: int = LAST
     state: str | None = None
     data: Mapping[str, str] = field(default_factory=dict)
+    replaced: Mapping[int, Message] = field(default_factory=dict)
 
 
 def prepare_request(
@@ -154,7 +159,7 @@ def prepare_request(
     work = known.work = take_work(subject.mysis_id) if reads else Work()
     moment = before or LogMoment(read_newest_summary(subject.mysis_id))
     known.last = known.last or read_last_call(
-        subject.mysis_id, moment.sent, work.digest, work.messages
+        subject.mysis_id, moment.sent, work.digest, work.messages, moment.branch
     )
     if moment.state is None:
         account = _read_state(subject, known, now)
@@ -211,6 +216,7 @@ def _load_request(
             row,
             last,
             moment.through,
+            moment.branch,
         ),
         reads.tail,
         reads.work.tail,
@@ -220,7 +226,9 @@ def _load_request(
     if before is not None and same and before.messages is None:
         before.messages = render_messages(before.sent, loaded.rows, before.texts)[0]
     return loaded, AssemblyRequest(
-        messages=loaded.messages,
+        messages=tuple(moment.replaced.get(m.id, m) for m in loaded.messages)
+        if moment.replaced
+        else loaded.messages,
         system=subject.system,
         pins=subject.pins,
         notes=subject.notes,

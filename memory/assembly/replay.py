@@ -34,7 +34,7 @@ from memory.context.types import (
     split_nudge,
 )
 from memory.gamestate.render import NOT_LOGGED_IN, TITLE
-from memory.models import HistorySummary, Memory, SentContext
+from memory.models import Branch, HistorySummary, Memory, SentContext
 from memory.notes import read_note_versions, read_notes_at
 
 Wire = Mapping[str, Any]
@@ -83,6 +83,7 @@ def load_past_call(sent: SentContext, now: Subject) -> PastCall:
         summary=_find_summary(sent),
         through=sent.last_id or 0,
         sent=sent.pk,
+        branch=find_branch(sent),
         state=texts.get("state", ""),
         data=sent.stats.get("inputs", {}).get("data", {}),
     )
@@ -253,6 +254,14 @@ def _texts_from_end(messages: Sequence[Wire]) -> list[str]:
         return [content]
     texts = [block["text"] for block in content or () if block.get("type") == "text"]
     return texts[::-1]
+
+
+def find_branch(sent: SentContext) -> int:
+    """The newest branch that had taken something back by then; 0 for none."""
+    rows = Branch.objects.filter(
+        mysis_id=sent.mysis_id, correction_id__lte=sent.last_id or 0
+    )
+    return rows.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
 def _find_summary(sent: SentContext) -> HistorySummary | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from memory.assembly import log_rows
 from memory.assembly.hashes import hash_text, hash_view
-from memory.assembly.log_rows import LogRow
+from memory.assembly.log_rows import LAST, LogRow
 from memory.assembly.packing import Packed, unpack_ledger, unpack_sources
 from memory.context.result_types import Assembly
 from memory.context.tool_calls import GAME, GAME_HELP, get_sent_form
@@ -35,7 +35,11 @@ SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, other.view, stat
   ) AS texts
 FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.call_id
 CROSS JOIN LATERAL (SELECT CASE WHEN sent.digest <> %s THEN sent.view END AS view) AS other
-WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
+WHERE sent.mysis_id = %s AND sent.id < %s
+  -- One whose newest message was taken back since is no call before the next one.
+  AND NOT EXISTS (SELECT FROM memory_memory AS newest
+    WHERE newest.id = sent.last_id AND newest.branch_id <= %s)
+ORDER BY sent.id DESC LIMIT 1
 """
 _TEXTS = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
 _TOOL_TEXTS = ("known", "sent", "catalogue")
@@ -206,13 +210,19 @@ class LastCall:
 
 
 def read_last_call(
-    mysis_id: int, before: int, digest: str, messages: list[dict[str, Any]] | None
+    mysis_id: int,
+    before: int,
+    digest: str,
+    messages: list[dict[str, Any]] | None,
+    branch: int = LAST,
 ) -> LastCall | None:
     """The newest call whose context has an id below ``before``; None without one.
 
-    ``messages`` is the view of that ``digest``, if it is in memory already.
+    ``messages`` is the view of that ``digest``, if it is in memory already. None counts
+    that the ``branch`` of that number, or one before it, took back.
     """
-    rows: Any = SentContext.objects.raw(_LAST_SENT, [digest, mysis_id, before])
+    values = [digest, mysis_id, before, branch]
+    rows: Any = SentContext.objects.raw(_LAST_SENT, values)
     for row in rows:
         known = messages if row.view is None else None
         return LastCall(row, row.counted_by, row.reported, known, dict(row.texts))

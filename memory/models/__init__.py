@@ -27,7 +27,7 @@ from .contexts import (
     TokenCalibration,
 )
 from .game import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
-from .log import Memory, Note, NoteFloor, Origin, Role
+from .log import Branch, Memory, Note, NoteFloor, Origin, Role
 
 M = TypeVar("M", bound=Model)
 
@@ -35,6 +35,7 @@ __all__ = [
     "AccountClock",
     "ActionUnderWay",
     "AuditEntry",
+    "Branch",
     "ContextPolicy",
     "ContextText",
     "GameEvent",

@@ -16,6 +16,9 @@ from memory.models.vectors import CallsText, build_plain_vector, build_scoped_ve
 # What a person said, not another Mysis (A14); in SQL, and word for word what the index
 # of orders has as its condition.
 IS_ORDER = f"origin IN ('human', 'broadcast') AND NOT starts_with(sender, '{PEER}')"
+# What was not taken back; and what was not yet when the branch of a number was the newest.
+STANDS = "branch_id IS NULL"
+STOOD = "(branch_id IS NULL OR branch_id > %(branch)s)"
 _IS_PEERS = Func(
     F("sender"), Value(PEER), function="starts_with", output_field=BooleanField()
 )
@@ -66,6 +69,18 @@ class Memory(models.Model):
     )
     role = models.CharField(max_length=10, choices=Role.choices)
     origin = models.CharField(max_length=10, choices=Origin.choices)
+    # Which branch took it back; null: it stands. Without a default, a constraint or an
+    # index, so that adding it to a log of millions takes no time.
+    branch = models.ForeignKey(
+        "memory.Branch",
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="+",
+    )
     sender = models.CharField(max_length=200, blank=True)
     content = models.TextField(blank=True)
     reasoning = models.TextField(blank=True)
@@ -133,6 +148,47 @@ class Memory(models.Model):
 
     def __str__(self) -> str:
         return f"#{self.pk} {self.role}"
+
+    @property
+    def taken_back(self) -> bool:
+        """Whether no view shows it any more."""
+        return self.branch_id is not None
+
+
+class Branch(models.Model):
+    """A stretch of a log that was taken back, from ``first_id`` to ``through_id``.
+
+    It was asked to go on after ``asked_id``, and goes on after ``kept_id``: a later one
+    where a call and its results would have been parted. ``correction_id`` is the message
+    that stands in the place of the stretch, 0 where that was imported; ``before`` is what an
+    undo restores beside it.
+    """
+
+    mysis = models.ForeignKey(
+        "agents.Mysis", on_delete=models.CASCADE, related_name="branches"
+    )
+    asked_id = models.BigIntegerField()
+    kept_id = models.BigIntegerField()
+    first_id = models.BigIntegerField()
+    through_id = models.BigIntegerField()
+    messages = models.PositiveIntegerField()
+    correction_id = models.BigIntegerField(default=0)
+    before = models.JSONField(default=dict)
+    by = models.CharField(max_length=200)
+    created_at = models.DateTimeField(auto_now_add=True)
+    undone_by = models.CharField(max_length=200, blank=True, default="")
+    undone_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "branches"
+
+    def __str__(self) -> str:
+        return f"branch {self.pk} of {self.mysis}"
+
+    @property
+    def moved(self) -> bool:
+        """Whether it goes on later than was asked."""
+        return self.kept_id != self.asked_id
 
 
 class Note(models.Model):

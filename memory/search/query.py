@@ -79,6 +79,7 @@ _WHERE = """
   AND (%(before)s::bigint IS NULL OR id < %(before)s)
   AND NOT tool_name = ANY(%(secret)s::text[])
   AND (%(origin)s = '' OR origin = %(origin)s)
+  AND (NOT %(standing)s OR branch_id IS NULL)
   AND (%(mysis)s::bigint IS NOT NULL OR broadcast_id IS NULL OR id = (
     SELECT min(id) FROM memory_memory AS one
     WHERE one.broadcast_id = row.broadcast_id))
@@ -90,7 +91,8 @@ SELECT id FROM hit ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608 (no input in the text)
 _BACKWARDS = f"""
 SELECT id FROM (
-  SELECT id, mysis_id, broadcast_id, tool_name, origin, {{columns}} FROM memory_memory
+  SELECT id, mysis_id, broadcast_id, tool_name, origin, branch_id, {{columns}}
+  FROM memory_memory
   WHERE (%(mysis)s::bigint IS NULL OR mysis_id = %(mysis)s)
     AND (%(before)s::bigint IS NULL OR id < %(before)s)
   ORDER BY id DESC LIMIT %(walk)s
@@ -102,7 +104,8 @@ ARRAY(SELECT id FROM memory_memory AS row WHERE {_WHERE} {{narrowed}} LIMIT %(mo
 _COUNT_BACKWARDS = f"""
 ARRAY(
   SELECT id FROM (
-    SELECT id, mysis_id, broadcast_id, tool_name, origin, created_at, {{columns}}
+    SELECT id, mysis_id, broadcast_id, tool_name, origin, branch_id, created_at,
+      {{columns}}
     FROM memory_memory
     WHERE %(mysis)s::bigint IS NULL OR mysis_id = %(mysis)s
     ORDER BY id DESC LIMIT %(walk)s
@@ -135,6 +138,7 @@ class TextQuery:
     words by their stems, so that "mining" finds "mined". ``exact``: the query letter for
     letter, without wildcards, case-sensitive unless ``ignore_case`` (W10, A8). Results of
     ``secret`` tools never match (A11). ``origin`` is who said it, empty for anybody.
+    With ``standing`` what was taken back is no match.
     """
 
     query: str
@@ -146,6 +150,7 @@ class TextQuery:
     stem: bool = False
     secret: frozenset[str] = frozenset()
     origin: str = ""
+    standing: bool = False
 
 
 class Count(NamedTuple):
@@ -223,6 +228,7 @@ def _parameters(wanted: TextQuery) -> dict[str, Any]:
         "lexeme": f"'{make_mysis_lexeme(wanted.mysis_id or 0)}'",
         "before": wanted.before,
         "origin": wanted.origin,
+        "standing": wanted.standing,
         "secret": sorted(wanted.secret),
         "secret_actions": _build_action_pattern(wanted.secret),
         "indexed": INDEXED_CHARACTERS,

@@ -32,7 +32,8 @@ from memory.search.visibility import find_seen_ids
 M = TypeVar("M", bound=Model)
 SNIPPET_CHARACTERS = 240
 _HITS = """
-SELECT id, mysis_id, role, origin, content, reasoning, tool_calls, created_at
+SELECT id, mysis_id, role, origin, content, reasoning, tool_calls, created_at,
+  branch_id IS NOT NULL
 FROM memory_memory WHERE id = ANY(%s) ORDER BY id DESC
 """
 
@@ -41,7 +42,8 @@ FROM memory_memory WHERE id = ANY(%s) ORDER BY id DESC
 class Hit:
     """One match. ``snippet`` is HTML: escaped text with ``<mark>`` around hits.
 
-    ``content`` is what was said and, a line for each, the calls that were made.
+    ``content`` is what was said and, a line for each, the calls that were made. What was
+    ``taken_back`` is in no view any more.
     """
 
     memory_id: int
@@ -52,6 +54,7 @@ class Hit:
     reasoning: str
     snippet: SafeString
     timestamp: datetime
+    taken_back: bool = False
 
 
 def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
@@ -66,13 +69,15 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
     ignore_case: bool = False,
     stem: bool = False,
     origin: str = "",
+    standing: bool = False,
     seconds: float | None = None,
 ) -> list[Hit]:
     """The newest matches, newest first (W10, W12); no match is an empty list.
 
     Of what was said, ``reasoning`` or ``calls`` alone. Secrets are taken out of what is
     found (A11). Raises SlowSearchError. ``ignore_case`` is for exact search, ``stem``
-    (English) for words; see `TextQuery`. It may take ``seconds``, None for the usual.
+    (English) for words; see `TextQuery`. It may take ``seconds``, None for the usual. With
+    ``standing`` what was taken back is left out, as it is for the Mysis itself.
     """
     wanted = TextQuery(
         query=query.replace("\x00", ""),
@@ -84,6 +89,7 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
         stem=stem,
         secret=read_secret_tools(),
         origin=origin,
+        standing=standing,
     )
     ids = find_seen_ids(wanted, limit, seconds)
     if not ids:
@@ -95,7 +101,7 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
 def _to_hit(
     row: Sequence[Any], wanted: TextQuery, pattern: re.Pattern[str] | None
 ) -> Hit:
-    memory_id, mysis, role, origin, said, reasoning, calls, made = row
+    memory_id, mysis, role, origin, said, reasoning, calls, made, taken_back = row
     # Raw queries bring JSON as its text.
     called = describe_calls(json.loads(calls), wanted.secret)
     content = "\n".join(filter(None, [hide_secrets(said), called]))
@@ -110,6 +116,7 @@ def _to_hit(
         reasoning=reasoning,
         snippet=make_snippet(texts[wanted.field], pattern),
         timestamp=made,
+        taken_back=taken_back,
     )
 
 

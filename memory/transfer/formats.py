@@ -233,6 +233,7 @@ class MessageReader:
             broadcast_at=parse_moment(
                 parse_object(given.get("broadcast")).get("created_at")
             ),
+            taken_back=given.get("taken_back") is True,
         )
 
     def _read_calls(self, given: Mapping[str, Any]) -> list[dict[str, Any]]:

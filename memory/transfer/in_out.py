@@ -20,7 +20,15 @@ from django.utils import timezone
 
 from memory.assembly.sent_view import to_wire
 from memory.context.tokens import estimate_tokens
-from memory.models import Memory, Note, Role, build_insert, fetch_rows, list_values
+from memory.models import (
+    Branch,
+    Memory,
+    Note,
+    Role,
+    build_insert,
+    fetch_rows,
+    list_values,
+)
 from memory.models.secret_tools import read_secret_tools
 from memory.models.vectors import describe_calls
 from memory.notes import select_notes
@@ -35,7 +43,7 @@ FORMATS = ("jsonl", "openai", "markdown")
 # By SQL, as the ORM would set the moment of creation anew.
 INSERT = build_insert(Memory)
 # What a row has as the message has it.
-NOT_COPIED = ("created_at", "broadcast_at", "raw")
+NOT_COPIED = ("created_at", "broadcast_at", "taken_back", "raw")
 COPIED = [each.name for each in fields(TransferMessage) if each.name not in NOT_COPIED]
 NULL_WHEN_EMPTY = ("sender", "signature", "tool_call_id", "tool_name")
 OWNER = "SELECT id FROM agents_mysis WHERE id = %s FOR UPDATE"
@@ -98,11 +106,13 @@ def _insert(mysis_id: int, lines: list[TransferMessage], hooks: ImportHooks) -> 
     fetch_rows(OWNER, [mysis_id])
     hooks.begin_batch()
     now = timezone.now()
+    branch = _open_branch(mysis_id, sum(line.taken_back for line in lines))
     rows = [
         Memory(
             **{name: getattr(line, name) for name in COPIED},
             mysis_id=mysis_id,
             broadcast_id=hooks.find_broadcast(line),
+            branch=branch if line.taken_back else None,
             calls_text=describe_calls(line.tool_calls),
             tokens=estimate_tokens(line.content),
             created_at=line.created_at or now,
@@ -112,6 +122,16 @@ def _insert(mysis_id: int, lines: list[TransferMessage], hooks: ImportHooks) -> 
     with connection.cursor() as cursor:
         cursor.executemany(INSERT, [list_values(row) for row in rows])
     hooks.end_batch(len(lines))
+
+
+def _open_branch(mysis_id: int, messages: int) -> Branch | None:
+    """A branch for so many messages that were taken back where they come from."""
+    if not messages:
+        return None
+    ids = ("asked_id", "kept_id", "first_id", "through_id", "correction_id")
+    return Branch.objects.create(
+        mysis_id=mysis_id, messages=messages, by="import", **dict.fromkeys(ids, 0)
+    )
 
 
 @contextmanager
@@ -143,7 +163,8 @@ def write_pieces(
     secret = read_secret_tools()
     rows = (_hide_secrets(row, secret) for row in _read_chunks(mysis_id, turn_id))
     if form == "openai":
-        yield from _write_chat(rows)
+        # Whoever goes on from there goes on from what stands.
+        yield from _write_chat(row for row in rows if not row.taken_back)
         return
     to_text = _to_markdown if form == "markdown" else _to_line
     yield from map(to_text, rows)
@@ -179,7 +200,8 @@ def _to_markdown(row: Memory) -> str:
     who = row.tool_name or row.sender or row.origin
     tick = "" if row.tick is None else f", tick {row.tick}"
     failed = ", refused" if row.is_error else ""
-    parts = [f"## {row.role}: {who}{failed}"]
+    gone = ", taken back" if row.taken_back else ""
+    parts = [f"## {row.role}: {who}{failed}{gone}"]
     parts.append(f"{row.created_at:%Y-%m-%d %H:%M:%S} UTC{tick}")
     if row.reasoning:
         parts.append("\n".join(f"> {line}" for line in row.reasoning.splitlines()))
@@ -211,6 +233,7 @@ def to_document(row: Memory) -> dict[str, Any]:
         # So that a delivery stays one.
         "broadcast": sent
         and {"id": sent.pk, "created_at": sent.created_at.isoformat()},
+        **({"taken_back": True} if row.taken_back else {}),
     }
 
 

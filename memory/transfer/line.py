@@ -20,7 +20,7 @@ from django.db import connection
 from memory.context.types import DEFAULT_ORIGINS, ROLES, is_order
 from memory.gamestate.values import make_storable
 from memory.models import fetch_rows
-from memory.models.log import IS_ORDER
+from memory.models.log import IS_ORDER, STANDS
 from memory.redaction import HIDDEN, hide_secrets, hide_secrets_in_value
 
 
@@ -33,7 +33,8 @@ class TransferMessage:
     """One message; the order of its fields is that of the keys in an export.
 
     ``created_at`` is None where the source does not say it, ``broadcast_at`` when the
-    broadcast that it delivers was sent, ``raw`` the same message with any secrets.
+    broadcast that it delivers was sent, ``raw`` the same message with any secrets. What
+    was ``taken_back`` is in no view.
     """
 
     role: str
@@ -51,6 +52,7 @@ class TransferMessage:
     tick: int | None = None
     created_at: datetime | None = None
     broadcast_at: datetime | None = None
+    taken_back: bool = False
     raw: TransferMessage | None = None
 
 
@@ -144,7 +146,7 @@ coalesce(tool_calls->0->>'id', ''), created_at
 _KNOWN = f"SELECT {_KEY_COLUMNS} FROM memory_memory WHERE mysis_id = %s"  # noqa: S608
 _NEWEST_ORDER = f"""
 SELECT {_KEY_COLUMNS} FROM memory_memory
-WHERE mysis_id = %s AND {IS_ORDER} ORDER BY id DESC LIMIT 1
+WHERE mysis_id = %s AND {IS_ORDER} AND {STANDS} ORDER BY id DESC LIMIT 1
 """  # noqa: S608 (no input in the text)
 
 
@@ -200,7 +202,8 @@ def survey_source(
     for line in lines:
         total += 1
         new = not known.take_match(line)
-        if new and newest and is_order(line.origin, line.sender):
+        stands = not line.taken_back
+        if new and newest and stands and is_order(line.origin, line.sender):
             late |= line.created_at is None or line.created_at < newest[5]
         done(1)
     return total, late and newest is not None and known.has_match(newest[0:6])

@@ -14,7 +14,16 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from agents import actions
-from agents.actions import alerts, lifecycle, notes, orders, pins, saved_views, settings
+from agents.actions import (
+    alerts,
+    branches,
+    lifecycle,
+    notes,
+    orders,
+    pins,
+    saved_views,
+    settings,
+)
 from agents.actions.base import ActionError
 from agents.models import (
     AlertTarget,
@@ -93,6 +102,12 @@ def summary(**values: Any) -> HistorySummary:
     )
 
 
+def said() -> int:
+    """A message that another one follows."""
+    first, _ = (make_memory(ada(), content=text) for text in ("Mine.", "Wait."))
+    return first.pk
+
+
 def note() -> None:
     notes.save_note(mysis=ada(), name="route", text="Sol", by="mysis:Ada")
 
@@ -112,6 +127,19 @@ ACTS: dict[Callable[..., Any], Callable[[], dict[str, Any]]] = {
         "secret": SECRET,
     },
     alerts.delete_alert_target: lambda: {"target": stored_target()},
+    branches.take_branch: lambda: {
+        "mysis": ada(),
+        "asked": said(),
+        "text": "Sell.",
+        "by": ANN,
+        "start": False,
+    },
+    branches.undo_branch: lambda: {
+        "branch": branches.take_branch(
+            mysis=ada(), asked=said(), text="Sell.", by="system", start=False
+        ),
+        "by": ANN,
+    },
     lifecycle.create_mysis: lambda: {"name": "Eve", "pins": ["Trade."], "by": ANN},
     lifecycle.update_mysis: lambda: {
         "mysis": ada(),
@@ -180,6 +208,7 @@ NO_ACTS = {
     "install_summary_prompt",
     # Parts of acts.
     "store_order",
+    "store_messages",
     "add_recipients",
     "clear_open_orders",
     "replace_pins",
@@ -191,6 +220,9 @@ NO_ACTS = {
     "read_delivery_statuses",
     "find_unheard",
     "describe_sent",
+    "describe_change",
+    "explain_no_undo",
+    "plan_branch",
     "excerpt_order",
     "find_note",
     "clean_note",

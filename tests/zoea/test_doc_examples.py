@@ -25,6 +25,7 @@ from agents.events import Kind, append
 from agents.models import ModelCall, Order, Pin, Turn
 from bench.processes import Server, database_url, run_server
 from memory.assembly.prepare import record_call
+from memory.models import Memory
 from sandbox.game.testing import SandboxServer
 from tests.agents.alerts.receiver import Receiver
 from tests.factories import make_memory, make_mysis, make_turn
@@ -242,17 +243,17 @@ def place(transactional_db: None, flying: Server, tmp_path: Path) -> Iterator[Pl
 
 
 def _make_fleet() -> None:
-    """What the examples name: Ada with order 12, pin 3 and turn 1, and Brahe."""
-    for model, number in ((Order, 12), (Pin, 3), (Turn, 1)):
+    """What the examples name: Ada with message 1234, order 12, pin 3, turn 1; Brahe."""
+    for model, number in ((Memory, 1234), (Order, 12), (Pin, 3), (Turn, 1)):
         _number_from(model, number)
     ada = make_mysis(name="Ada", model="pilot", group="miners", tags=["scout"])
     make_mysis(name="Brahe")
     make_memory(ada, content="Mine some iron ore.")
     pins.add_pin(mysis=ada, text="Never attack.", by="operator:grace")
-    call = ModelCall.objects.create(
-        turn=make_turn(ada, outcome="done"), number=1, model="pilot"
-    )
+    turn = make_turn(ada, outcome="done")
+    call = ModelCall.objects.create(turn=turn, number=1, model="pilot")
     record_call(call_id=call.pk, prepared=preview_context(ada))
+    make_memory(ada, role="assistant", content="I mine.", turn=turn)
     append(Kind.TURN_FINISHED, mysis_id=ada.pk, data={"outcome": "done"})
 
 
