@@ -60,7 +60,14 @@ _checked_models: set[str] = set()
 
 
 class BudgetSpentError(Exception):
-    """A call that a budget does not allow; says which, and what to do."""
+    """A call that a budget does not allow; says which, and what to do.
+
+    ``why`` says which alone, for who does not go on by itself.
+    """
+
+    def __init__(self, why: str, then: str) -> None:
+        super().__init__(f"{why} {then}")
+        self.why = why
 
 
 class Amount(NamedTuple):
@@ -110,16 +117,19 @@ def take_budgets(
     tokens: int,
     price: Callable[[], Decimal],
     found: Sequence[Budget],
+    *,
+    report: bool = True,
 ) -> tuple[Taken, ...]:
     """Pay for a call by its estimate, in the caller's transaction.
 
     Raises BudgetSpentError; the transaction must be rolled back then. ``price`` is
-    asked only where a budget is one of money. ``found`` are the budgets of the Mysis.
+    asked only where a budget is one of money. ``found`` are the budgets of the Mysis,
+    which is told of a missing price, unless there is none to ``report``.
     """
     dear = any(budget.cost is not None for budget in found)
     amount = Amount(tokens, price() if dear else Decimal(0))
     taken = tuple(_take(budget, mysis, amount) for budget in found)
-    if dear and tokens and not amount.cost:
+    if report and dear and tokens and not amount.cost:
         _report_unpriced_once(mysis)
     return taken
 
@@ -140,7 +150,7 @@ def _take(budget: Budget, mysis: Mysis, amount: Amount) -> Taken:
     ):
         return Taken(found[0], day, amount)
     row = BudgetSpend.objects.filter(budget=budget, subject=subject).first()
-    raise BudgetSpentError(_refusal_text(budget, _current(budget, row), amount))
+    raise BudgetSpentError(*_describe_refusal(budget, _current(budget, row), amount))
 
 
 def _report_unpriced_once(mysis: Mysis) -> None:
@@ -256,7 +266,7 @@ def explain_refusal(mysis: Mysis, found: Sequence[Budget]) -> str:
     for one in read_budget_statuses(found, mysis.pk):
         spent = one.spent or NOTHING
         if not _fits(one.budget, spent, NOTHING):
-            return _refusal_text(one.budget, spent, NOTHING)
+            return " ".join(_describe_refusal(one.budget, spent, NOTHING))
     return ""
 
 
@@ -316,7 +326,8 @@ def _fits(budget: Budget, spent: Amount, more: Amount) -> bool:
     )
 
 
-def _refusal_text(budget: Budget, spent: Amount, more: Amount) -> str:
+def _describe_refusal(budget: Budget, spent: Amount, more: Amount) -> tuple[str, str]:
+    """Which budget has no room and why, and when it has again."""
     parts = []
     if budget.tokens is not None:
         parts.append(f"{spent.tokens:,} of {budget.tokens:,} tokens")
@@ -333,7 +344,8 @@ def _refusal_text(budget: Budget, spent: Amount, more: Amount) -> str:
         f", and the next call needs about {more.tokens:,} tokens" if more.tokens else ""
     )
     who = budget.get_scope_display().lower()
-    return (
+    why = (
         f"The budget {budget.name} ({who}) has no room for a call: "
-        f"{' and '.join(parts)} are spent {when}{needs}. {then}"
+        f"{' and '.join(parts)} are spent {when}{needs}."
     )
+    return why, then

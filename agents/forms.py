@@ -10,6 +10,7 @@ from django.utils.text import capfirst
 
 from agents.actions import DEFAULT_PROMPT_NAME, MAX_TEXT, ActionError
 from agents.actions.settings import SUMMARY_PROMPT_NAME
+from agents.lab.rewind import MOST_STEPS, USUAL_STEPS, RewindSettings
 from agents.models import Mysis, Prompt
 from memory.assembly.prepare import Subject
 from memory.context import registry
@@ -209,6 +210,56 @@ class BranchForm(forms.Form):
         error_messages={"required": "Say what it is to do otherwise."},
     )
     start = forms.BooleanField(label="Start it at once", required=False, initial=True)
+
+
+class RewindForm(forms.Form):
+    """What is to be otherwise from a call on; what is left as it ``had`` it is not."""
+
+    prompt = forms.CharField(
+        required=False,
+        max_length=MAX_TEXT,
+        widget=forms.Textarea(attrs={"rows": 10, "dir": "auto"}),
+        help_text="{{ name }}, {{ account }} and {{ broadcast }} are filled in.",
+    )
+    model = forms.CharField(required=False, max_length=300)
+    policy = forms.ModelChoiceField(
+        queryset=ContextPolicy.objects.order_by("name"),
+        required=False,
+        empty_label="as each call had it",
+    )
+    order = forms.CharField(
+        required=False,
+        max_length=MAX_TEXT,
+        widget=forms.Textarea(attrs={"rows": 3, "dir": "auto"}),
+        help_text="Stands in the place of the newest order that the call had.",
+    )
+    steps = forms.IntegerField(
+        label="Calls at most", min_value=1, max_value=MOST_STEPS, initial=USUAL_STEPS
+    )
+
+    def __init__(self, data: Any, *, had: dict[str, str]) -> None:
+        super().__init__(data, initial=had)
+        self._had = {name: _one_line_end(text) for name, text in had.items()}
+        if not had["order"]:
+            del self.fields["order"]
+
+    def read_settings(self) -> RewindSettings:
+        """Those of the form; before it was sent, those that the call had."""
+        given = self.cleaned_data if self.is_bound else {}
+        changed = {
+            name: text
+            for name, had in self._had.items()
+            if (text := _one_line_end(given.get(name) or "")) != had
+        }
+        return RewindSettings(
+            **changed,
+            policy=given.get("policy"),
+            most_steps=given.get("steps", USUAL_STEPS),
+        )
+
+
+def _one_line_end(text: str) -> str:
+    return text.replace("\r\n", "\n").strip()
 
 
 class WhatIfForm(forms.Form):

@@ -24,6 +24,7 @@ from agents.models import (
     Mysis,
     Order,
     OrderRecipient,
+    Rewind,
     Turn,
 )
 from memory.assembly.history_summaries import read_newest_summary
@@ -80,6 +81,7 @@ def plan_steps(before: datetime) -> Iterator[Step]:
         ("events", Event.objects.filter(created_at__lt=before)),
         ("orders that ended", _select_ended_orders(before)),
         ("alerts that are over", Alert.objects.filter(cleared_at__lt=before)),
+        ("rewinds", Rewind.objects.filter(finished_at__lt=before)),
         ("alerts told", _select_told(before)),
         ("cleared snapshots", GameSnapshot.objects.filter(logged_out_at__lt=before)),
     ):

@@ -8,6 +8,9 @@ from procrastinate.contrib.django import app
 from agents.alerts import outbox
 from agents.alerts.send import send_message
 from agents.db import run_in_db
+from agents.lab.rewind import QUEUE as LAB_QUEUE
+from agents.lab.rewind import TASK as REWIND_TASK
+from agents.lab.rewind_walk import run_rewind as walk_rewind
 from agents.runtime import recovery, turn
 from agents.runtime.recovery import running_jobs
 from agents.scheduling import TURN_QUEUE, TURN_TASK
@@ -54,3 +57,11 @@ async def deliver_alerts(*, target_id: int) -> None:
         with open_span("job deliver_alerts", {"zoea.target.id": target_id}):
             answer = await send_message(attempt.message)
             await run_in_db(outbox.record_answer, attempt, answer)
+
+
+@app.task(name=REWIND_TASK, queue=LAB_QUEUE)
+async def run_rewind(*, rewind_id: int) -> None:
+    """One rewind, to its end."""
+    recovery.maintenance.ensure_running()
+    with open_span("job run_rewind", {"zoea.rewind.id": rewind_id}):
+        await walk_rewind(rewind_id)

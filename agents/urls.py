@@ -17,6 +17,7 @@ from agents.views import (
     mysis,
     notes,
     orders,
+    rewind,
     saved_views,
     welcome,
 )
@@ -80,6 +81,13 @@ urlpatterns = [
         context.call_context,
         name="call-context",
     ),
+    path(
+        "turns/<int:turn_id>/calls/<int:number>/rewind/",
+        rewind.rewind_form,
+        name="call-rewind",
+    ),
+    path("rewinds/<int:rewind_id>/", rewind.rewind_page, name="rewind"),
+    path("rewinds/<int:rewind_id>/discard/", rewind.discard, name="rewind-discard"),
     path("myses/new/", mysis.new_mysis, name="mysis-new"),
     path("myses/<str:key>/", mysis.mysis_page, name="mysis"),
     path("myses/<str:key>/start/", start_or_stop, {"act": "start"}, name="mysis-start"),

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from agents import db, statements
 from agents.models import Usage
+from memory.models import fetch_rows
 
 Clock = tuple[int | None, datetime | None]
 USED = ("input_tokens", "output_tokens", "cached_tokens", "cost", "latency_ms")
@@ -31,6 +32,19 @@ def _add(names: Iterable[str]) -> str:
     return ", ".join(f"{name} = {name} + %({name})s" for name in names)
 
 
+# After the locks of ``after``, of which PostgreSQL would else run this before the first.
+_ADD_UP = f"""
+INSERT INTO agents_usage AS kept (day, mysis_id, policy, model, {", ".join(FIELDS)})
+SELECT %(day)s::date, %(mysis_id)s, %(policy)s, %(model)s, {_name_parameters(FIELDS)}
+FROM (SELECT count(*) FROM {{after}}) AS locked
+ON CONFLICT (mysis_id, day, policy, model) DO UPDATE SET
+  {", ".join(f"{name} = kept.{name} + EXCLUDED.{name}" for name in FIELDS)}
+"""  # noqa: S608 (no input in the text)
+# Of a call that no turn made.
+RECORD_APART = f"""
+WITH owner AS (SELECT id FROM agents_mysis WHERE id = %(mysis_id)s)
+{_ADD_UP.format(after="owner")}
+"""  # noqa: S608 (no input in the text)
 # With the account's clock where the turn of the call may go on. The row of the Mysis
 # first, as in every other step of a turn: else two could wait for each other. Then that
 # of the turn, which may have been ended while this waited; only then what changes them.
@@ -59,12 +73,7 @@ WITH owner AS (
   UPDATE agents_mysis SET {_add(("input_tokens", "output_tokens", "cost"))}
   WHERE id = %(mysis_id)s AND (SELECT count(*) FROM going) >= 0
 )
-INSERT INTO agents_usage AS kept (day, mysis_id, policy, model, {", ".join(FIELDS)})
--- After the locks, of which PostgreSQL would else run this before the first.
-SELECT %(day)s::date, %(mysis_id)s, %(policy)s, %(model)s, {_name_parameters(FIELDS)}
-FROM (SELECT count(*) FROM going) AS locked
-ON CONFLICT (mysis_id, day, policy, model) DO UPDATE SET
-  {", ".join(f"{name} = kept.{name} + EXCLUDED.{name}" for name in FIELDS)}
+{_ADD_UP.format(after="going")}
 RETURNING EXISTS (SELECT FROM going), (SELECT tick FROM going), (SELECT seen_at FROM going)
 """  # noqa: S608 (no input in the text)
 
@@ -101,14 +110,22 @@ def record_cost(place: CallPlace, spent: CallCost) -> Clock | None:
     it returns None, else the last tick of the account and when that was seen. The rows
     of the Mysis and of the turn are locked.
     """
+    goes_on, *clock = db.fetch_row(RECORD, _to_values(place, spent), prepare=True)
+    return (clock[0], clock[1]) if goes_on else None
+
+
+def record_apart(place: CallPlace, spent: CallCost) -> None:
+    """Count a call that no turn made in the usage alone, not with the Mysis's own."""
+    fetch_rows(RECORD_APART, _to_values(place, spent))
+
+
+def _to_values(place: CallPlace, spent: CallCost) -> dict[str, Any]:
     counts = {
         "calls": int(not place.summary),
         "summaries": int(place.summary),
         "errors": int(bool(spent.error)),
     }
-    values = vars(place) | vars(spent) | counts
-    goes_on, *clock = db.fetch_row(RECORD, values, prepare=True)
-    return (clock[0], clock[1]) if goes_on else None
+    return vars(place) | vars(spent) | counts
 
 
 def today() -> date:

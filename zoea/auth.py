@@ -49,10 +49,10 @@ _COMMAND = re.compile(r"/myses/[^/]+/command/?")
 _NOTES = re.compile(r"/myses/[^/]+/notes/.+", re.DOTALL)
 _STEERING = re.compile(
     r"/myses/[^/]+/(?:start|stop|message|command)/?|/broadcasts/?|/orders/?"
-    r"|/alerts/targets/[^/]+/test/?|/myses/[^/]+/branches/?"
+    r"|/alerts/targets/[^/]+/test/?|/myses/[^/]+/branches/?|/rewinds/?"
 )
 _TAKEN_BACK = re.compile(
-    rf"{_NOTES.pattern}|/myses/[^/]+/branches/[^/]+/?", re.DOTALL
+    rf"{_NOTES.pattern}|/myses/[^/]+/branches/[^/]+/?|/rewinds/[^/]+/?", re.DOTALL
 )
 # What somebody outside answered may be more than those who only look should know.
 _ANSWERS = re.compile(r"/alerts/targets/[^/]+/deliveries/?")

@@ -15,6 +15,7 @@ from agents.api import (
     orders,
     pins,
     previews,
+    rewinds,
     searches,
     spending,
     tool_policies,
@@ -25,6 +26,7 @@ from agents.api import (
 routers = {
     "myses": myses.myses_router,
     "branches": branches.branches_router,
+    "rewinds": rewinds.rewinds_router,
     "turns": turns.turns_router,
     "context": previews.context_router,
     "difference": previews.difference_router,
