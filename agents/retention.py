@@ -25,6 +25,7 @@ from agents.models import (
     Order,
     OrderRecipient,
     Replay,
+    Rewind,
     Turn,
 )
 from memory.assembly.history_summaries import read_newest_summary
@@ -81,6 +82,7 @@ def plan_steps(before: datetime) -> Iterator[Step]:
         ("events", Event.objects.filter(created_at__lt=before)),
         ("orders that ended", _select_ended_orders(before)),
         ("alerts that are over", Alert.objects.filter(cleared_at__lt=before)),
+        ("rewinds", Rewind.objects.filter(finished_at__lt=before)),
         ("alerts told", _select_told(before)),
         ("finished replays", Replay.objects.filter(finished_at__lt=before)),
         ("cleared snapshots", GameSnapshot.objects.filter(logged_out_at__lt=before)),
@@ -124,7 +126,11 @@ def find_old_messages(before: datetime, gone: list[int]) -> list[int]:
         log = Memory.objects.filter(mysis_id=pk)
         first = _first_kept(log, pk, before)
         older = log if first is None else log.filter(pk__lt=first)
-        kept = _anchors(log) | _find_open_orders(pk) | _find_shown(pk, gone)
+        kept = (
+            _anchors(log.filter(branch=None))
+            | _find_open_orders(pk)
+            | _find_shown(pk, gone)
+        )
         ids = older.order_by("pk").values_list("pk", flat=True)
         found += [number for number in ids if number not in kept]
     return found

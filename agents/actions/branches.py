@@ -83,7 +83,8 @@ def plan_branch(mysis: Mysis, asked: int) -> Cut:
             code="conflict",
         )
     kept = _find_cut(log, asked)
-    ids = list(log.filter(pk__gt=kept).order_by("pk").values_list("pk", flat=True))
+    later = log.filter(pk__gt=kept).order_by("pk").values_list("pk", flat=True)
+    ids = list(later[: MOST_MESSAGES + 1])
     if not ids:
         words = "the results of its calls" if kept != asked else "it"
         raise ActionError(
@@ -92,8 +93,8 @@ def plan_branch(mysis: Mysis, asked: int) -> Cut:
         )
     if len(ids) > MOST_MESSAGES:
         raise ActionError(
-            f"from: {len(ids):,} messages come after it, at most {MOST_MESSAGES:,} can be "
-            "taken back at once: choose a later one.",
+            f"from: more than {MOST_MESSAGES:,} messages come after it, which is the most "
+            "that can be taken back at once: choose a later one.",
             code="too_many",
         )
     summaries = [row.generation for row in _list_summaries_past(mysis, ids[0])]
@@ -217,7 +218,7 @@ def _list_summaries_past(mysis: Mysis, first: int) -> list[HistorySummary]:
 
 def _take_back_summaries(mysis: Mysis, first: int) -> list[list[Any]]:
     """Use the newest summary again that covers nothing of it; those that were past it."""
-    kept = []
+    kept: list[list[Any]] = []
     while True:
         row = history_summaries.read_newest_summary(mysis.pk)
         if row is None or row.through_id < first:
@@ -272,7 +273,8 @@ def _reopen_deliveries(mysis: Mysis, first: int, moment: datetime) -> list[list[
     rows = Delivery.objects.filter(
         mysis=mysis, memory__lt=first, memory__branch=None, done_at__gte=moment
     )
-    kept = [[pk, done.isoformat()] for pk, done in rows.values_list("pk", "done_at")]
+    found = rows.values_list("pk", "done_at")
+    kept = [[pk, done.isoformat()] for pk, done in found if done]
     rows.update(done_at=None)
     return kept
 
@@ -311,7 +313,7 @@ def explain_no_undo(branch: Branch) -> str:
     if branch.undone_at is not None:
         return f"Branch {branch.pk} is undone already."
     newest = _select_standing(branch.mysis).aggregate(last=Max("pk"))["last"] or 0
-    if branch.correction_id is None or newest > branch.correction_id:
+    if not branch.correction_id or newest > branch.correction_id:
         return (
             f"{branch.mysis.name} has gone on since branch {branch.pk}, so it cannot be "
             "undone: what came after it would hang in the air. Take a branch again, from "

@@ -47,11 +47,16 @@ class BranchOut(Schema):
     first: int = Field(validation_alias="first_id", examples=[1237])
     through: int = Field(validation_alias="through_id", examples=[1260])
     messages: int = Field(examples=[24])
-    correction: int | None = Field(validation_alias="correction_id", examples=[1261])
+    correction: int | None = Field(examples=[1261])
     by: str = Field(examples=["operator:grace"])
     created_at: datetime
     undone_by: TextOrNull = Field(examples=[None])
     undone_at: datetime | None = Field(examples=[None])
+
+    @staticmethod
+    def resolve_correction(row: Branch) -> int | None:
+        """None of one that was imported."""
+        return row.correction_id or None
 
 
 class BranchIn(Body):

@@ -169,6 +169,7 @@ def make_line(row: Mapping[str, Any], name: str) -> Line:
         calls=tuple(read_calls(row["tool_calls"])),
         at=row["created_at"],
         call=row.get("call"),
+        corrects=row.get("corrects"),
         taken_by=row["branch_id"],
     )
 
@@ -317,7 +318,8 @@ def _select_memories(mysis: Mysis, turn_id: int | None = None) -> QuerySet[Memor
 
 def _make_lines(found: QuerySet[Memory], mysis: Mysis) -> list[Line]:
     """Rows as lines; those that were told to the Mysis with how far they have come."""
-    rows = select_columns(found.annotate(call=_find_writer()), more=["call"])
+    beside = {"call": _find_writer(), "corrects": _find_corrected()}
+    rows = select_columns(found.annotate(**beside), more=[*beside])
     page = [make_line(row, mysis.name) for row in rows]
     told = [one.id for one in page if one.origin in TOLD and one.role == Role.USER]
     # Read anew: what it heard goes on while a page is looked at.
@@ -326,16 +328,7 @@ def _make_lines(found: QuerySet[Memory], mysis: Mysis) -> list[Line]:
         return page
     reach = messages.read_delivery_statuses(now, told)
     ordered = read_statuses_of(told)
-    branches = Branch.objects.filter(mysis=mysis, correction_id__in=told)
-    corrects = dict(branches.values_list("correction_id", "pk"))
-    return [
-        _add_status(
-            replace(one, corrects=corrects.get(one.id)),
-            reach.get(one.id),
-            ordered.get(one.id),
-        )
-        for one in page
-    ]
+    return [_add_status(one, reach.get(one.id), ordered.get(one.id)) for one in page]
 
 
 def _find_writer() -> Case:
@@ -347,6 +340,15 @@ def _find_writer() -> Case:
     )
     number = Subquery(calls.order_by("-number").values("number")[:1])
     return Case(When(role=Role.ASSISTANT, turn__isnull=False, then=number))
+
+
+def _find_corrected() -> Case:
+    """The branch that a message of a person is the correction of."""
+    branches = Branch.objects.filter(
+        mysis=OuterRef("mysis"), correction_id=OuterRef("pk")
+    )
+    number = Subquery(branches.values("pk")[:1])
+    return Case(When(role=Role.USER, origin=Origin.HUMAN, then=number))
 
 
 def _add_status(

@@ -59,6 +59,8 @@ class RecordedAnswer:
 def read_answer(sent: SentContext, until: int) -> RecordedAnswer | None:
     """What a call was answered, among the messages up to an id; None where nothing was."""
     call = sent.call
+    if call.error:
+        return None
     rows = Memory.objects.filter(
         mysis_id=sent.mysis_id,
         turn_id=call.turn_id,
@@ -67,7 +69,7 @@ def read_answer(sent: SentContext, until: int) -> RecordedAnswer | None:
         pk__lte=until,
     )
     row = rows.order_by("pk").first()
-    if row is None and (call.error or not call.output_tokens):
+    if row is None and not call.output_tokens:
         return None
     message = to_message(read_rows_by_id([row.pk])[row.pk]) if row else None
     shown = hide_row_secrets(row, read_secret_tools()) if row else None

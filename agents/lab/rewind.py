@@ -54,8 +54,8 @@ from memory.models import ContextPolicy, SentContext
 TASK = "agents.tasks.run_rewind"
 QUEUE = "lab"
 MOST_STEPS, USUAL_STEPS = 100, 20
-# Who may wait at once: each occupies a place of a worker.
-MOST_UNDER_WAY = 20
+# Those that may wait or run, and those that run: each has a worker's place for turns.
+MOST_UNDER_WAY, AT_ONCE = 20, 4
 LOST = "The worker that ran it is gone: start it again."
 # In the caller's transaction, with its connection.
 _jobs = JobManager(DjangoConnector())
@@ -108,11 +108,11 @@ class Rewinding:
         return read_inputs(self.mysis).broadcast
 
     def select_calls(self) -> list[SentContext]:
-        """The recorded calls from the first on, oldest first."""
+        """The recorded calls from the first on, oldest first, and one beyond the last."""
         rows = SentContext.objects.filter(
             mysis_id=self.mysis.pk, call__gte=self.row.call_id
         ).select_related("call__turn")
-        return list(rows.order_by("pk")[: self.row.most_steps])
+        return list(rows.order_by("pk")[: self.row.most_steps + 1])
 
     def prepare(self, sent: SentContext) -> tuple[PreparedRequest, Endpoint]:
         """A call's view under these settings, and where it is sent.
@@ -128,7 +128,8 @@ class Rewinding:
 
     def _vary(self, subject: Subject, endpoint: Endpoint) -> Subject:
         row, answer = self.row, read_longest_answer(self.mysis.model_settings, endpoint)
-        changed = _change_model(subject, endpoint) if row.model else subject
+        other = row.model or endpoint.dialect != subject.dialect
+        changed = _change_model(subject, endpoint) if other else subject
         policy = _read_policy(row.policy)
         if policy is not None:
             budget = fit_budget(policy, endpoint, answer)
@@ -260,7 +261,8 @@ def forecast(rewinding: Rewinding, sent: SentContext) -> Forecast:
         )
     tokens = count_tokens(prepared)
     cost = calculate_price(endpoint, input_tokens=tokens, output_tokens=0)
-    return Forecast(tokens, round(cost, 6), len(rewinding.select_calls()), endpoint)
+    calls = min(len(rewinding.select_calls()), rewinding.row.most_steps)
+    return Forecast(tokens, round(cost, 6), calls, endpoint)
 
 
 def count_tokens(prepared: PreparedRequest) -> int:
@@ -282,7 +284,9 @@ def start_rewind(*, sent: SentContext, settings: RewindSettings, by: str) -> Rew
     row = rewinding.row
     row.first_tokens, row.first_cost, row.total = found.tokens, found.cost, found.calls
     row.save()
-    task = configure_task(name=TASK, job_manager=_jobs, queue=QUEUE)
+    task = configure_task(
+        name=TASK, job_manager=_jobs, queue=QUEUE, lock=f"rewind-{row.pk % AT_ONCE}"
+    )
     row.job_id = task.defer(rewind_id=row.pk)
     row.save(update_fields=["job_id"])
     told = {

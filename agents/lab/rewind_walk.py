@@ -117,7 +117,7 @@ def _finish(rewind_id: int, ending: Ending) -> None:
 
 async def _walk(rewinding: Rewinding) -> Ending:
     calls = await run_in_db(rewinding.select_calls)
-    for place, sent in enumerate(calls):
+    for place, sent in enumerate(calls[: rewinding.row.most_steps]):
         # What came until the next call was answered to this one.
         until = calls[place + 1].last_id if place + 1 < len(calls) else LAST
         recorded = await run_in_db(read_answer, sent, until or 0)
@@ -133,7 +133,7 @@ async def _walk(rewinding: Rewinding) -> Ending:
         message = recorded.with_made(answer)
         if message is not None:
             rewinding.replaced[message.id] = message
-    full = len(calls) == rewinding.row.most_steps
+    full = len(calls) > rewinding.row.most_steps
     return Ending(End.LIMIT if full else End.RECORD)
 
 

@@ -98,7 +98,7 @@ class HitOut(Schema):
     content: str = Field(examples=["The belt holds iron ore."])
     reasoning: str = Field(examples=[""])
     snippet: str = Field(examples=["The belt holds <mark>iron</mark> ore."])
-    taken_back: bool = Field(examples=[False])
+    taken_back: bool = Field(False, examples=[False])
     timestamp: datetime
 
 

@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                 ("first_id", models.BigIntegerField()),
                 ("through_id", models.BigIntegerField()),
                 ("messages", models.PositiveIntegerField()),
-                ("correction_id", models.BigIntegerField(blank=True, null=True)),
+                ("correction_id", models.BigIntegerField(default=0)),
                 ("before", models.JSONField(default=dict)),
                 ("by", models.CharField(max_length=200)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),

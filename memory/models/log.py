@@ -160,7 +160,8 @@ class Branch(models.Model):
 
     It was asked to go on after ``asked_id``, and goes on after ``kept_id``: a later one
     where a call and its results would have been parted. ``correction_id`` is the message
-    that stands in the place of the stretch, ``before`` what an undo restores beside it.
+    that stands in the place of the stretch, 0 where that was imported; ``before`` is what an
+    undo restores beside it.
     """
 
     mysis = models.ForeignKey(
@@ -171,7 +172,7 @@ class Branch(models.Model):
     first_id = models.BigIntegerField()
     through_id = models.BigIntegerField()
     messages = models.PositiveIntegerField()
-    correction_id = models.BigIntegerField(null=True, blank=True)
+    correction_id = models.BigIntegerField(default=0)
     before = models.JSONField(default=dict)
     by = models.CharField(max_length=200)
     created_at = models.DateTimeField(auto_now_add=True)

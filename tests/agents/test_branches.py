@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import transaction
 from django.test import Client
+from django.utils import timezone
 
 from agents import actions
 from agents.actions import notes, orders
 from agents.actions.branches import HAPPENED, plan_branch
-from agents.context_inputs import build_subject, preview_context, read_inputs
+from agents.actions.messages import (
+    deliver_broadcast,
+    finish_shown,
+    read_delivery_statuses,
+    record_shown,
+)
+from agents.context_inputs import (
+    build_subject,
+    preview_context,
+    read_inputs,
+    vary_subject,
+)
+from agents.history_import import import_messages
 from agents.models import Delivery, Event, ModelCall, Mysis, OrderRecipient
+from agents.retention import find_old_messages
 from agents.tools.own_tool_answers import (
     Scope,
     answer_recall,
@@ -23,11 +39,15 @@ from agents.views.context import assemble_again
 from bench.providers.openai import call, check_messages
 from memory.assembly import history_summaries, prepare, replay
 from memory.assembly.hashes import hash_span
+from memory.assembly.load import TAIL_ROWS
 from memory.assembly.log_rows import read_span, to_messages
+from memory.assembly.prepare import PreparedRequest, prepare_request
+from memory.assembly.turn_reads import TurnReads
 from memory.context import registry
 from memory.handles import RecallError
 from memory.models import AuditEntry, Branch, HistorySummary, Memory, SentContext
 from memory.notes import select_notes
+from memory.transfer.formats import open_history
 from memory.transfer.in_out import write_pieces
 from tests.factories import make_memory, make_mysis, make_turn
 from zoea.auth import create_token
@@ -116,6 +136,33 @@ def check_view(mysis: Mysis, strategy: str, branch: Branch, gone: set[str]) -> N
     assert f"No.\\n\\n{HAPPENED.format(kept=branch.kept_id)}" in text
 
 
+@pytest.mark.parametrize("strategy", registry.list_names())
+def test_a_view_goes_on_from_no_work_of_what_was_taken_back(ada: Mysis, strategy: str):
+    rows = talk(ada)
+
+    def prepared(reads: TurnReads | None) -> PreparedRequest:
+        now = build_subject(Mysis.objects.get(pk=ada.pk))
+        return prepare_request(vary_subject(now, strategy), reads=reads)
+
+    # Kept in this process, as a worker has it.
+    prepared(TurnReads())
+    actions.take_branch(mysis=ada, asked=rows[3].pk, text="No.", by=BY)
+    assert prepared(TurnReads()).digest == prepared(None).digest
+
+
+def test_the_order_that_stands_outlives_one_that_was_taken_back(ada: Mysis):
+    rows = talk(ada)
+    branch = actions.take_branch(mysis=ada, asked=rows[0].pk, text="No.", by=BY)
+    Memory.objects.filter(pk=branch.correction_id).update(
+        role="assistant", origin="agent"
+    )
+    OrderRecipient.objects.all().delete()
+    Memory.objects.update(created_at=timezone.now() - timedelta(days=90))
+    gone = find_old_messages(timezone.now() - timedelta(days=30), [])
+    assert rows[0].pk not in gone
+    assert next(row.pk for row in rows if row.content == "w6x") in gone
+
+
 def test_a_cut_between_a_call_and_its_results_moves_behind_them(ada: Mysis):
     rows = talk(ada)
     said, _, result = rows[1:4]
@@ -178,51 +225,49 @@ def test_without_a_start_it_stays_stopped(ada: Mysis):
     assert (ada.state, ada.next_job) == ("stopped", None)
 
 
-def give(mysis: Mysis, text: str) -> OrderRecipient:
+def give(mysis: Mysis, text: str) -> tuple[int, int]:
+    """A new order: its number, and that of its message."""
     Mysis.objects.filter(pk=mysis.pk).update(state="idle")
     order, _ = actions.send_order(myses=[mysis], text=text, by=BY)
-    return OrderRecipient.objects.get(order=order)
+    return order.pk, Memory.objects.latest("pk").pk
 
 
-def show(mysis: Mysis, *rows: OrderRecipient, answered: bool = True) -> None:
-    """A turn is shown these orders, and answers them."""
+def show(mysis: Mysis, *messages: int) -> None:
+    """A turn is shown these messages."""
     mysis.refresh_from_db()
     turn = make_turn(mysis)
-    ids = [row.memory_id for row in rows]
-    place = {"turn": (turn.pk, turn.number), "call": 1}
-    actions.messages.record_shown(mysis, ids, [ids], **place)
-    if answered:
-        actions.messages.finish_shown(ids)
+    place = turn.pk, turn.number
+    record_shown(mysis, messages, [[*messages]], turn=place, call=1)
 
 
 def test_orders_of_the_stretch_end_and_those_answered_in_it_are_open_again(ada: Mysis):
-    kept, done = give(ada, "Sell ore."), give(ada, "Buy fuel.")
-    show(ada, kept, done, answered=False)
+    (kept, sell), (done, buy) = give(ada, "Sell ore."), give(ada, "Buy fuel.")
+    show(ada, sell, buy)
     first = answer(ada, "w1x")[0]
-    actions.messages.finish_shown([kept.memory_id, done.memory_id])
-    orders.report_order(mysis=ada, number=done.order_id, status="done", note="Fuelled.")
-    gone = give(ada, "Go home.")
-    show(ada, gone, answered=False)
+    finish_shown([sell, buy])
+    orders.report_order(mysis=ada, number=done, status="done", note="Fuelled.")
+    gone, home = give(ada, "Go home.")
+    show(ada, home)
     answer(ada, "w2x")
     before = list(OrderRecipient.objects.order_by("pk").values())
     delivered = list(Delivery.objects.order_by("pk").values())
     at = Memory.objects.filter(mysis=ada, pk__lt=first.pk).latest("pk")
     branch = actions.take_branch(mysis=ada, asked=at.pk, text="No.", by=BY, start=False)
-    states = dict(OrderRecipient.objects.values_list("order_id", "state"))
     correction = OrderRecipient.objects.get(memory=branch.correction_id)
-    assert states == {
-        kept.order_id: "shown",
-        done.order_id: "shown",
-        gone.order_id: "superseded",
+    assert dict(OrderRecipient.objects.values_list("order_id", "state")) == {
+        kept: "shown",
+        done: "shown",
+        gone: "superseded",
         correction.order_id: "queued",
     }
     ada.refresh_from_db()
+    reached = read_delivery_statuses(ada, [sell, buy])
+    assert {one.state for one in reached.values()} == {"shown"}
     inputs = read_inputs(ada)
-    assert inputs.open_orders == (kept.memory_id, done.memory_id, branch.correction_id)
-    assert inputs.mission_order == (kept.memory_id, "Sell ore.")
-    assert {number for number, _ in inputs.reportable.named} == {
-        kept.order_id, done.order_id, correction.order_id,
-    }  # fmt: skip
+    assert inputs.open_orders == (sell, buy, branch.correction_id)
+    assert inputs.mission_order == (sell, "Sell ore.")
+    named = {number for number, _ in inputs.reportable.named}
+    assert named == {kept, done, correction.order_id}
     assert "Go home." not in shown(ada, strategy="coalesced")
     actions.undo_branch(branch=branch, by=BY)
     after = OrderRecipient.objects.exclude(pk=correction.pk)
@@ -236,7 +281,7 @@ def test_a_broadcast_of_the_stretch_is_no_word_of_the_commander(ada: Mysis):
     first = make_memory(ada, content="Go.", sender=BY)
     Mysis.objects.update(state="idle")
     sent = actions.send_broadcast(text="All home.", by=BY)
-    actions.messages.deliver_broadcast(sent.pk)
+    deliver_broadcast(sent.pk)
     ada.refresh_from_db()
     assert read_inputs(ada).broadcast == "All home."
     actions.take_branch(mysis=ada, asked=first.pk, text="No.", by=BY)
@@ -271,7 +316,7 @@ def test_summaries_of_the_stretch_give_way_to_the_one_before(ada: Mysis):
     assert "summary 1 of it" in text
     assert "summary 2 of it" not in text
     # One that a turn made of the correction, before it answered.
-    summarise(ada, rows[0].pk, branch.correction_id or 0)
+    summarise(ada, rows[0].pk, branch.correction_id)
     actions.undo_branch(branch=branch, by=BY)
     stands = HistorySummary.objects.filter(pk__in=[one.pk for one in made])
     assert list(stands.order_by("pk").values()) == before
@@ -291,15 +336,17 @@ def test_a_summary_that_was_under_way_is_outdated(ada: Mysis):
 
 
 def test_notes_that_it_wrote_in_the_stretch_are_set_back(ada: Mysis):
-    own = {"mysis": ada, "by": "mysis:Ada"}
+    def note(name: str, text: str, by: str = "mysis:Ada") -> None:
+        notes.save_note(mysis=ada, name=name, text=text, by=by)
+
     for name in ("base", "lost", "people"):
-        notes.save_note(name=name, text=f"{name} of old", **own)
+        note(name, f"{name} of old")
     first = make_memory(ada, content="Go.")
     answer(ada, "w1x")
-    notes.save_note(name="base", text="base of new", **own)
-    notes.save_note(name="new", text="new of new", **own)
-    notes.forget_note(name="lost", **own)
-    notes.save_note(mysis=ada, name="people", text="people by Ann", by=BY)
+    note("base", "base of new")
+    note("new", "new of new")
+    notes.forget_note(mysis=ada, name="lost", by="mysis:Ada")
+    note("people", "people by Ann", BY)
 
     def texts() -> dict[str, str]:
         return dict(select_notes(ada.pk).values_list("name", "text"))
@@ -334,11 +381,20 @@ def test_undo_while_nothing_came_after_and_not_later(ada: Mysis):
     with pytest.raises(actions.ActionError, match="has gone on since"):
         actions.undo_branch(branch=again, by=BY)
     # What an earlier branch took back is not given back by undoing a later one.
-    last = actions.take_branch(
-        mysis=ada, asked=again.correction_id or 0, text="Hm.", by=BY
-    )
+    last = actions.take_branch(mysis=ada, asked=again.correction_id, text="Hm.", by=BY)
     actions.undo_branch(branch=last, by=BY)
     assert Memory.objects.filter(branch=again).count() == again.messages
+
+
+def test_a_correction_that_was_undone_is_no_newest_order(ada: Mysis):
+    rows = talk(ada)
+    branch = actions.take_branch(mysis=ada, asked=rows[3].pk, text="Undone.", by=BY)
+    actions.undo_branch(branch=branch, by=BY)
+    said = {"role": "assistant", "origin": "agent", "content": "I fly."}
+    Memory.objects.bulk_create(Memory(mysis=ada, **said) for _ in range(TAIL_ROWS))
+    text = shown(ada, strategy="window")
+    assert "Undone." not in text
+    assert "w6x" in text
 
 
 def test_it_is_searched_by_people_and_not_by_the_mysis(ada: Mysis):
@@ -394,6 +450,23 @@ def test_exports_say_what_was_taken_back(ada: Mysis):
     check_messages(chat["messages"])
     assert len(chat["messages"]) == 5
     assert ", taken back\n" in "".join(write_pieces(ada.pk, "markdown"))
+
+
+def test_an_import_takes_back_what_was_taken_back(ada: Mysis, tmp_path: Path):
+    rows = talk(ada)
+    actions.take_branch(mysis=ada, asked=rows[3].pk, text="No.", by=BY)
+    file = tmp_path / "ada.jsonl"
+    file.write_text("".join(write_pieces(ada.pk, "jsonl")))
+    bo = make_mysis(name="Bo", state="stopped")
+    assert import_messages(bo, open_history(file, name="Bo"), lambda _: None) == 14
+    gone = Memory.objects.filter(mysis=bo).exclude(branch=None)
+    assert [row.content for row in gone.order_by("pk")] == [r.content for r in rows[4:]]
+    assert not [word for word in words(rows[4:]) if word in shown(bo)]
+    assert "No." in shown(bo)
+    branch = Branch.objects.get(mysis=bo)
+    assert (branch.by, branch.messages) == ("import", len(rows) - 4)
+    with pytest.raises(actions.ActionError, match="has gone on since"):
+        actions.undo_branch(branch=branch, by=BY)
 
 
 def test_over_rest_it_is_taken_listed_and_undone(ada: Mysis):

@@ -71,12 +71,12 @@ def record(mysis: Mysis, turn: Turn, number: int, text: str, *calls: Json) -> No
         output_tokens=20, finish_reason="stop",
     )  # fmt: skip
     prepare.record_call(call_id=made.pk, prepared=preview_context(mysis))
-    values = {"turn": turn, "mysis": mysis}
-    make_memory(**values, role="assistant", content=text, tool_calls=list(calls))
+    said = {"role": "assistant", "content": text, "tool_calls": list(calls)}
+    make_memory(mysis, turn=turn, **said)
     for one in calls:
         name = one["function"]["name"]
         make_memory(
-            **values, role="tool", tool_name=name, tool_call_id=one["id"],
+            mysis, turn=turn, role="tool", tool_name=name, tool_call_id=one["id"],
             content=f"answer of {name}",
         )  # fmt: skip
 
@@ -117,7 +117,7 @@ def fly(arguments: str = TRAVEL, name: str = "travel") -> tuple[str, list[Json]]
 
 
 DOCK = ("Now to dock.", [call("dock", "{}", "y")])
-END = ("All done.", [])
+END: tuple[str, list[Json]] = ("All done.", [])
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ async def test_nothing_reaches_log_or_game_and_all_is_paid_for(
     before = await in_db(count_rows)()
     provider.answers.extend(sayings(fly(), DOCK))
     provider.refuse(500, "Out of order.")
-    row = await run(eve)
+    row = await run(eve, model="strict:local-llama")
     assert (row.state, row.end, row.done) == ("failed", "error", 2)
     assert "Out of order." in row.error
     assert await in_db(count_rows)() == before
@@ -294,7 +294,7 @@ def test_its_first_call_is_forecast_and_nonsense_is_refused(eve: Mysis):
         ({"most_steps": 0}, "steps: "),
         ({"policy": ContextPolicy(name="x", strategy="gone")}, "gone"),
     ):
-        given = lab.RewindSettings(**settings)  # type: ignore[arg-type]
+        given = lab.RewindSettings(**settings)
         with pytest.raises(ActionError, match=words):
             lab.start_rewind(sent=sent, settings=given, by=BY)
     Memory.objects.filter(role="user").delete()

@@ -7,12 +7,14 @@ import os
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
+from agents import actions
 from agents.context_inputs import preview_context
 from agents.models import ModelCall, Mysis, Rewind, RewindStep
 from memory.assembly import prepare
 from memory.models import Branch, Memory
 from tests.browser.conftest import PHONE, WIDE
 from tests.browser.scenes import HOSTILE, add_account, add_conversation
+from tests.browser.test_fleet import live
 from tests.factories import make_memory, make_mysis, make_turn
 
 SIZES = pytest.mark.parametrize("size", [WIDE, PHONE], ids=["1440", "390"])
@@ -78,6 +80,16 @@ def test_it_goes_on_from_a_message_and_back(page: Page, ada: Mysis, size: Viewpo
     expect(page.locator("#notices, .notice").first).to_contain_text("is undone")
     page.goto("/myses/Ada/")
     expect(page.locator(".line-taken")).to_have_count(1)
+
+
+def test_whoever_looks_on_sees_what_is_taken_back(page: Page, ada: Mysis):
+    asked = Memory.objects.filter(mysis=ada).earliest("pk")
+    live(page, "/myses/Ada/")
+    expect(page.locator("#log .line")).to_have_count(7)
+    branch = actions.take_branch(mysis=ada, asked=asked.pk, text="No.", by="ann")
+    expect(page.locator("#log .line-taken")).to_have_count(6)
+    actions.undo_branch(branch=branch, by="ann")
+    expect(page.locator("#log .line-taken")).to_have_count(1)
 
 
 @SIZES

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 MEMORY_KEYS = {
     "id", "turn", "role", "origin", "sender", "content", "reasoning", "tool_calls",
-    "tool_call_id", "tool_name", "is_error", "tick", "created_at",
+    "tool_call_id", "tool_name", "is_error", "tick", "taken_back", "created_at",
 }  # fmt: skip
 STATE_KEYS = {
     "tool", "args", "confidence", "age_ticks", "age_seconds", "reason", "tick",

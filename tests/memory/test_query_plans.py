@@ -109,7 +109,15 @@ QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
         "memory_intent",
     ),
     "what is new since a call": (
-        lambda pk: log_rows.read_rows(load._SINCE, [pk, 19_000, [1, 2]]),
+        lambda pk: log_rows.read_rows(
+            load._SINCE,
+            {
+                "mysis": pk,
+                "after": 19_000,
+                "unsure": [1, 2],
+                "branch": log_rows.LAST,
+            },
+        ),
         "memory_tail",
     ),
     "a view's rows": (

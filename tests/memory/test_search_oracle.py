@@ -209,7 +209,7 @@ def test_the_shell_prints_the_newest_matches_oldest_first() -> None:
     assert [hit["memory_id"] for hit in listed] == [row.pk for row in rows]
     assert set(listed[0]) == {
         "memory_id", "mysis", "role", "origin", "content", "reasoning", "snippet",
-        "timestamp",
+        "timestamp", "taken_back",
     }  # fmt: skip
     assert shell("Ada", "Iron", exact=True) == ""
     assert len(shell("Ada", "Iron", exact=True, ignore_case=True).splitlines()) == 4

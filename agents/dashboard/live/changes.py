@@ -27,7 +27,8 @@ class Dirty:
 
     ``newest`` is the last event of the stream, ``wide`` the last one that
     concerns the fleet as a whole, ``prompts`` the last one that changed a prompt,
-    ``orders`` the last one that changed an order; 0 for none. ``states`` are those of the Myses whose state changed.
+    ``orders`` the last one that changed an order; 0 for none. ``states`` are those of the Myses whose state changed,
+    ``branched`` those of whose log something was taken back.
     """
 
     myses: dict[int, int] = field(default_factory=dict)
@@ -38,6 +39,7 @@ class Dirty:
     prompts: int = 0
     orders: int = 0
     states: set[int] = field(default_factory=set)
+    branched: set[int] = field(default_factory=set)
     everything: bool = False
 
     def add(self, item: Item) -> None:
@@ -47,6 +49,8 @@ class Dirty:
             self.myses[owner] = item["id"]
             if item["kind"] == Kind.MYSIS_STATE:
                 self.states.add(owner)
+            if item["kind"] == Kind.MYSIS_BRANCHED:
+                self.branched.add(owner)
         if item["kind"] in WIDE:
             self.wide = item["id"]
         if item["kind"] == Kind.PROMPT_CHANGED:
@@ -65,10 +69,12 @@ class Dirty:
         chosen = list(self.myses)[:most]
         myses = {number: self.myses.pop(number) for number in chosen}
         states = self.states.intersection(chosen)
-        taken = replace(self, myses=myses, states=states)
+        branched = self.branched.intersection(chosen)
+        taken = replace(self, myses=myses, states=states, branched=branched)
         self.feed = deque(maxlen=FEED)
         self.alerts = deque(maxlen=ALERTS)
         self.newest = self.wide = self.prompts = self.orders = 0
         self.everything = False
         self.states.difference_update(chosen)
+        self.branched.difference_update(chosen)
         return taken

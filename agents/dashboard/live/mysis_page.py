@@ -60,13 +60,19 @@ class ConversationFeed:
         """Answers that have come, and the lines since the newest."""
         news = self.read_news()
         if news.gap:
-            newest = conversation.load_newest_lines(self.mysis)
-            self.note(newest)
-            return [fragments.swap_fragment(fragments.draw_log(newest, self.mysis))]
+            return self.draw_anew()
         if not news.fresh:
             return [*news.changed]
         added = fragments.draw_log_lines(news.fresh, self.mysis)
         return [*news.changed, fragments.append_items("log", "beforeend", added)]
+
+    def draw_anew(self) -> list[SafeString]:
+        """The conversation from its end, in the place of what the viewer has."""
+        if self.after is None:
+            return []
+        newest = conversation.load_newest_lines(self.mysis)
+        self.note(newest)
+        return [fragments.swap_fragment(fragments.draw_log(newest, self.mysis))]
 
     def read_news(self, upto: int | None = None) -> LogNews:
         """What the viewer has not, up to a memory; it is taken to have it from now on."""
@@ -125,7 +131,9 @@ class MysisPage:
         now = timezone.now()
         key = ("mysis", self.mysis_id, self.version, time_bucket(now))
         parts = shared.get(key, lambda: self._draw(now))
-        return [*self.sent.draw_news(parts), *self.talk.draw_news()]
+        branched = self.mysis_id in dirty.branched
+        lines = self.talk.draw_anew() if branched else self.talk.draw_news()
+        return [*self.sent.draw_news(parts), *lines]
 
     def _draw(self, now: datetime) -> list[Fragment]:
         rows = Mysis.objects.select_related("account", "policy", "prompt")

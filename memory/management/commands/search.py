@@ -99,9 +99,9 @@ def _line(hit: Hit | NoteHit) -> str:
     at = hit.timestamp.strftime("%Y-%m-%d %H:%M:%S")
     if isinstance(hit, NoteHit):
         return f"{hit.handle}  {at}  note  {to_plain_text(hit.snippet)}"
-    return (
-        f"{hit.memory_id}  {at}  {hit.role}/{hit.origin}  {to_plain_text(hit.snippet)}"
-    )
+    gone = "  taken back" if hit.taken_back else ""
+    said = to_plain_text(hit.snippet)
+    return f"{hit.memory_id}  {at}  {hit.role}/{hit.origin}{gone}  {said}"
 
 
 def to_plain_text(snippet: str) -> str:
