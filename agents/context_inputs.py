@@ -168,10 +168,10 @@ def vary_subject(
         fetched=fetches_events(given),
         budget=budget or subject.budget,
     )
-    return _vary_tools(changed)
+    return vary_tools(changed)
 
 
-def _vary_tools(subject: Subject) -> Subject:
+def vary_tools(subject: Subject) -> Subject:
     """The subject with the tools that its options offer."""
     offered = subject.offered
     if offered is None:

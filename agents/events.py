@@ -124,6 +124,7 @@ class Kind(StrEnum):
     ERROR = "error"
     ALERT_RAISED = "alert.raised"
     ALERT_CLEARED = "alert.cleared"
+    REPLAY_CHANGED = "replay.changed"
 
 
 Line = tuple[Kind, int | None, dict[str, Any]]

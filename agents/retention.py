@@ -24,6 +24,7 @@ from agents.models import (
     Mysis,
     Order,
     OrderRecipient,
+    Replay,
     Turn,
 )
 from memory.assembly.history_summaries import read_newest_summary
@@ -81,6 +82,7 @@ def plan_steps(before: datetime) -> Iterator[Step]:
         ("orders that ended", _select_ended_orders(before)),
         ("alerts that are over", Alert.objects.filter(cleared_at__lt=before)),
         ("alerts told", _select_told(before)),
+        ("finished replays", Replay.objects.filter(finished_at__lt=before)),
         ("cleared snapshots", GameSnapshot.objects.filter(logged_out_at__lt=before)),
     ):
         yield Step(what, rows.count(), remove_rows(rows))

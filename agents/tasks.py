@@ -8,6 +8,7 @@ from procrastinate.contrib.django import app
 from agents.alerts import outbox
 from agents.alerts.send import send_message
 from agents.db import run_in_db
+from agents.lab import kept_replays
 from agents.runtime import recovery, turn
 from agents.runtime.recovery import running_jobs
 from agents.scheduling import TURN_QUEUE, TURN_TASK
@@ -45,6 +46,15 @@ async def reconcile(timestamp: int) -> None:
     recovery.maintenance.ensure_running()
     with open_span("job reconcile", {}):
         await recovery.reconcile()
+
+
+@app.task(name=kept_replays.TASK, queue=kept_replays.QUEUE, pass_context=True)
+async def run_replay(context: JobContext, *, replay_id: int) -> None:
+    """One replay, in a process of its own."""
+    recovery.maintenance.ensure_running()
+    if context.job.id is not None:
+        with open_span("job run_replay", {"zoea.replay.id": replay_id}):
+            await kept_replays.run_apart(replay_id, context.job.id)
 
 
 @app.task(name=outbox.TASK, queue=outbox.QUEUE)

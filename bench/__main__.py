@@ -5,7 +5,7 @@ assembles made-up logs, in this process, out of a database and on the command li
 turns part takes turns of the pilot, without pause and by a fleet of 200, and kills
 workers; the memory part searches a million memories; the surfaces part asks a server for
 summaries and opens sockets to it; the pages part looks at 200 Myses, of which 20 fly, as
-browsers do; the chaos part, if it is named, is ``make chaos``. Everything happens on the loopback
+browsers do; the lab part replays recorded calls under other policies; the chaos part, if it is named, is ``make chaos``. Everything happens on the loopback
 address and in temporary folders, but the million memories, which are made once and kept
 in ``.zoea``; every process that was started has ended when this has. Times depend on
 the machine and on what else it does, so each figure stands beside a baseline of the
@@ -50,7 +50,7 @@ from bench.processes import (
 
 FLEET, CORE, TURNS = "fleet", "core", "turns"
 MEMORY, SURFACES, PAGES = "memory", "surfaces", "pages"
-CHAOS = "chaos"
+LAB, CHAOS = "lab", "chaos"
 TITLES = {
     FLEET: "A demo fleet",
     CORE: "The context core",
@@ -58,6 +58,7 @@ TITLES = {
     MEMORY: "A million memories",
     SURFACES: "REST and sockets",
     PAGES: "The pages",
+    LAB: "The lab",
     CHAOS: "A fleet in chaos",
 }
 DEFAULT_PARTS = [part for part in TITLES if part != CHAOS]
@@ -78,6 +79,7 @@ MEASUREMENTS: dict[str, tuple[Measurement, ...]] = {
     MEMORY: (measurement_in_process("bench.memory:measure", 8),),
     SURFACES: (measurement_in_process("bench.surfaces:measure", 3),),
     PAGES: (measurement_in_process("bench.pages.costs:measure", 7),),
+    LAB: (measurement_in_process("bench.lab:measure", 5),),
     CHAOS: (Measurement(chaos.STEPS, chaos.measure),),
 }
 """Each part, and of the fleet what is measured at rest; see README.md.

@@ -49,8 +49,9 @@ _COMMAND = re.compile(r"/myses/[^/]+/command/?")
 _NOTES = re.compile(r"/myses/[^/]+/notes/.+", re.DOTALL)
 _STEERING = re.compile(
     r"/myses/[^/]+/(?:start|stop|message|command)/?|/broadcasts/?|/orders/?"
-    r"|/alerts/targets/[^/]+/test/?"
+    r"|/alerts/targets/[^/]+/test/?|/replays/?"
 )
+_REPLAYS = re.compile(r"/replays/[^/]+/?")
 # What somebody outside answered may be more than those who only look should know.
 _ANSWERS = re.compile(r"/alerts/targets/[^/]+/deliveries/?")
 # It tells of everybody.
@@ -208,6 +209,8 @@ def required_role(method: str, path: str) -> Role:
     steers = {"POST": _STEERING, "PUT": _NOTES, "DELETE": _NOTES, "PATCH": _CHANGES}
     asked = steers.get(method.upper())
     if asked is not None and asked.fullmatch(route):
+        return Role.OPERATOR
+    if method.upper() == "DELETE" and _REPLAYS.fullmatch(route):
         return Role.OPERATOR
     return Role.ADMIN
 

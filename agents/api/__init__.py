@@ -16,6 +16,7 @@ from agents.api import (
     pins,
     previews,
     prices,
+    replays,
     searches,
     spending,
     tool_policies,
@@ -49,5 +50,6 @@ routers = {
     "orders": orders.orders_router,
     "pins": pins.pins_router,
     "prices": prices.prices_router,
+    "replays": replays.replays_router,
     "tool_policies": tool_policies.tool_policies_router,
 }

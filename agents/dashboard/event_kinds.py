@@ -203,6 +203,13 @@ def _error(data: Data) -> str:
     return f"{words} {remedy}".strip()
 
 
+def _replay(data: Data) -> str:
+    state = read_text(data, "state")
+    far = f", {data.get('done')} of {data.get('total')} calls"
+    words = f"replay {read_text(data, 'replay')} {state}"
+    return _colon(words + far * (state == "running"), read_text(data, "error"))
+
+
 def _plain(data: Data) -> str:
     return read_text(data, "text", "reason", "detail") or "event"
 
@@ -231,6 +238,7 @@ KINDS: Mapping[str, KindStyle] = {
     Kind.ERROR: KindStyle("alert", BAD, True, _error),
     Kind.ALERT_RAISED: KindStyle("alert", BAD, True, _plain),
     Kind.ALERT_CLEARED: KindStyle("check", "states", True, _plain),
+    Kind.REPLAY_CHANGED: KindStyle("refresh", "states", False, _replay),
 }
 OTHER = KindStyle("flag", "states", False, _plain)
 # What the feed has while no chip is chosen.

@@ -167,10 +167,23 @@ def read_longest_answer(settings: Mapping[str, Any], endpoint: Endpoint | None) 
 
 
 def calculate_price(
-    endpoint: Endpoint, *, input_tokens: int, output_tokens: int
+    endpoint: Endpoint,
+    *,
+    input_tokens: int,
+    output_tokens: int,
+    cached_tokens: int = 0,
+    written_tokens: int = 0,
 ) -> Decimal:
-    """US dollars for so many tokens, none of them cached; 0 where no price is known."""
-    usage = genai_prices.Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    """US dollars for so many tokens; 0 where no price is known.
+
+    Of the input, those are read from the provider's cache, and those written into it.
+    """
+    usage = genai_prices.Usage(
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cache_read_tokens=cached_tokens,
+        cache_write_tokens=written_tokens,
+    )
     return _listed(endpoint, usage) or Decimal(0)
 
 

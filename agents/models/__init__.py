@@ -23,6 +23,8 @@ from agents.models.orders import Broadcast as Broadcast
 from agents.models.orders import Order as Order
 from agents.models.orders import OrderRecipient as OrderRecipient
 from agents.models.orders import OrderState as OrderState
+from agents.models.replays import Replay as Replay
+from agents.models.replays import ReplayCall as ReplayCall
 from agents.models.runs import Delivery as Delivery
 from agents.models.runs import Event as Event
 from agents.models.runs import GameGate as GameGate

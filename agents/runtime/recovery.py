@@ -34,6 +34,7 @@ from agents.actions.messages import resume_broadcasts
 from agents.alerts.judge import watch_fleet
 from agents.db import run_in_db
 from agents.events import get_connection_parameters
+from agents.lab import kept_replays
 from agents.models import Mysis, Turn
 from agents.runtime import clock_jumps
 from agents.runtime.finish import put_to_rest
@@ -275,7 +276,12 @@ async def reconcile() -> None:
     if not clock_jumps.database_clock.was_set_forward(now, STALLED_SECONDS):
         await _end_stalled()
     await finish_forgotten(now)
-    for step in (reschedule_lost, close_left_open, resume_broadcasts):
+    for step in (
+        reschedule_lost,
+        close_left_open,
+        resume_broadcasts,
+        kept_replays.resume_lost,
+    ):
         await run_in_db(step)
 
 

@@ -71,7 +71,7 @@ WHERE mysis_id = %(mysis)s AND id < %(before)s AND id >= (
   ORDER BY id DESC LIMIT 1
 ) ORDER BY id LIMIT %(limit)s
 """
-_SINCE = "WHERE mysis_id = %s AND (id > %s OR id = ANY(%s)) ORDER BY id"
+_SINCE = "WHERE mysis_id = %s AND ((id > %s AND id <= %s) OR id = ANY(%s)) ORDER BY id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +110,16 @@ def load_tail(
     wish: TailRequest,
     earlier: LoadedTail | None = None,
     known: LoadedTail | None = None,
+    shared: SharedRows | None = None,
 ) -> LoadedTail:
     """The rows that a strategy has to be given, oldest first.
 
     The newest order of a human or a broadcast is always among them (I17), and no
     result is without its call. What an ``earlier`` call of the turn was given is not
     read again; rows like those ``known`` of an earlier turn give the same messages.
+    ``shared`` are read for other views of the same moment too.
     """
-    extended = _extend_tail(wish, earlier) if earlier else None
+    extended = _extend_tail(wish, earlier, shared) if earlier else None
     if extended is not None:
         return extended
     if find_reads(wish.strategy) == "newest":
@@ -141,19 +143,44 @@ def load_tail(
     return LoadedTail(_make_messages(found, known), found, start, cut, wish)
 
 
-def _extend_tail(wish: TailRequest, earlier: LoadedTail) -> LoadedTail | None:
+class SharedRows:
+    """Rows of the past, where nothing changes: read once for all views of one moment."""
+
+    def __init__(self) -> None:
+        self._asked: tuple[int, ...] = ()
+        self._rows: list[LogRow] = []
+
+    def read(self, mysis_id: int, after: int, through: int) -> list[LogRow]:
+        """The rows after an id, up to another."""
+        asked = mysis_id, after, through
+        if self._asked != asked:
+            self._rows = read_rows(_SINCE, [*asked, []])
+            self._asked = asked
+        return self._rows
+
+
+def _extend_tail(
+    wish: TailRequest, earlier: LoadedTail, shared: SharedRows | None
+) -> LoadedTail | None:
     """The earlier rows with those since; None where they must be read anew.
 
     Of the earlier ones only results may have changed: those that were open, and those
     with an error in the place of what is not known.
     """
-    if earlier.wish is None or replace(wish, last=earlier.wish.last) != earlier.wish:
+    asked = earlier.wish
+    if asked is None or wish.through < asked.through:
+        return None
+    if replace(wish, last=asked.last, through=asked.through) != asked:
         return None
     known, before = earlier.rows, earlier.start
     if before is None:
         return None
-    unsure = [row.pk for row in known.values() if row.pending or row.is_error]
-    since = read_rows(_SINCE, [wish.mysis_id, max(known), unsure])
+    place = wish.mysis_id, max(known), wish.through
+    if shared is not None:
+        since = shared.read(*place)
+    else:
+        unsure = [row.pk for row in known.values() if row.pending or row.is_error]
+        since = read_rows(_SINCE, [*place, unsure])
     new = {row.pk: row for row in since if known.get(row.pk) != row}
     found = {**known, **new}
     run = _cut_run(wish, [row for pk, row in found.items() if pk >= before])

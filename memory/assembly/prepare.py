@@ -31,10 +31,11 @@ from memory.assembly.sent_view import (
     refer_view,
     render_messages,
 )
-from memory.assembly.turn_reads import TurnReads, Work, keep_work, take_work
+from memory.assembly.turn_reads import TurnReads, keep_work, take_work
 from memory.calibration import TokenFactor
 from memory.context import registry
 from memory.context.assemble import assemble
+from memory.context.budget import SHORT_STATE_BYTES
 from memory.context.result_types import Assembly
 from memory.context.types import (
     AssemblyRequest,
@@ -127,13 +128,15 @@ class LogMoment:
 
     ``through`` is the newest row, ``sent`` the id that the context of the call would
     have. ``summary`` is the one in use, ``state`` the game's as a text; None: as now.
-    With a text, ``data`` are the handles of the answers that were kept.
+    With a text, ``short_state`` is its short form, as far as that is known, and ``data``
+    are the handles of the answers that were kept.
     """
 
     summary: HistorySummary | None
     through: int = LAST
     sent: int = LAST
     state: str | None = None
+    short_state: str = ""
     data: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -151,7 +154,10 @@ def prepare_request(
     """
     shown: list[Rendered] = []
     known = reads or TurnReads()
-    work = known.work = take_work(subject.mysis_id) if reads else Work()
+    shares = reads is not None and not reads.apart
+    if shares:
+        known.work = take_work(subject.mysis_id)
+    work = known.work
     moment = before or LogMoment(read_newest_summary(subject.mysis_id))
     known.last = known.last or read_last_call(
         subject.mysis_id, moment.sent, work.digest, work.messages
@@ -161,7 +167,8 @@ def prepare_request(
         state = partial(_render_state, account, shown)
         data = name_handles(account.snapshots)
     else:
-        state, data = partial(_show_whole, moment.state), dict(moment.data)
+        state = partial(_show_fitting, (moment.state, moment.short_state))
+        data = dict(moment.data)
     loaded, request = _load_request(subject, moment, known, state)
     request = replace(request, data=data)
     assembly = assemble(request, work.earlier)
@@ -181,15 +188,16 @@ def prepare_request(
         facts=shown[-1].facts if shown else {},
         digest=hash_encoded(assembly.encoded, assembly.system, subject.offered),
     )
-    if reads is not None:
+    if shares:
         work.messages, work.digest = assembly.messages, prepared.digest
         keep_work(subject.mysis_id, work, loaded)
     return prepared
 
 
-def _show_whole(block: str, max_bytes: int) -> str:
-    # It was made in the past, and cannot be made shorter.
-    return block if len(block.encode()) <= max_bytes else ""
+def _show_fitting(blocks: tuple[str, ...], max_bytes: int) -> str:
+    # They were made in the past, and cannot be made shorter.
+    fitting = (block for block in blocks if block and len(block.encode()) <= max_bytes)
+    return next(fitting, "")
 
 
 def _load_request(
@@ -214,6 +222,7 @@ def _load_request(
         ),
         reads.tail,
         reads.work.tail,
+        reads.shared,
     )
     reads.tail = reads.work.tail = loaded
     same = before is not None and before.sent.dialect == subject.dialect
@@ -302,9 +311,13 @@ COALESCED_INPUTS = (
 )
 
 
-def _describe_inputs(request: AssemblyRequest) -> dict[str, Any]:
+def _describe_inputs(request: AssemblyRequest, over_budget: bool) -> dict[str, Any]:
     """What is no figure, but is needed to make the view again, or to judge it."""
     found: dict[str, Any] = {"options": dict(request.options)}
+    if over_budget and request.render_state is not None:
+        # For which room was kept, whatever the view shows of the state.
+        size = min(request.state_bytes, SHORT_STATE_BYTES)
+        found["short_state"] = request.render_state(size)
     if request.strategy == "coalesced":
         found["inputs"] = {name: getattr(request, name) for name in COALESCED_INPUTS}
     return found
@@ -341,7 +354,7 @@ def record_call(
         ledger=pack_ledger(assembly.ledger),
         # These are no figures, but who reads the figures wants to know them.
         stats=assembly.stats
-        | _describe_inputs(prepared.request)
+        | _describe_inputs(prepared.request, assembly.stats["over_budget"])
         | {
             "pins": [asdict(pin) for pin in prepared.pins],
             "warnings": list(assembly.warnings),

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from django.db.models import QuerySet
+
 from memory.assembly.load import LoadedTail
 from memory.assembly.prepare import (
     COALESCED_INPUTS,
@@ -53,6 +55,10 @@ NO_OPTIONS = (
 )
 NO_BUDGET = "The budget of then is not kept with this call: today's is taken."
 NO_TOOLS = "What its tools cost is not kept with this call: today's count is taken."
+NO_SHORT_STATE = (
+    "Its budget left older messages out, and how much room that kept for a short form of "
+    "the game's state is not kept with this call."
+)
 NO_INPUTS = (
     "The mission, the open orders and the turns that were left are not kept with this "
     "call: today's are taken."
@@ -77,13 +83,23 @@ class PastCall:
 
 def load_past_call(sent: SentContext, now: Subject) -> PastCall:
     """A call with all that is stored of its moment; the rest is as it is ``now``."""
-    shown = render_sent(sent)
+    return build_past_call(sent, now, render_sent(sent), _find_summary(sent))
+
+
+def build_past_call(
+    sent: SentContext,
+    now: Subject,
+    shown: RenderedView,
+    summary: HistorySummary | None,
+) -> PastCall:
+    """`load_past_call` where its view and its summary were read already."""
     texts = _read_synthetic_texts(sent, shown)
     before = LogMoment(
-        summary=_find_summary(sent),
+        summary=summary,
         through=sent.last_id or 0,
         sent=sent.pk,
         state=texts.get("state", ""),
+        short_state=sent.stats.get("short_state", ""),
         data=sent.stats.get("inputs", {}).get("data", {}),
     )
     subject = _past_subject(
@@ -133,6 +149,7 @@ def list_guesses(past: PastCall) -> tuple[str, ...]:
         NO_OPTIONS: "options" in stats,
         NO_BUDGET: "budget" in stats and "reserve" in stats,
         NO_TOOLS: "tools" in _categories(stats),
+        NO_SHORT_STATE: not stats.get("over_budget") or "short_state" in stats,
     }
     found = [guess for guess, is_known in known.items() if not is_known]
     ids = [line["id"] for line in past.shown.ledger]
@@ -260,13 +277,16 @@ def _texts_from_end(messages: Sequence[Wire]) -> list[str]:
 def _find_summary(sent: SentContext) -> HistorySummary | None:
     """The summary that the call had; it is stored even if it was reverted since."""
     generation = sent.stats.get("generation", 0)
-    rows = HistorySummary.objects.filter(
-        mysis_id=sent.mysis_id,
-        generation=generation,
-        created_at__lte=sent.created_at,
-        status__in=(Status.ACTIVE, Status.REPLACED, Status.REVERTED),
+    rows = select_used(sent.mysis_id).filter(
+        generation=generation, created_at__lte=sent.created_at
     )
     return rows.order_by("-id").first() if generation else None
+
+
+def select_used(mysis_id: int) -> QuerySet[HistorySummary]:
+    """The summaries that calls of a Mysis can have had."""
+    used = (Status.ACTIVE, Status.REPLACED, Status.REVERTED)
+    return HistorySummary.objects.filter(mysis_id=mysis_id, status__in=used)
 
 
 # --- The difference of two views, message by message

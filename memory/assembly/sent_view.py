@@ -39,6 +39,8 @@ CROSS JOIN LATERAL (SELECT CASE WHEN sent.digest <> %s THEN sent.view END AS vie
 WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
 """
 _TEXTS = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
+# What stands for a text that was deleted.
+GONE = "(text no longer kept)"
 _TOOL_TEXTS = ("known", "sent", "catalogue")
 # Of a stored call, how it was made.
 _WAY = frozenset({"via", "original"})
@@ -257,13 +259,56 @@ def render_sent(sent: SentContext) -> RenderedView:
     )
 
 
-def render_tools(sent: SentContext) -> OfferedTools | None:
-    """The tools of a past call; None where they are not kept with it."""
+def list_end_texts(sent: SentContext) -> list[str]:
+    """The digests of the texts that `render_ends` and `render_tools` need."""
+    view, tools = sent.view, sent.view.get("tools") or {}
+    entries = [view["messages"][place] for place in find_ends(view["messages"])]
+    named = _find_digests({"system": view["system"], "messages": entries})
+    return [*named, *_list_digests(tools.values())]
+
+
+def find_ends(messages: Sequence[Any]) -> list[int]:
+    """The places of the first message and of the last two."""
+    last = len(messages) - 1
+    return sorted({0, max(0, last - 1), last}) if messages else []
+
+
+def render_ends(
+    sent: SentContext,
+    known: Mapping[int, LogRow],
+    texts: Mapping[str, str],
+    offered: OfferedTools | None,
+) -> RenderedView:
+    """A past view without what stands for the log alone: its hash is not checked.
+
+    Of its messages the first and the last two are rendered, the others empty; there is
+    no ledger. ``texts`` are at least those of `list_end_texts`.
+    """
+    entries, sources = sent.view["messages"], unpack_sources(sent.view["sources"])
+    ends = find_ends(entries)
+    rows = read_source_rows([sources[place] for place in ends], known)
+    messages: list[dict[str, Any]] = [{}] * len(entries)
+    for place in ends:
+        source = sources[place]
+        row = rows.get(source) if isinstance(source, int) else None
+        messages[place] = _restore(entries[place] or {}, row, texts)
+    system = _fill_text(sent.view["system"], texts)
+    return RenderedView(messages, system, [*sources], [], intact=True, offered=offered)
+
+
+def render_tools(
+    sent: SentContext, texts: Mapping[str, str] | None = None
+) -> OfferedTools | None:
+    """The tools of a past call; None where they are not kept with it.
+
+    Their ``texts`` are not read again where they are given.
+    """
     stored = sent.view.get("tools")
     if not stored:
         return None
     values = [stored[key] for key in _TOOL_TEXTS]
-    texts = dict(fetch_rows(_TEXTS, [_list_digests(values)]))
+    if texts is None:
+        texts = read_texts(_list_digests(values))
     known, shown, catalogue = (_fill_text(value, texts) for value in values)
     allow = None if stored["allow"] is None else tuple(stored["allow"])
     both = _read_list(known), _read_list(shown)
@@ -272,6 +317,11 @@ def render_tools(sent: SentContext) -> OfferedTools | None:
 
 def _read_list(text: str) -> tuple[Any, ...]:
     return tuple(json.loads(text)) if text.startswith("[") else ()
+
+
+def read_texts(digests: Sequence[str]) -> dict[str, str]:
+    """The stored texts of these digests, as far as they are kept."""
+    return dict(fetch_rows(_TEXTS, [list(digests)]))
 
 
 def render_messages(
@@ -287,7 +337,7 @@ def render_messages(
     sources = unpack_sources(view["sources"])
     rows = read_source_rows(sources, known or {})
     if texts is None:
-        texts = dict(fetch_rows(_TEXTS, [_find_digests(view)]))
+        texts = read_texts(_find_digests(view))
     messages = [
         # One joined from several rows stands for none of them alone.
         _restore(
@@ -342,7 +392,7 @@ def _restore(
 
 def _fill_text(value: Any, texts: Mapping[str, str]) -> Any:
     if isinstance(value, Mapping) and set(value) == {"text"}:
-        return texts.get(value["text"], "(text no longer kept)")
+        return texts.get(value["text"], GONE)
     return value
 
 

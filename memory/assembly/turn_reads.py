@@ -6,12 +6,12 @@ anything else that a view depends on, it is made anew, so no view depends on the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from memory.assembly.load import LoadedTail
+from memory.assembly.load import LoadedTail, SharedRows
 from memory.assembly.sent_view import LastCall, Reference, find_stored_texts
 from memory.context.assemble import EarlierWork
 from memory.models import SentContext
@@ -42,12 +42,19 @@ class Work:
 
 @dataclass(slots=True)
 class TurnReads:
-    """What the calls of one turn have read; each reads only what is new since."""
+    """What the calls of one turn have read; each reads only what is new since.
+
+    ``apart``: they are no calls that are sent, such as those of a replay; their work is
+    their own, and that of the Mysis's turns is left alone. ``shared`` rows are read for
+    several views of one moment.
+    """
 
     last: LastCall | None = None
     tail: LoadedTail | None = None
     snapshots: KnownSnapshots = field(default_factory=dict)
     work: Work = field(default_factory=Work)
+    apart: bool = False
+    shared: SharedRows | None = None
 
     def list_stored(self) -> frozenset[str]:
         """The digests of the texts that the call before names."""
@@ -61,6 +68,12 @@ class TurnReads:
     def note_sent(self, sent: SentContext, texts: Mapping[str, str]) -> None:
         """Note the texts that a sent context names."""
         self.work.sent_id, self.work.stored = sent.pk, frozenset(texts)
+
+
+def share_past_reads(count: int) -> Iterator[TurnReads]:
+    """The reads of so many views of each past call, which read the same rows once."""
+    shared = SharedRows()
+    return (TurnReads(apart=True, shared=shared) for _ in range(count))
 
 
 # By Mysis, those that were used last at the end. Whoever uses one takes it out.

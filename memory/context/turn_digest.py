@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 
+from memory.context.result_types import CoalescedTurn
 from memory.context.strategies.snapshot_window import is_error_result
 from memory.context.tool_calls import is_json, parse_arguments
 from memory.context.units import (
@@ -47,14 +49,21 @@ class ToldCall:
     schemas: bool = False
 
 
-@dataclass(slots=True)
+@dataclass  # without slots: what is not told of it is kept
 class Turn:
-    """What there is to tell of one turn; of a failed one the calls with an error."""
+    """What there is to tell of one turn; of a failed one the calls with an error.
+
+    ``untold`` says what becomes of it in a view that tells nothing of it.
+    """
 
     unit: Unit
     calls: list[ToldCall] = field(default_factory=list)
     prints: list[Item] = field(default_factory=list)
     errors: list[ToldCall] = field(default_factory=list)
+
+    @cached_property
+    def untold(self) -> CoalescedTurn:
+        return CoalescedTurn(self.rows, "", note_losses(self, 0, 0, False))
 
     @property
     def rows(self) -> tuple[int, ...]:
@@ -109,7 +118,9 @@ class TurnDigest:
     def add_turn(self, turn: Turn) -> None:
         """Add a turn that was read whole; its first call takes the marks before it."""
         if turn.calls:
-            turn.calls[0] = replace(turn.calls[0], marks=tuple(self.marks))
+            marks = tuple(self.marks)
+            if turn.calls[0].marks != marks:
+                turn.calls[0] = replace(turn.calls[0], marks=marks)
             self.marks.clear()
         self.failed += bool(turn.errors)
         self.turns.append(turn)
@@ -125,9 +136,17 @@ def digest_turns(units: Sequence[Unit], history: History) -> TurnDigest:
     newest = _find_newest(units)
     asking = find_asked_schemas(units)
     asked = [item for unit in asking for item in find_schema_items(unit)]
+    known: dict[tuple[int, ...], Turn]
+    known = history.notes.setdefault(f"turns, told: {told}", {})
     for unit in units:
         if unit.role == "assistant":
-            found.add_turn(_digest_turn(unit, history, asked, newest=unit is newest))
+            turn = known.get(unit.rows)
+            if turn is None or turn.unit is not unit:
+                turn = _digest_turn(unit, history, asked, newest=unit is newest)
+                # Of these less is told in a later view.
+                if unit is not newest and unit not in asking:
+                    known[unit.rows] = turn
+            found.add_turn(turn)
             if told and not unit.items[0].calls:
                 found.add_mark(TURN_END)
         elif told and unit.intent:
@@ -149,17 +168,29 @@ def _find_newest(units: Sequence[Unit]) -> Unit | None:
 
 def flatten_json(result: Item, history: History) -> Item:
     """A result without the line breaks of indented JSON, which tell nothing."""
-    text = result.content.strip()
+    flat = _flatten(result.content)
+    return result if flat is None else result.with_text(flat, history.count(flat))
+
+
+@lru_cache(maxsize=256)
+def _flatten(content: str) -> str | None:
+    """The text without its line breaks; None where it is no JSON that has any."""
+    text = content.strip()
     # A line break is never part of a value there: strings have it escaped.
     if "\n" not in text or text[:1] not in "{[" or not is_json(text):
-        return result
-    flat = _BREAK.sub(" ", text)
-    return result.with_text(flat, history.count(flat))
+        return None
+    return _BREAK.sub(" ", text)
 
 
 def is_unknown_outcome(result: Item) -> bool:
     """Whether an action may have been done: no later success tells that it was not."""
     return result.content.startswith(_UNKNOWN_OUTCOMES)
+
+
+@lru_cache(maxsize=4096)
+def _format_call(name: str, arguments: str) -> str:
+    """A call as a line; every view tells many that the one before told too."""
+    return format_call(name, parse_arguments(arguments))
 
 
 def _digest_turn(
@@ -170,7 +201,7 @@ def _digest_turn(
     prints: list[Item] = []
     for index, call in enumerate(unit.items[0].calls):
         result = results.get(index)
-        line = format_call(call.name, parse_arguments(call.arguments))
+        line = _format_call(call.name, call.arguments)
         lost = told and result is not None and is_unknown_outcome(result)
         if (
             result is not None

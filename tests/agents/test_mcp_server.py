@@ -29,10 +29,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 READING = {
     "zoea_search_messages", "zoea_search_reasoning", "zoea_search_broadcasts",
     "zoea_recall", "zoea_list_myses", "zoea_swarm_status", "zoea_preview_context", "zoea_list_orders",
-    "zoea_list_events", "zoea_yield", "zoea_search_records",
+    "zoea_list_events", "zoea_yield", "zoea_search_records", "zoea_read_replay",
 }  # fmt: skip
 SENDING = {
     "zoea_send_message", "zoea_broadcast", "zoea_send_order", "zoea_change_order",
+    "zoea_start_replay",
 }  # fmt: skip
 HELLO = {
     "jsonrpc": "2.0",
@@ -139,6 +140,27 @@ async def test_the_tools_of_each_role(
             for _ in range(2):
                 found = await session.call_tool("zoea_swarm_status", {})
                 assert found.structured_content["total"] == 0
+
+
+async def test_a_replay_is_asked_for_and_read(
+    server: Server, viewer: str, operator: str
+) -> None:
+    history()
+    tool, asked = "zoea_start_replay", {"policies": [{"strategy": "window"}]}
+    assert "role operator" in await refusal(server, viewer, tool, **asked)
+    started = await value(server, operator, tool, mysis_id="Ada", since="7d", **asked)
+    assert started["total"] == 0
+    found = await value(server, viewer, "zoea_read_replay", replay=started["id"])
+    assert (found["state"], found["total"]) == ("queued", 0)
+    assert [one["name"] for one in found["policies"]] == ["own", "window"]
+    for change, words in (
+        ({"mysis_id": "Ada", "label": "miners"}, "label: leave it out"),
+        ({"policies": ["none"]}, "policies[0]: there is no policy"),
+        ({"since": "never"}, "since: give a moment"),
+    ):
+        assert words in await refusal(server, operator, tool, **asked | change)
+    missing = await refusal(server, viewer, "zoea_read_replay", replay=9**9)
+    assert "There is no replay" in missing
 
 
 async def test_what_stands_beside_the_messages_is_searched(

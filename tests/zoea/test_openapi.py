@@ -40,6 +40,7 @@ pytestmark = pytest.mark.django_db
 ROLES = ("anonymous", "viewer", "operator", "admin")
 STEERING = re.compile(
     r"/myses/[^/]+/(start|stop|message|command)|/broadcasts|/orders(/[^/]+)?"
+    r"|/replays(/[^/]+)?"
 )
 NOTES = re.compile(r"/myses/[^/]+/notes/.+")
 ALERTS = re.compile(

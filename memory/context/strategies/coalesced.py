@@ -360,12 +360,15 @@ def _trace_turns(
     traced = []
     for turn in found.turns:
         shown = [call for call in turn.calls if id(call) in calls]
+        said = [item for item in turn.prints if id(item) in prints]
+        if not shown and not said and turn is not found.failing:
+            traced.append(turn.untold)
+            continue
         lines = [
             line
             for call in shown
             for line in _write_call(call, call in wholes, limits, history)
         ]
-        said = [item for item in turn.prints if id(item) in prints]
         lines += [_write_print(item, limits, history) for item in said]
         if turn is found.failing:
             lines.append(_write_error(found, limits, history))

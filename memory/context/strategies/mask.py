@@ -7,6 +7,7 @@ same batches and at times one more (I26).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from memory.context.units import Fate, History, Item, Plan, Unit, find_loop_star
 
 _START = "[masked "
 _LOOP_OVER = "The tool loop that fetched it is over; a note with its handle is sent."
+_MASKED = Fate("masked", "mask", _LOOP_OVER)
 Place = tuple[int, int]
 
 
@@ -70,16 +72,29 @@ def mask_snapshots(unit: Unit, history: History, fates: dict[int, Fate]) -> Unit
     """The unit as it is sent once its tool loop is over (A25)."""
     if unit.pending or not unit.items[0].calls:
         return unit
-    items = list(unit.items)
-    changed = False
-    for place, item in enumerate(items):
-        if item.role != "tool" or not _is_snapshot(unit, item, history):
-            continue
-        masked = _mask_item(unit, item, history)
-        if masked is not item and item.source is not None:
-            items[place], changed = masked, True
-            fates[item.source] = Fate("masked", "mask", _LOOP_OVER)
-    return unit.with_items(tuple(items)) if changed else unit
+    # What was noted of the very same unit for the view before.
+    known: dict[tuple[int, ...], tuple[Unit, Unit]]
+    known = history.notes.setdefault("mask", {})
+    whole, masked = known.get(unit.rows, (None, unit))
+    if whole is not unit:
+        masked = _mask_snapshots(unit, history)
+        known[unit.rows] = unit, masked
+    if masked is not unit:
+        for before, after in zip(unit.items, masked.items, strict=True):
+            if after is not before and before.source is not None:
+                fates[before.source] = _MASKED
+    return masked
+
+
+def _mask_snapshots(unit: Unit, history: History) -> Unit:
+    items = tuple(
+        _mask_item(unit, item, history)
+        if item.role == "tool" and _is_snapshot(unit, item, history)
+        else item
+        for item in unit.items
+    )
+    same = all(map(operator.is_, items, unit.items))
+    return unit if same else unit.with_items(items)
 
 
 def _mask_item(unit: Unit, item: Item, history: History) -> Item:

@@ -1,0 +1,396 @@
+"""Replays as they are kept: asked for, worked on by a job of the queue, cancelled.
+
+The job runs in a process of its own, behind the turns, one at a time in the whole fleet.
+Once a second it stores what it has and says how far it is. A replay whose process or
+worker was lost begins anew; one that is deleted ends, and leaves nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+from procrastinate.contrib.django.django_connector import DjangoConnector
+from procrastinate.contrib.django.models import ProcrastinateJob
+from procrastinate.manager import JobManager
+from procrastinate.tasks import configure_task
+
+from agents import events
+from agents.actions.base import ActionError
+from agents.dashboard.time_axis import parse_moment
+from agents.dashboard.yields import parse_span
+from agents.events import Kind
+from agents.lab.policies import OWN, Policy
+from agents.lab.replay import (
+    ReplayedCall,
+    replay_calls,
+    select_calls,
+    select_myses,
+)
+from agents.lab.report import ReportBuilder
+from agents.models import Mysis, Replay, ReplayCall
+from memory import audit
+from memory.gamestate.values import make_storable, repair_text
+
+TASK = "agents.tasks.run_replay"
+QUEUE = "replays"
+MOST_CALLS = 20_000
+# Finished ones; the oldest goes when one more is asked for.
+MOST_KEPT = 50
+MOST_UNDER_WAY = 10
+# Jobs that may be lost before a replay is given up.
+MOST_ATTEMPTS = 3
+# Seconds between two steps of progress, and the most calls that one stores.
+PULSE = 1.0
+BATCH = 500
+LIVE = ("todo", "doing")
+LOST = (
+    f"{MOST_ATTEMPTS} processes in a row ended without a word: look into the worker's "
+    "log, then ask for fewer calls."
+)
+FAILED = "It failed, and the worker's log says why: ask for other calls or policies."
+# What of a row is told as it is.
+TOLD = (
+    *("label", "since", "until", "state", "done", "total", "error", "by"),
+    *("created_at", "started_at", "finished_at"),
+)
+State = Replay.State
+_jobs = JobManager(DjangoConnector())
+logger = logging.getLogger(__name__)
+
+
+@transaction.atomic
+def start_replay(
+    *,
+    policies: Sequence[Policy],
+    by: str,
+    mysis: Mysis | None = None,
+    label: str = "",
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Replay:
+    """Ask for a replay of the calls of a Mysis, of a group or tag, or of all.
+
+    Raises ActionError: 422 for a label that nobody has or too many calls, 409 where too
+    many are under way.
+    """
+    now = timezone.now()
+    replay = Replay(
+        mysis=mysis,
+        label=repair_text(label),
+        since=since,
+        until=min(until or now, now),
+        policies=make_storable([asdict(policy) for policy in policies]),
+        by=by,
+    )
+    _check_calls(replay)
+    _make_room()
+    replay.save()
+    _queue(replay)
+    told = {"of": replay.subject, "calls": replay.total, "policies": replay.policies}
+    audit.record("replay.start", name_replay(replay), by=by, after=told)
+    return replay
+
+
+def _check_calls(replay: Replay) -> None:
+    """Count the calls; raises ActionError 422 for a span without sense or with too much."""
+    if replay.since is not None and replay.since >= replay.until:
+        raise ActionError(
+            "since: give a moment of the past, before until.",
+            code="invalid",
+            status=422,
+        )
+    myses = select_myses(replay.mysis_id, replay.label)
+    if replay.label and not myses.exists():
+        raise ActionError(
+            f"label: no Mysis is in a group or has a tag {replay.label[:100]!r}.",
+            code="invalid",
+            status=422,
+        )
+    calls = select_calls(replay.since, replay.until)
+    replay.total = calls.filter(mysis__in=myses.values("pk")).count()
+    if replay.total > MOST_CALLS:
+        raise ActionError(
+            f"since: these are {replay.total:,} calls, and at most {MOST_CALLS:,} are "
+            "replayed at once: give a shorter span or fewer Myses.",
+            code="too_many",
+            status=422,
+        )
+
+
+def _make_room() -> None:
+    """Delete the oldest finished ones beyond what is kept; raises ActionError 409."""
+    if Replay.objects.filter(state__in=Replay.UNDER_WAY).count() >= MOST_UNDER_WAY:
+        raise ActionError(
+            f"{MOST_UNDER_WAY} replays are under way, which is the most: wait for one, "
+            "or delete it.",
+            code="too_many",
+        )
+    over = Replay.objects.exclude(state__in=Replay.UNDER_WAY).order_by("-pk")
+    old = list(over.values_list("pk", flat=True)[MOST_KEPT - 1 :])
+    Replay.objects.filter(pk__in=old).delete()
+
+
+@transaction.atomic
+def delete_replay(replay: Replay, *, by: str) -> None:
+    """Delete a replay with all of its rows; one that is under way ends within a second.
+
+    Raises ActionError 404 for one that is gone.
+    """
+    # Locked first: the process that works on it stores nothing after that.
+    row = Replay.objects.select_for_update(of=("self",)).filter(pk=replay.pk).first()
+    if row is None:
+        raise ActionError(
+            f"Replay {replay.pk} was deleted.", code="not_found", status=404
+        )
+    if row.state in Replay.UNDER_WAY and row.job_id is not None:
+        _jobs.cancel_job_by_id(row.job_id, delete_job=True)
+    told = {"of": row.subject, "state": row.state, "by": row.by}
+    audit.record("replay.delete", name_replay(row), by=by, before=told)
+    _tell(row, state="deleted")
+    row.delete()
+
+
+def read_moment(field: str, text: str | None) -> datetime | None:
+    """When a span begins or ends: a moment, or so long ago (90m, 6h, 7d); None for no bound.
+
+    Raises ActionError 422 that names the field.
+    """
+    if not text:
+        return None
+    length = parse_span(text)
+    moment = timezone.now() - length if length else parse_moment(text)
+    if moment is None:
+        raise ActionError(
+            f"{field}: give a moment such as 2026-11-25T05:00:00Z, or so long ago: 90m, "
+            "6h or 7d, of 5m to 31d.",
+            code="invalid",
+            status=422,
+        )
+    return moment
+
+
+def name_replay(replay: Replay) -> str:
+    """A replay, as the audit log names it."""
+    return f"replay:{replay.pk}"
+
+
+def describe_replay(replay: Replay) -> dict[str, Any]:
+    """A replay as JSON tells it, with the figures of each policy as far as it is."""
+    found = replay.report or ReportBuilder().describe(list_names(replay))
+    policies = [asdict(Policy(OWN)), *replay.policies]
+    return {
+        "id": replay.pk,
+        "mysis": replay.mysis_id,
+        **{name: getattr(replay, name) for name in TOLD},
+        "equal": found["equal"],
+        "differing": found["differing"],
+        "unknown": found["unknown"],
+        "policies": [
+            _describe_policy(policy) | figures
+            for policy, figures in zip(policies, found["policies"], strict=True)
+        ],
+    }
+
+
+def _describe_policy(policy: dict[str, Any]) -> dict[str, Any]:
+    tokens, reserve = policy["budget_tokens"], policy["budget_reserve"]
+    return {
+        "strategy": policy["strategy"],
+        "options": policy["options"],
+        "budget": None if tokens is None else {"tokens": tokens, "reserve": reserve},
+    }
+
+
+def list_names(replay: Replay) -> list[str]:
+    """The names of its policies, that of the calls themselves first."""
+    return [OWN, *(policy["name"] for policy in replay.policies)]
+
+
+def _queue(replay: Replay) -> None:
+    """Have a worker take it, one replay after another in the whole fleet."""
+    # By its name: the app's own function would import what the task runs.
+    task = configure_task(name=TASK, job_manager=_jobs, queue=QUEUE, lock=QUEUE)
+    replay.job_id = task.defer(replay_id=replay.pk)
+    replay.state, replay.done = State.QUEUED, 0
+    replay.attempts += 1
+    replay.save(update_fields=["job_id", "state", "done", "attempts"])
+    _tell(replay)
+
+
+def _tell(replay: Replay, **more: Any) -> None:
+    """Append the event that says how far a replay is."""
+    data = {
+        "replay": replay.pk,
+        "state": replay.state,
+        "done": replay.done,
+        "total": replay.total,
+        **({"error": replay.error} if replay.error else {}),
+    }
+    events.append(Kind.REPLAY_CHANGED, mysis_id=replay.mysis_id, data={**data, **more})
+
+
+# --- Replays that were lost
+
+
+def resume_lost() -> int:
+    """Queue replays anew that no job works on any more; returns how many."""
+    live = ProcrastinateJob.objects.filter(pk=OuterRef("job_id"), status__in=LIVE)
+    lost = Replay.objects.filter(~Exists(live), state__in=Replay.UNDER_WAY)
+    return sum(_resume(pk) for pk in lost.order_by("pk").values_list("pk", flat=True))
+
+
+@transaction.atomic
+def _resume(replay_id: int) -> bool:
+    rows = Replay.objects.select_for_update(of=("self",), skip_locked=True)
+    replay = rows.filter(pk=replay_id, state__in=Replay.UNDER_WAY).first()
+    if replay is None:
+        return False
+    jobs = ProcrastinateJob.objects.filter(pk=replay.job_id, status__in=LIVE)
+    if jobs.exists():
+        return False
+    if replay.attempts >= MOST_ATTEMPTS:
+        _end(replay, State.FAILED, error=LOST)
+    else:
+        _queue(replay)
+    return True
+
+
+def _end(replay: Replay, state: str, *, error: str = "") -> None:
+    """End a locked replay; one that failed keeps no rows."""
+    replay.state, replay.error = state, error
+    replay.finished_at = timezone.now()
+    if state == State.FAILED:
+        replay.calls.all().delete()
+    replay.save()
+    _tell(replay)
+
+
+# --- The work itself
+
+
+async def run_apart(replay_id: int, job_id: int) -> None:
+    """`run_replay` in a process of its own, which ends where this is cancelled."""
+    words = [sys.executable, "-m", "agents.lab", str(replay_id), str(job_id)]
+    process = await asyncio.create_subprocess_exec(
+        *words, stdin=asyncio.subprocess.DEVNULL, cwd=settings.BASE_DIR
+    )
+    try:
+        await process.wait()
+    except asyncio.CancelledError:
+        process.terminate()
+        await process.wait()
+        raise
+
+
+def run_replay(replay_id: int, job_id: int) -> None:
+    """Replay the calls of a kept replay, unless it was deleted or has another job."""
+    replay = _claim(replay_id, job_id)
+    if replay is None:
+        return
+    try:
+        _Run(replay).run()
+    except Exception:
+        logger.exception("Replay %s failed.", replay_id)
+        with transaction.atomic():
+            row = _lock(replay)
+            if row is not None:
+                _end(row, State.FAILED, error=FAILED)
+
+
+@transaction.atomic
+def _claim(replay_id: int, job_id: int) -> Replay | None:
+    rows = Replay.objects.select_for_update(of=("self",))
+    replay = rows.filter(
+        pk=replay_id, job_id=job_id, state__in=Replay.UNDER_WAY
+    ).first()
+    if replay is None:
+        return None
+    # What a lost process of it has stored.
+    replay.calls.all().delete()
+    replay.state, replay.done = State.RUNNING, 0
+    replay.started_at = timezone.now()
+    replay.save()
+    _tell(replay)
+    return replay
+
+
+def _lock(replay: Replay) -> Replay | None:
+    """The row, if this job still has to work on it."""
+    rows = Replay.objects.select_for_update(of=("self",))
+    return rows.filter(pk=replay.pk, job_id=replay.job_id, state=State.RUNNING).first()
+
+
+class _Run:
+    """One run over the calls of a replay."""
+
+    def __init__(self, replay: Replay) -> None:
+        self.replay = replay
+        self.report = ReportBuilder()
+        self.waiting: list[ReplayCall] = []
+        self.due = time.monotonic() + PULSE
+
+    def run(self) -> None:
+        for call in read_calls(self.replay):
+            self.report.add(call.figures, call.differs, call.unknown)
+            row = build_row(call, self.report.calls)
+            row.replay = self.replay
+            self.waiting.append(row)
+            late = time.monotonic() >= self.due
+            if (late or len(self.waiting) >= BATCH) and not self._store():
+                return
+        self._store(done=True)
+
+    @transaction.atomic
+    def _store(self, *, done: bool = False) -> bool:
+        """Store what is there and say so; False where nobody wants it any more."""
+        row = _lock(self.replay)
+        if row is None:
+            return False
+        ReplayCall.objects.bulk_create(self.waiting)
+        self.waiting = []
+        self.due = time.monotonic() + PULSE
+        row.done = self.report.calls
+        row.report = self.report.describe(list_names(row))
+        if done:
+            row.total = row.done
+            _end(row, State.DONE)
+        else:
+            row.save(update_fields=["done", "report"])
+            _tell(row)
+        return True
+
+
+def build_row(call: ReplayedCall, place: int) -> ReplayCall:
+    """A call as it is stored, or written into a file."""
+    sent, turn = call.sent, call.sent.call.turn
+    return ReplayCall(
+        place=place,
+        call_id=sent.call_id,
+        mysis_id=sent.mysis_id,
+        turn_id=turn.pk,
+        turn_number=turn.number,
+        call_number=sent.call.number,
+        at=sent.created_at,
+        figures={name: asdict(one) for name, one in call.figures.items()},
+        differs=call.differs,
+    )
+
+
+def read_calls(replay: Replay) -> Iterator[ReplayedCall]:
+    """The calls that a replay asks for, each under its policies."""
+    return replay_calls(
+        select_myses(replay.mysis_id, replay.label),
+        select_calls(replay.since, replay.until),
+        [Policy(**policy) for policy in replay.policies],
+    )
