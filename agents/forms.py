@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from django import forms
 from django.utils.functional import lazy
+from django.utils.http import urlencode
 from django.utils.text import capfirst
 
 from agents.actions import DEFAULT_PROMPT_NAME, MAX_TEXT, ActionError
@@ -107,6 +111,13 @@ def _count_field(most: int, label: str) -> forms.IntegerField:
     return forms.IntegerField(required=False, min_value=1, max_value=most, label=label)
 
 
+def _share_field(label: str) -> forms.FloatField:
+    widget = forms.NumberInput(attrs={"step": "any"})
+    return forms.FloatField(
+        required=False, min_value=0, max_value=1, label=label, widget=widget
+    )
+
+
 class MysisForm(forms.Form):
     """A new Mysis. What the fields cannot know is judged by the action."""
 
@@ -205,8 +216,12 @@ class WhatIfForm(forms.Form):
     ``against`` is a second strategy to lay beside it, ``beside`` that one's window.
     """
 
+    OPTIONS = ("window", "lo", "hi", "tools")
+
     strategy = forms.ChoiceField(required=False)
     window = _count_field(10_000, "Window, messages")
+    lo = _share_field("Lower mark")
+    hi = _share_field("Upper mark")
     budget = _count_field(10_000_000, "Budget, tokens")
     tools = forms.ChoiceField(
         required=False,
@@ -224,10 +239,40 @@ class WhatIfForm(forms.Form):
         assert isinstance(strategy, forms.ChoiceField)  # noqa: S101 (for types)
         strategy.choices = list_strategies(own)
 
+    def add_sliders(
+        self, strategy: str, options: Mapping[str, object], tokens: int
+    ) -> None:
+        """Say what each number is by itself, and how far a slider beside it goes.
+
+        What is given are the own strategy, its options, and the tokens of its budget.
+        """
+        used = strategy or registry.DEFAULT
+        known = {name: read_numbers(name, {}) for name in registry.list_names()}
+        known[used] = read_numbers(used, options)
+        ends = {"window": (1, 100, 1), "lo": (0, 1, 0.01), "hi": (0, 1, 0.01)}
+        for name, (least, most, step) in ends.items():
+            own = {each: of[name] for each, of in known.items() if name in of}
+            end = max(most, 2 * own.get(used, 0)) if name == "window" else most
+            self._add_slider(name, used, own, f"{least} {end} {step}")
+        ends_of_budget = f"1000 {max(32_000, 2 * tokens)} 1000"
+        own = dict.fromkeys(known, tokens)
+        self._add_slider("budget", used, own, ends_of_budget)
+        self.fields["strategy"].widget.attrs["data-own"] = used
+
+    def _add_slider(
+        self, name: str, used: str, own: Mapping[str, float], ends: str
+    ) -> None:
+        """``own`` is the number by strategy; a strategy that is not in it takes none."""
+        self.fields[name].widget.attrs |= {
+            "data-slider": ends,
+            "data-own": json.dumps(own),
+            "placeholder": str(own.get(used) or ""),
+        }
+
     def has_values(self) -> bool:
         return self.is_valid() and any(
-            self.cleaned_data.get(name)
-            for name in ("strategy", "window", "budget", "tools")
+            self.cleaned_data.get(name) not in ("", None)
+            for name in ("strategy", "budget", *self.OPTIONS)
         )
 
     def lays_beside(self) -> bool:
@@ -237,31 +282,49 @@ class WhatIfForm(forms.Form):
         self, subject: Subject, *, beside: bool = False
     ) -> dict[str, Any]:
         """What an assembly takes on top of the subject's own, or that ``beside`` it."""
-        fields = ("against", "beside") if beside else ("strategy", "window")
-        strategy, window = (self.cleaned_data[name] for name in fields)
+        given = self.cleaned_data
+        strategy = given["against" if beside else "strategy"]
         found: dict[str, Any] = {}
         same = strategy in ("", subject.strategy)
         if strategy:
             found["strategy"] = strategy
-        tools = "" if beside else self.cleaned_data["tools"]
-        chosen = {"window": window, "tools": tools}
+        asked = {name: given[name] for name in self.OPTIONS}
+        chosen = {"window": given["beside"]} if beside else asked
         chosen = {
             name: value for name, value in chosen.items() if value not in ("", None)
         }
         if chosen:
             own = subject.options if same else pick_tool_options(subject.options)
             found["options"] = {**own, **chosen}
-        tokens = self.cleaned_data["budget"]
+        tokens = given["budget"]
         if tokens is not None:
             found["budget"] = Budget(tokens, min(subject.budget.reserve, tokens // 4))
         return found
 
     def add_refusal(self, detail: str, *, beside: bool = False) -> None:
         """Show a refusal at the field that it names."""
-        name = next((n for n in self.fields if n in detail.split(":")[0]), None)
+        name = detail.partition(":")[0].removeprefix("options.")
         if beside:
             name = "beside" if name == "window" else "against"
-        self.add_error(name, detail)
+        self.add_error(name if name in self.fields else None, detail)
+
+    def write_query(self) -> str:
+        """What was chosen, as the query of an address."""
+        given = {name: self.data.get(name) for name in self.fields}
+        return urlencode({name: value for name, value in given.items() if value})
+
+
+def read_numbers(strategy: str, options: Mapping[str, object]) -> dict[str, float]:
+    """The numbers among a strategy's options; of an unknown strategy there are none."""
+    try:
+        known = registry.validate_options(strategy, options)
+    except (ValueError, TypeError):
+        return {}
+    return {
+        name: value
+        for name, value in asdict(known).items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
 
 
 class PoliciesForm(forms.Form):

@@ -32,6 +32,7 @@ from django.http import (
     QueryDict,
 )
 from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 from django.shortcuts import render, resolve_url
 from django.utils.cache import patch_vary_headers
 from django_htmx.http import HttpResponseClientRedirect
@@ -207,6 +208,20 @@ class PartOrPageMiddleware(Middleware):
         if response.headers.get("Content-Type", "").startswith("text/html"):
             patch_vary_headers(response, ["HX-Request"])
         return response
+
+
+class CompressionMiddleware(GZipMiddleware):
+    """Compresses all answers but streams.
+
+    Django makes a gzip file of its own of each piece, and browsers read the first alone.
+    """
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        if getattr(response, "is_async", False):
+            return response
+        return super().process_response(request, response)
 
 
 class PrivateAnswersMiddleware(Middleware):

@@ -101,7 +101,7 @@ MIDDLEWARE = [
     "zoea.middleware.ContentSecurityPolicyMiddleware",
     "zoea.middleware.MethodMiddleware",
     "zoea.middleware.PartOrPageMiddleware",
-    "django.middleware.gzip.GZipMiddleware",
+    "zoea.middleware.CompressionMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "zoea.middleware.PrivateAnswersMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -23,6 +23,7 @@ from agents.actions.pins import add_pin as add_pin
 from agents.actions.pins import rewrite_pin as rewrite_pin
 from agents.actions.pins import set_pin_state as set_pin_state
 from agents.actions.settings import DEFAULT_PROMPT_NAME as DEFAULT_PROMPT_NAME
+from agents.actions.settings import choose_default_policy as choose_default_policy
 from agents.actions.settings import clear_failed_summaries as clear_failed_summaries
 from agents.actions.settings import delete_budget as delete_budget
 from agents.actions.settings import delete_tool_policy as delete_tool_policy

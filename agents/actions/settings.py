@@ -11,6 +11,7 @@ from agents.actions.base import (
     ActionError,
     check_text,
     check_version,
+    describe_state,
     lock_mysis,
     validate_row,
 )
@@ -22,7 +23,7 @@ from memory import audit
 from memory.assembly import history_summaries
 from memory.assembly.hashes import hash_text
 from memory.context.summary_prompt import SUMMARY_HEADINGS
-from memory.models import HistorySummary
+from memory.models import ContextPolicy, HistorySummary
 
 # The prompt that asks for summaries; authors edit it. The rules of the answer (its tags,
 # that the record is data) are added by the context core, so that no edit breaks them.
@@ -34,6 +35,10 @@ _COUNTED = ("scope", "mysis_id", "policy_id", "label", "period")
 BUDGET_COLUMNS = ("name", "period", "tokens", "cost")
 
 DEFAULT_PROMPT_NAME = "captain"
+
+# What the audit log calls the choice of the policy of those that have none of their own.
+DEFAULT_POLICY_CHOICE = "policy.choose"
+FLEET = "the fleet"
 
 
 @transaction.atomic
@@ -234,6 +239,43 @@ def save_provider(*, provider: Provider) -> Provider:
         after=audit.read_columns(provider),
     )
     return provider
+
+
+@transaction.atomic
+def choose_default_policy(
+    *, policy: ContextPolicy | None, by: str, version: str | None = None
+) -> ContextPolicy | None:
+    """Make a policy the fleet's default; with None it is the built-in one.
+
+    ``version`` is the number of the default as the caller saw it, "" for none: raises
+    ActionError 409 where it is another now.
+    """
+    held = _lock_held()
+    before = ContextPolicy.objects.select_for_update().filter(is_default=True).first()
+    if version is not None and version != (str(before.pk) if before else ""):
+        raise ActionError(
+            "The fleet's policy was changed meanwhile by somebody else: look at it, "
+            "then choose again.",
+            code=CHANGED,
+        )
+    if policy == before:
+        return policy
+    # As the default a policy takes the place of the one before.
+    row = policy or before
+    assert row is not None  # noqa: S101 (they differ)
+    row.is_default = policy is not None
+    row.save(update_fields=["is_default", "updated_at"])
+    without = Mysis.objects.filter(policy=None).order_by("pk")
+    events.append_all([describe_state(one, by, changed=["policy"]) for one in without])
+    scheduling.schedule_all(held, trigger="budget")
+    audit.record(
+        DEFAULT_POLICY_CHOICE,
+        FLEET,
+        by=by,
+        before={"policy": before and before.name},
+        after={"policy": policy and policy.name},
+    )
+    return policy
 
 
 @transaction.atomic

@@ -202,8 +202,13 @@ def find_call_after(call: SentContext) -> SentContext | None:
     return rows.order_by("id").first()
 
 
-def compare_requests(old: Payload, new: Payload) -> RequestChanges:
-    """What a request has that the earlier one had not, and the other way round."""
+def compare_requests(
+    old: Payload, new: Payload, *, whole: bool = True
+) -> RequestChanges:
+    """What a request has that the earlier one had not, and the other way round.
+
+    Without ``whole`` only how they begin alike, which takes a fraction of the time.
+    """
     first, second = _put_system_first(*old), _put_system_first(*new)
     keys, others = [_key(m) for m in first], [_key(m) for m in second]
     prefix = _shared_length(keys, others)
@@ -213,8 +218,8 @@ def compare_requests(old: Payload, new: Payload) -> RequestChanges:
         shared=sum(sizes[:prefix])
         + _count_shared_bytes(keys[prefix:], others[prefix:]),
         size=sum(sizes),
-        steps=tuple(_steps(first[prefix:], second[prefix:])),
-        state=compare_states(first, second),
+        steps=tuple(_steps(first[prefix:], second[prefix:])) if whole else (),
+        state=compare_states(first, second) if whole else None,
     )
 
 

@@ -33,6 +33,7 @@ PAGES = (
     ("Events", "events", "flag"),
     ("Prompts", "prompts", "prompt"),
     ("Policies", "policies", "context"),
+    ("Lab", "lab", "compare"),
     ("Accounts", "accounts", "user"),
     ("Health", "health", "health"),
     ("Alerts", "alerts", "alert"),

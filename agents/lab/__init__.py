@@ -1,6 +1,7 @@
 """The lab: which context is better, proved on recorded calls before it is paid for.
 
 Others use `replay` (the walk over recorded calls), `kept_replays` (those on the queue),
-`report` (what came of them), `prices` (what a setting would cost an hour) and
-`analytics_board` (what came of prompts, policies and models).
+`report` (what came of them), `recommend` (which policy to choose), `prices` (what a
+setting would cost an hour) and `analytics_board` (what came of prompts, policies and
+models).
 """

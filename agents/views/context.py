@@ -25,6 +25,7 @@ from agents.dashboard import charts, context, context_diff
 from agents.dashboard.context_tabs import lay_steps, show_tools
 from agents.dashboard.live import context_page
 from agents.forms import WhatIfForm
+from agents.lab.advice import describe_mysis_advice
 from agents.models import ModelCall, Mysis
 from agents.views.access import PageRequest, find_mysis
 from memory import audit
@@ -33,6 +34,7 @@ from memory.assembly.hashes import to_canonical_json
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.assembly.replay import PastCall, list_guesses, rebuild_as_sent
 from memory.assembly.sent_view import render_messages
+from memory.context.types import Budget
 from memory.handles import parse_id
 from memory.models import SentContext
 from memory.redaction import hide_secret_texts
@@ -46,8 +48,14 @@ VIEWS = {
     "tools": "Tools",
     "raw": "Raw",
 }
+# A view that is gone on with when something else is tried.
+STAYING = VIEWS.keys() - {"messages", "compare"}
+# The part of the page that what is tried draws anew.
+TRIED = "tried"
 # Messages that are drawn of a long context at first; the rest is a click away.
 DRAWN = 200
+# As many while a slider is moved, so that each move is answered at once.
+DRAWN_AT_ONCE = 40
 # Characters of the payload that are shown; the file has all.
 RAW = 200_000
 
@@ -146,7 +154,7 @@ def measure_likeness(then: PastCall) -> Likeness:
         return Likeness(False, 0, then.unknown, error.detail)
     a, b = then.shown, made.assembly
     found = context_diff.compare_requests(
-        (b.messages, b.system), (a.messages, a.system)
+        (b.messages, b.system), (a.messages, a.system), whole=False
     )
     same = made.digest == then.sent.digest
     # What had to be guessed was guessed right where the same bytes come of it.
@@ -162,21 +170,19 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     form = WhatIfForm(request.GET or None)
     view = _read_view(request)
     subject = context_inputs.build_subject(mysis)
+    form.add_sliders(subject.strategy, subject.options, subject.budget.tokens)
     make = partial(_preview, subject)
     basis = Basis(subject, make, make)
     tried = try_settings(basis, form, compare=view == "compare")
     shown = context.show_preview(tried.view) if tried.view else None
     if shown is not None and request.GET.get("format") == "json":
         return _download(mysis, shown)
-    folded = parse_id(request.GET.get("folded", ""))
     # The address of the socket that tells when the context is outdated.
     live: dict[str, str | int] = {"page": "context", "mysis": mysis.pk}
     values = {
         "form": form,
         "tried": tried,
         "shown": shown,
-        "summaries": context.load_summaries(mysis.pk, folded),
-        "most_summaries": context.SUMMARIES,
         "pins": mysis.pins.order_by("pk"),
         "as_of": as_of,
         "now": as_of.at,
@@ -187,7 +193,19 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     }
     if view == "steps" and tried.view is not None:
         values["traced"] = _trace(request, tried.view)
+    if not _draws_tried(request):
+        folded = parse_id(request.GET.get("folded", ""))
+        values |= {
+            "summaries": context.load_summaries(mysis.pk, folded),
+            "most_summaries": context.SUMMARIES,
+            **describe_mysis_advice(mysis),
+        }
     return _page(request, mysis, values, 422 if form.errors else 200)
+
+
+def _draws_tried(request: PageRequest) -> bool:
+    """Whether a slider was moved: then only what is tried is drawn."""
+    return bool(request.htmx) and request.htmx.target == TRIED
 
 
 def _preview(subject: Subject, **settings: Any) -> PreparedRequest:
@@ -197,7 +215,7 @@ def _preview(subject: Subject, **settings: Any) -> PreparedRequest:
 def _trace(request: PageRequest, prepared: PreparedRequest) -> dict[str, Any]:
     """Each turn in full beside what a coalesced view tells of it; the newest ones."""
     found = lay_steps(prepared)
-    most = None if request.GET.get("whole") else DRAWN
+    most = _count_drawn(request)
     return {"box": found.box, **_newest(found.steps, most)}
 
 
@@ -230,8 +248,10 @@ def _view(
     found: dict[str, Any] = {
         "view": view,
         "views": VIEWS,
-        "recent": context.load_recent_calls(mysis.pk),
+        "stays": view if view in STAYING else "",
     }
+    if not _draws_tried(request):
+        found["recent"] = context.load_recent_calls(mysis.pk)
     if shown or sent:
         found["earlier"] = context_diff.find_call_before(mysis.pk, sent)
     if shown is None:
@@ -239,9 +259,11 @@ def _view(
     prefix = 0
     if earlier := found["earlier"]:
         before = render_messages(earlier)
-        since = context_diff.compare_requests(before, shown.payload)
+        since = context_diff.compare_requests(
+            before, shown.payload, whole=view == "changes"
+        )
         found["changes"], prefix = since, since.prefix
-    most = None if request.GET.get("whole") else DRAWN
+    most = _count_drawn(request)
     found["kept"] = _newest(shown.blocks[:prefix], most)
     found["fresh"] = _newest(shown.blocks[prefix:], most)
     found["ledger"] = _newest(shown.ledger, most)
@@ -253,6 +275,13 @@ def _view(
     if view == "tools":
         found["tools"] = show_tools(shown)
     return found
+
+
+def _count_drawn(request: PageRequest) -> int | None:
+    """How many messages of a list are drawn; None for all."""
+    if request.GET.get("whole"):
+        return None
+    return DRAWN_AT_ONCE if _draws_tried(request) else DRAWN
 
 
 def _newest(rows: Sequence[object], most: int | None) -> dict[str, object]:
@@ -301,6 +330,9 @@ def call_context(request: PageRequest, turn_id: int, number: int) -> HttpRespons
         turn = reverse("turn", args=[turn_id])
         return redirect(f"{turn}?before={call.pk + 1}#call-{number}")
     form = WhatIfForm(request.GET or None, own=AS_SENT)
+    then = sent.stats
+    budget = then.get("budget", Budget().tokens)
+    form.add_sliders(sent.strategy, then.get("options", {}), budget)
     view = _read_view(request)
     tried, likeness = _tried_on(sent, form, compare=view == "compare")
     shown = _shown(sent, form, tried)
@@ -349,4 +381,5 @@ def _page(
     request: PageRequest, mysis: Mysis, values: dict[str, Any], status: int
 ) -> HttpResponse:
     values |= {"mysis": mysis, "tab": "context", "categories": charts.CATEGORIES}
-    return render(request, "memory/context.html", values, status=status)
+    part = "what_if/answer.html" if _draws_tried(request) else "context.html"
+    return render(request, f"memory/{part}", values, status=status)

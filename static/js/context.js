@@ -36,7 +36,7 @@
     if (view().contains(document.activeElement)) return true;
     if (view().querySelector("details[open]:not([data-opened]), details[data-opened]:not([open])")) return true;
     if (Array.from(view().querySelectorAll("*")).some(isScrolled)) return true;
-    return Array.from(view().querySelectorAll(".what-if :is(input, select)")).some(isFilled);
+    return Array.from(view().querySelectorAll(".what-if :is(input[name], select)")).some(isFilled);
   }
 
   function refresh() {

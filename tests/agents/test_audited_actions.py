@@ -29,7 +29,7 @@ from agents.models import (
     ToolPolicy,
 )
 from memory.audit import Actor, acting_as
-from memory.models import AuditEntry, HistorySummary
+from memory.models import AuditEntry, ContextPolicy, HistorySummary
 from tests.factories import make_account, make_memory, make_mysis
 from tests.statements import record_statements
 
@@ -149,6 +149,10 @@ ACTS: dict[Callable[..., Any], Callable[[], dict[str, Any]]] = {
     saved_views.delete_view: lambda: {"view": view()},
     settings.save_budget: lambda: {"budget": budget()},
     settings.delete_budget: lambda: {"budget": stored_budget()},
+    settings.choose_default_policy: lambda: {
+        "policy": ContextPolicy.objects.create(name="tight"),
+        "by": ANN,
+    },
     settings.save_prompt: lambda: {"prompt": prompt(), "text": "Fly well.", "by": ANN},
     settings.rollback_prompt: lambda: {
         "prompt": actions.save_prompt(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from agents import context_inputs
@@ -45,7 +46,8 @@ def record_turn(mysis: Mysis, calls: int = 2) -> list[SentContext]:
         called = {"name": "find_route", "arguments": "{}"}
         call = {"id": name, "type": "function", "function": called}
         make_memory(mysis, role="assistant", content="", tool_calls=[call], turn=turn)
-        text = f"Route {number} of turn {turn.number}: " + "Long answer. " * 40
+        found_route = {"turn": turn.number, "route": [number] * 40, "say": "Go. " * 50}
+        text = json.dumps(found_route, indent=1)
         make_memory(
             mysis, role="tool", content=text, tool_call_id=name, tool_name="find_route",
             turn=turn,

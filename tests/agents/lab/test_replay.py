@@ -162,6 +162,7 @@ def test_an_order_that_a_summary_quotes_is_kept(ada: Mysis):
         mysis=ada, first_id=rows[0].pk, through_id=rows[-1].pk, text="We flew.",
         generation=1, history_hash="0" * 64, order_id=order.pk,
     )  # fmt: skip
+    make_memory(ada, role="assistant", content="We fly on.")
     turn = make_turn(ada, outcome="done")
     sent = record_call(ada, turn, 1, TurnReads())
     assert sent.stats["generation"] == 1
