@@ -118,8 +118,11 @@ class DraftAdmin(AuditedAdmin[M]):
     def _find_row(self, request: HttpRequest, pk: int | None) -> Any:
         """The row, or a new one; raises Http404 and PermissionDenied."""
         row = get_object_or_404(self.model, pk=pk) if pk else self.model()
-        may = self.has_change_permission(request, row) if pk else None
-        if not (self.has_add_permission(request) if may is None else may):
+        if pk:
+            allowed = self.has_change_permission(request, row)
+        else:
+            allowed = self.has_add_permission(request)
+        if not allowed:
             raise PermissionDenied
         return row
 

@@ -21,7 +21,7 @@ from memory.api.policies import (
     PolicyBudgetIn,
     PolicyChange,
     change_values,
-    check_row,
+    name_fault,
 )
 from memory.models import ContextPolicy
 from memory.problems import make_invalid
@@ -133,7 +133,8 @@ def _read_policy(body: PriceIn, mysis: Mysis | None) -> ContextPolicy | None:
         # Options belong to a strategy.
         changes["options"] = {}
     changed = change_values(policy, PolicyChange(**changes))
-    check_row(changed, exclude=["name"])
+    with name_fault():
+        changed.full_clean(exclude=["name"])
     return changed
 
 

@@ -104,6 +104,12 @@ class AnalyticsView(YieldView):
         # With slots the class is made anew, and a bare super() would mean the first.
         return replace(super(AnalyticsView, cls).read(params), **asked)
 
+    def write_query(self, **others: str) -> str:
+        """Its address parameters; two lines stay chosen where the lines are the same."""
+        chosen = {name: getattr(self, name) for name in ("a", "b")}
+        kept = {} if "by" in others else {k: v for k, v in chosen.items() if v}
+        return super(AnalyticsView, self).write_query(**kept | others)
+
 
 class Difference(NamedTuple):
     """One figure of two lines in words, how it changes, and whether that is better."""

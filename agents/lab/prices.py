@@ -116,10 +116,7 @@ class Sums(NamedTuple):
 def predict_price(
     myses: Sequence[Mysis], setting: Setting, now: datetime
 ) -> Prediction:
-    """What the calls of the last hour of these Myses would have used.
-
-    Raises ActionError 422 for an unknown strategy or a bad option.
-    """
+    """What the calls of the last hour of these Myses would have used."""
     floor = find_first_turn_since(now - HOUR)
     values = {"myses": [one.pk for one in myses], "floor": floor, "most": SAMPLE}
     rows = fetch_rows(_SUMS, values) if floor is not None else ()
@@ -135,8 +132,8 @@ def predict_price(
         return Prediction(
             calls,
             present,
-            problem="What the calls of the last hour were sent is no longer kept, so "
-            "none of them can be assembled anew.",
+            problem="None of the calls of the last hour can be assembled anew: what they "
+            "were sent is no longer kept, or their strategy is gone.",
         )
     folded = [one for one in sums if one not in turns]
     if not any(one.summarises for one in retaken):

@@ -175,7 +175,7 @@ class _Lane:
             last_id=sent.last_id,
             **values,
         )
-        return LastCall(row, last.model, last.tokens, shown)
+        return LastCall(row, last.model, last.tokens, shown, cached=last.cached)
 
 
 def _have_same_tools(one: Subject, other: Subject) -> bool:
@@ -245,7 +245,8 @@ class _MysisReplay:
         own, call = self.own.view, past.sent.call
         same = own.digest == past.sent.digest
         shown = own.assembly.messages if same else render_messages(past.sent)[0]
-        return LastCall(past.sent, call.model, call.input_tokens, shown)
+        cached = call.cached_tokens
+        return LastCall(past.sent, call.model, call.input_tokens, shown, cached=cached)
 
     def _find_endpoint(self, model: str) -> Endpoint | None:
         if model not in self._endpoints:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from time import monotonic
 from types import EllipsisType
 from typing import Any
 
+from agents.actions.base import ActionError
 from agents.context_inputs import build_subject, read_inputs, vary_subject
 from agents.llm.endpoints import resolve
 from agents.llm.model_types import Endpoint, ModelError, Usage
@@ -77,7 +79,7 @@ def retake_calls(
 ) -> Iterable[Retaken]:
     """The calls of these contexts as they would have been, while the time lasts.
 
-    With ``replays`` the call before each is assembled anew as well, since a cache knows
+    One whose own strategy or options are gone meanwhile is left out. With ``replays`` the call before each is assembled anew as well, since a cache knows
     what both have in common.
     """
     by_id = {mysis.pk: mysis for mysis in myses}
@@ -90,7 +92,8 @@ def retake_calls(
             continue
         if sent.mysis_id not in known:
             known[sent.mysis_id] = _build_subjects(by_id[sent.mysis_id], setting)
-        yield _retake(sent, *known[sent.mysis_id], setting, replays=replays)
+        with suppress(ActionError):
+            yield _retake(sent, *known[sent.mysis_id], setting, replays=replays)
         if monotonic() - began > SECONDS:
             return
 
@@ -208,6 +211,7 @@ def _count_cacheable(read: float, stats: Mapping[str, Any], share: float) -> flo
 
 
 def find_endpoint(model: str) -> Endpoint | None:
+    """Where a model is reached; None where it cannot be."""
     try:
         return resolve(model)
     except ModelError:

@@ -144,9 +144,7 @@ def describe_summary(wanted: SummaryRequest) -> str:
     found = wanted.payback
     if found is None:
         return "summarising"
-    when = f"pays back after {found.calls} calls"
-    if found.needed or found.calls is None:
-        when = "the budget needs it"
+    when = "the budget needs it" if found.needed else found.when
     return f"summarising: saves {found.tokens:,} tokens a call, {when}"
 
 

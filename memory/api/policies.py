@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
@@ -211,10 +212,17 @@ def _set_budget(policy: ContextPolicy, budget: PolicyBudgetIn) -> None:
         )
 
 
-def check_row(row: Model, exclude: Iterable[str] = ()) -> None:
+def check_row(row: Model) -> None:
     """Raise the 422 Problem of what a model's own checks say, with its field."""
+    with name_fault():
+        row.full_clean()
+
+
+@contextmanager
+def name_fault() -> Iterator[None]:
+    """Turn what a model's own checks say into a 422 Problem that names the field."""
     try:
-        row.full_clean(exclude=exclude)
+        yield
     except ValidationError as error:
         field, texts = next(iter(error.message_dict.items()))
         field = "body" if field == NON_FIELD_ERRORS else field

@@ -80,18 +80,20 @@ class Payback:
 
     def explain(self) -> str:
         """The figures in one sentence, for whoever decides on such settings."""
-        after = "never pays back" if self.calls is None else f"pays back {self._after}"
         told = (
             f"It saves {self.tokens:,} tokens a call ({_write_dollars(self.saves)}), "
-            f"costs about {_write_dollars(self.costs)} and {after}"
+            f"costs about {_write_dollars(self.costs)} and {self.when}"
         )
         if self.needed:
             return f"{told}; the budget needs it now."
         return f"{told}; the budget needs one {_write_after(self.lasts)}."
 
     @property
-    def _after(self) -> str:
-        return _write_after(self.calls or 0)
+    def when(self) -> str:
+        """When it pays back, in words."""
+        if self.calls is None:
+            return "never pays back"
+        return f"pays back {_write_after(self.calls)}"
 
 
 def weigh_summary(

@@ -101,6 +101,7 @@ def test_two_versions_of_a_prompt_are_compared_by_outcome(page: Page) -> None:
     lines = page.get_by_role("region", name="Analytics, line by line")
     lines.get_by_role("link", name="Tokens a call").press("Enter")
     expect(lines.locator("tbody tr").first).to_contain_text("captain v1")
+    expect(compared).to_contain_text("captain v3")
     lines.get_by_role("link", name="Tokens a call").click()
     expect(lines.locator("tbody tr").first).to_contain_text("captain v2")
     with page.expect_download() as download:

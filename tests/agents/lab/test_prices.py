@@ -195,6 +195,10 @@ def test_it_says_what_it_rests_on_and_what_it_cannot_tell(mysis: Mysis):
     assert "Summaries are counted as they were." in found.notes
     tight = predict(mysis, policy=ContextPolicy(budget_tokens=300, budget_reserve=100))
     assert tight.notes[0].startswith("3 of 3 calls would have had no room")
+    # A strategy that is gone meanwhile leaves its calls out.
+    one = SentContext.objects.latest("pk")
+    SentContext.objects.filter(pk=one.pk).update(strategy="gone")
+    assert predict(mysis, text="Fly.").sampled == 2
     SentContext.objects.all().delete()
     gone = predict(mysis, policy=eager)
     assert (gone.calls, gone.then) == (3, None)
