@@ -94,10 +94,13 @@ def test_rows_of_one_under_way_come_as_they_are_made(
     assert [row.call.place for row in answer.context["rows"]] == [2, 3]
     for shown in ("?after=3", "every 1s", "3 of 9 calls", 'value="3"', "Tokens, mean"):
         assert shown in news, shown
-    # Of very many the others are a click away.
+    assert answer.context["charts"][0].lines[1].path.count("L") == 2
+    # Of very many the others are a click away, and some are drawn for all.
+    monkeypatch.setattr("agents.lab.replay_page.DRAWN", 1)
     monkeypatch.setattr("agents.views.lab.STREAMED", 1)
     answer = admin.get(f"/lab/{asked.pk}/?after=1", headers=HTMX)
     assert answer.context["rows"] == []
+    assert answer.context["charts"][0].lines[1].path.count("L") == 0
     assert "Show more calls" in answer.content.decode()
 
 
@@ -177,6 +180,11 @@ def test_a_call_is_laid_beside_what_a_policy_would_have_sent(
     assert found.b.tokens < found.a.tokens
     assert answer.context["apart"] == []
     assert "?a=own&amp;b=narrow" in answer.content.decode()
+    # A view that depends on the calls before it may be another one here.
+    change_figures(asked, "narrow", view="0" * 16)
+    answer = admin.get(address, {"b": "narrow"})
+    assert answer.context["apart"] == ["narrow"]
+    assert "assembled here by itself" in answer.content.decode()
     # Who knows no such policy sees the last beside what was sent.
     assert admin.get(address, {"a": "x", "b": "y"}).context["b"] == "narrow"
     SentContext.objects.all().delete()
