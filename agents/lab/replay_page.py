@@ -181,7 +181,7 @@ class LineChart:
 
 
 def draw_charts(replay: Replay) -> list[LineChart]:
-    """Tokens, cost and shared beginnings over time; those that have any points."""
+    """Tokens, cost and shared beginnings over time; those that are not all 0."""
     names = list_names(replay)
     columns: list[dict[str, list[Point]]] = [
         {name: [] for name in names} for _ in "123"
@@ -209,18 +209,18 @@ def draw_charts(replay: Replay) -> list[LineChart]:
 def _draw_chart(
     title: str, series: Mapping[str, Sequence[Point]], write: Callable[[float], str]
 ) -> LineChart | None:
-    """The chart of some series by name, in their order; None without a point."""
+    """The chart of some series by name, in their order; None where all is 0."""
     points = [point for each in series.values() for point in each]
-    if not points:
+    most = max((value for _, value in points), default=0)
+    if not most:
         return None
     since, until = min(at for at, _ in points), max(at for at, _ in points)
-    most = max(value for _, value in points)
     seconds = (until - since).total_seconds()
 
     def place(point: Point) -> str:
         passed = (point[0] - since).total_seconds()
         x = WIDTH * passed / seconds if seconds else WIDTH / 2
-        y = HEIGHT - (HEIGHT - MARGIN) * point[1] / most if most else HEIGHT
+        y = HEIGHT - (HEIGHT - MARGIN) * point[1] / most
         return f"{x:.1f} {y:.1f}"
 
     lines = (

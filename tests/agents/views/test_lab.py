@@ -265,6 +265,23 @@ def test_the_fleet_has_one_too(admin: Client, ada: Mysis, narrow: ContextPolicy)
     ]
 
 
+def test_a_group_is_told_what_is_best_and_has_no_policy_to_choose(
+    admin: Client, ada: Mysis, narrow: ContextPolicy
+):
+    asked = work(ask(admin, whom="label:miners", policies=[narrow.pk]))
+    answer = admin.get(f"/lab/{asked.pk}/")
+    assert answer.context["advice"].best.name == "narrow"
+    assert answer.context["choice"] is None
+    assert "A group or a tag has no policy of its own" in answer.content.decode()
+    # What costs nothing is not drawn.
+    titles = [chart.title for chart in answer.context["charts"]]
+    assert titles == ["Tokens of a call", "Shared with the call before"]
+    # It counts for a Mysis of the group.
+    found = recommend.recommend_for_mysis(ada)
+    assert found is not None
+    assert found.replay == asked
+
+
 def change_figures(replay: Replay, name: str, **values: Any) -> None:
     """Let each call have had these figures under a policy."""
     for row in replay.calls.all():
@@ -316,7 +333,7 @@ def test_what_it_gives_up_is_said_and_an_edited_policy_has_to_be_stored_first(
     text = admin.get(f"/myses/{ada.pk}/context/").content.decode()
     for words in (
         "12 results of tools",
-        "leads back to 9 of them",
+        "a handle leads back to 9",
         "3 values of the game&#x27;s state",
         "cache can keep 0%",
         "3 more summaries",
