@@ -193,6 +193,10 @@ def _extend_tail(
         orders = [row for row in found.values() if row.is_order]
         beside = [row for row in orders[-1:] if row.pk < start]
         found = {row.pk: row for row in (*beside, *run)}
+    elif known.keys().isdisjoint(new):
+        # As nearly always: all stays, and some are added.
+        messages = (*earlier.messages, *map(to_message, new.values()))
+        return LoadedTail(messages, found, start, earlier.cut, wish)
     return LoadedTail(_make_messages(found, earlier), found, start, earlier.cut, wish)
 
 

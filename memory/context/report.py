@@ -262,6 +262,7 @@ def _write_ledger(
     newest_first = [*(each for each in reversed(fates) if each), repaired.fates]
     decided = set[int]().union(*newest_first)
     told, lines = LedgerByRow(), list[LedgerLine]()
+    count_in, known = repaired.tokens_in, last.lines
     for message in prepared.messages:
         row = message.id
         if row not in decided:
@@ -278,8 +279,8 @@ def _write_ledger(
         if last.written is None:
             lines.append(_write_line(row, fate, prepared, tokens_out))
             continue
-        facts = fate, repaired.tokens_in[row], tokens_out
-        before = last.lines.get(row)
+        facts = fate, count_in[row], tokens_out
+        before = known.get(row)
         if before is None or before[0] != facts:
             before = facts, _write_line(row, fate, prepared, tokens_out)
         told[row] = before
