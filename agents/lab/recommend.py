@@ -194,10 +194,8 @@ def _list_losses(figures: Figures, own: Figures) -> Iterable[str]:
     lost = figures["facts_lost"] - own["facts_lost"]
     if lost > 0:
         handles = min(lost, figures["facts_with_handle"])
-        yield (
-            f"{lost:,} results of tools that a view has now are not in it; a handle "
-            f"leads back to {handles:,} of them."
-        )
+        ways = f"a handle leads back to {handles:,}" if handles else "no handle to any"
+        yield f"{lost:,} results of tools that views have now are missing; {ways}."
     values = _count_lost(figures, "state_values") - _count_lost(own, "state_values")
     if values > 0:
         yield f"{values:,} values of the game's state are not shown."

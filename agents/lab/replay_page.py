@@ -24,17 +24,19 @@ WIDTH, HEIGHT = 600, 150
 MARGIN = 4
 # Points of a line at most, and patterns of lines; more policies begin again.
 POINTS, LOOKS = 200, 8
+# Calls that are drawn while a replay is under way: it is drawn anew each second.
+DRAWN = 2_000
 # Each point is the mean of the calls of its part of the time.
 _SERIES = """
 WITH span AS (
-  SELECT min(at) AS first, greatest(extract(epoch FROM max(at) - min(at)), 1) AS seconds
+  SELECT min(at) AS first, nullif(extract(epoch FROM max(at) - min(at)), 0) AS seconds
   FROM agents_replaycall WHERE replay_id = %(replay)s
 )
 SELECT each.key, min(at),
   avg((each.value->>'tokens')::float8), avg((each.value->>'cached_cost')::float8),
   avg((each.value->>'shared_bytes')::float8 / nullif((each.value->>'bytes')::float8, 0))
 FROM agents_replaycall, span, jsonb_each(figures) AS each
-WHERE replay_id = %(replay)s
+WHERE replay_id = %(replay)s AND place %% %(every)s = 0
 GROUP BY each.key, floor(extract(epoch FROM at - span.first) * %(points)s / span.seconds)
 ORDER BY 2
 """
@@ -179,12 +181,15 @@ class LineChart:
 
 
 def draw_charts(replay: Replay) -> list[LineChart]:
-    """Tokens, cost and shared beginnings over time; those that have any points."""
+    """Tokens, cost and shared beginnings over time; those that are not all 0."""
     names = list_names(replay)
     columns: list[dict[str, list[Point]]] = [
         {name: [] for name in names} for _ in "123"
     ]
-    rows = fetch_rows(_SERIES, {"replay": replay.pk, "points": POINTS})
+    under_way = replay.state in Replay.UNDER_WAY
+    every = max(1, replay.done // DRAWN) if under_way else 1
+    wanted = {"replay": replay.pk, "points": POINTS, "every": every}
+    rows = fetch_rows(_SERIES, wanted)
     for name, at, *values in rows:
         for column, value in zip(columns, values, strict=True):
             if value is not None and name in column:
@@ -204,18 +209,18 @@ def draw_charts(replay: Replay) -> list[LineChart]:
 def _draw_chart(
     title: str, series: Mapping[str, Sequence[Point]], write: Callable[[float], str]
 ) -> LineChart | None:
-    """The chart of some series by name, in their order; None without a point."""
+    """The chart of some series by name, in their order; None where all is 0."""
     points = [point for each in series.values() for point in each]
-    if not points:
+    most = max((value for _, value in points), default=0)
+    if not most:
         return None
     since, until = min(at for at, _ in points), max(at for at, _ in points)
-    most = max(value for _, value in points)
     seconds = (until - since).total_seconds()
 
     def place(point: Point) -> str:
         passed = (point[0] - since).total_seconds()
         x = WIDTH * passed / seconds if seconds else WIDTH / 2
-        y = HEIGHT - (HEIGHT - MARGIN) * point[1] / most if most else HEIGHT
+        y = HEIGHT - (HEIGHT - MARGIN) * point[1] / most
         return f"{x:.1f} {y:.1f}"
 
     lines = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
@@ -71,6 +73,8 @@ def test_sliders_answer_at_once_and_the_last_hour_follows(
     expect(slider).to_be_focused()
     expect(page.locator("#hour tbody tr")).to_have_count(3)
     expect(page.locator(".hour-sums")).to_contain_text("Tokens as tried")
+    newest = page.locator("#hour tbody a").first
+    expect(newest).to_have_attribute("href", re.compile("window=4&"))
     assert "window=4" in page.url
     page.get_by_label("Strategy").select_option("tiered")
     low = page.get_by_label("Lower mark, slider")

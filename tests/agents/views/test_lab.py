@@ -94,10 +94,13 @@ def test_rows_of_one_under_way_come_as_they_are_made(
     assert [row.call.place for row in answer.context["rows"]] == [2, 3]
     for shown in ("?after=3", "every 1s", "3 of 9 calls", 'value="3"', "Tokens, mean"):
         assert shown in news, shown
-    # Of very many the others are a click away.
+    assert answer.context["charts"][0].lines[1].path.count("L") == 2
+    # Of very many the others are a click away, and some are drawn for all.
+    monkeypatch.setattr("agents.lab.replay_page.DRAWN", 1)
     monkeypatch.setattr("agents.views.lab.STREAMED", 1)
     answer = admin.get(f"/lab/{asked.pk}/?after=1", headers=HTMX)
     assert answer.context["rows"] == []
+    assert answer.context["charts"][0].lines[1].path.count("L") == 0
     assert "Show more calls" in answer.content.decode()
 
 
@@ -177,6 +180,11 @@ def test_a_call_is_laid_beside_what_a_policy_would_have_sent(
     assert found.b.tokens < found.a.tokens
     assert answer.context["apart"] == []
     assert "?a=own&amp;b=narrow" in answer.content.decode()
+    # A view that depends on the calls before it may be another one here.
+    change_figures(asked, "narrow", view="0" * 16)
+    answer = admin.get(address, {"b": "narrow"})
+    assert answer.context["apart"] == ["narrow"]
+    assert "assembled here by itself" in answer.content.decode()
     # Who knows no such policy sees the last beside what was sent.
     assert admin.get(address, {"a": "x", "b": "y"}).context["b"] == "narrow"
     SentContext.objects.all().delete()
@@ -257,6 +265,23 @@ def test_the_fleet_has_one_too(admin: Client, ada: Mysis, narrow: ContextPolicy)
     ]
 
 
+def test_a_group_is_told_what_is_best_and_has_no_policy_to_choose(
+    admin: Client, ada: Mysis, narrow: ContextPolicy
+):
+    asked = work(ask(admin, whom="label:miners", policies=[narrow.pk]))
+    answer = admin.get(f"/lab/{asked.pk}/")
+    assert answer.context["advice"].best.name == "narrow"
+    assert answer.context["choice"] is None
+    assert "A group or a tag has no policy of its own" in answer.content.decode()
+    # What costs nothing is not drawn.
+    titles = [chart.title for chart in answer.context["charts"]]
+    assert titles == ["Tokens of a call", "Shared with the call before"]
+    # It counts for a Mysis of the group.
+    found = recommend.recommend_for_mysis(ada)
+    assert found is not None
+    assert found.replay == asked
+
+
 def change_figures(replay: Replay, name: str, **values: Any) -> None:
     """Let each call have had these figures under a policy."""
     for row in replay.calls.all():
@@ -308,7 +333,7 @@ def test_what_it_gives_up_is_said_and_an_edited_policy_has_to_be_stored_first(
     text = admin.get(f"/myses/{ada.pk}/context/").content.decode()
     for words in (
         "12 results of tools",
-        "leads back to 9 of them",
+        "a handle leads back to 9",
         "3 values of the game&#x27;s state",
         "cache can keep 0%",
         "3 more summaries",
