@@ -15,6 +15,7 @@ from agents.models import Rewind, RewindStep
 from memory.api.parameters import (
     FROM_JSON,
     Body,
+    ErrorOut,
     Page,
     Rows,
     TextOrNull,
@@ -145,7 +146,7 @@ def list_rewinds(request: HttpRequest, wanted: Query[RewindFilter]) -> Rows:
     return build_page(rows, wanted)
 
 
-@rewinds_router.post("/rewinds", response={202: RewindOut})
+@rewinds_router.post("/rewinds", response={202: RewindOut, 404: ErrorOut})
 def start_rewind(request: HttpRequest, body: RewindIn) -> Status[Rewind]:
     """Make recorded calls anew, against the recorded answers, until one differs.
 

@@ -114,6 +114,7 @@ QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
             {
                 "mysis": pk,
                 "after": 19_000,
+                "through": log_rows.LAST,
                 "unsure": [1, 2],
                 "branch": log_rows.LAST,
             },
