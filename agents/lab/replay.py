@@ -10,13 +10,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from agents.context_inputs import build_subject, fit_budget, vary_tools
+from agents.context_inputs import (
+    build_subject,
+    count_turns_left,
+    fit_budget,
+    vary_tools,
+)
 from agents.lab.policies import OWN, Policy
 from agents.lab.report import (
     FALLBACK,
@@ -107,13 +112,21 @@ class _Lane:
         self._tools: tuple[Subject, Subject] | None = None
 
     def assemble(
-        self, past: PastCall, last: LastCall | None, at: Endpoint | None
+        self,
+        past: PastCall,
+        last: LastCall | None,
+        at: Endpoint | None,
+        inputs: Mapping[str, Any],
     ) -> None:
-        """Make the view of a call; ``last`` is the recorded one before it."""
-        own = past.subject
+        """Make the view of a call; ``last`` is the recorded one before it.
+
+        ``inputs`` are what of its subject is known otherwise than from the call.
+        """
         self.before = vars(self).get("view")
         self.reads.last = self._follow(last)
-        subject = self._vary(own, at) if self.policy.strategy else own
+        subject = past.subject
+        if self.policy.strategy:
+            subject = replace(self._vary(subject, at), **inputs)
         self.view = prepare_request(subject, before=past.before, reads=self.reads)
 
     def measure(self, base: CallBase, pricing: CallPricing) -> CallFigures:
@@ -210,14 +223,35 @@ class _MysisReplay:
         at = self._find_endpoint(sent.call.model)
         pause = sent.created_at - last.sent.created_at if last else None
         pricing = CallPricing(at, sent.call.output_tokens, pause)
+        inputs = self._find_inputs(past)
         for lane in self.lanes:
-            lane.assemble(past, last, at)
+            lane.assemble(past, last, at, inputs)
         own = self.own.view
         base = self._find_base(past, own)
         figures = {each.policy.name: each.measure(base, pricing) for each in self.lanes}
         figures[OWN].asks_summary |= self._was_compacted(sent)
         differs = "" if own.digest == sent.digest else _explain(past, own)
         return ReplayedCall(sent, figures, differs, past.unknown)
+
+    def _find_inputs(self, past: PastCall) -> dict[str, Any]:
+        """What one message tells beside the log, where the call was no such message.
+
+        The mission is the oldest order that was open then, else the standing orders.
+        """
+        sent, pins = past.sent, past.subject.pins
+        if "inputs" in sent.stats:
+            return {}
+        waiting = self.orders.list_waiting(sent)
+        mission = "\n".join(pins) or None
+        if waiting:
+            mission = self.orders.read_text(waiting[0])
+        left = self.mysis.max_iterations - sent.call.number + 1
+        return {
+            "mission": mission,
+            "mission_id": waiting[0] if waiting else None,
+            "open_orders": waiting,
+            "turns_left": count_turns_left(left),
+        }
 
     def _find_base(self, past: PastCall, own: PreparedRequest) -> CallBase:
         """What the recorded call had, by its ledger."""
@@ -289,6 +323,7 @@ class _OrderTimes:
 
     given: list[int]
     ended: Mapping[int, datetime | None]
+    _texts: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, mysis_id: int) -> _OrderTimes:
@@ -305,11 +340,22 @@ class _OrderTimes:
 
     def find_open(self, sent: SentContext) -> frozenset[int]:
         """Those that were open when a call was made, and the newest of all."""
+        place = bisect_right(self.given, sent.last_id or 0)
+        newest = self.given[max(0, place - 1) : place]
+        return frozenset((*self.list_waiting(sent), *newest))
+
+    def list_waiting(self, sent: SentContext) -> tuple[int, ...]:
+        """Those that somebody had to report when a call was made, oldest first."""
         through, at = sent.last_id or 0, sent.created_at
-        place = bisect_right(self.given, through)
-        found = {
+        return tuple(
             number
-            for number, ended in self.ended.items()
+            for number, ended in sorted(self.ended.items())
             if number <= through and (ended is None or ended > at)
-        }
-        return frozenset({*found, *self.given[max(0, place - 1) : place]})
+        )
+
+    def read_text(self, number: int) -> str:
+        """The words of one of them."""
+        if number not in self._texts:
+            rows = Memory.objects.filter(pk=number)
+            self._texts[number] = rows.values_list("content", flat=True).first() or ""
+        return self._texts[number]

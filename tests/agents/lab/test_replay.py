@@ -8,12 +8,13 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from agents import actions
 from agents.lab.policies import OWN, Policy
 from agents.lab.replay import ReplayedCall, replay_calls, select_calls, select_myses
 from agents.lab.report import ReportBuilder
-from agents.models import Mysis, Provider
+from agents.models import Mysis, Order, OrderRecipient, Provider
 from bench.core.histories import prepare_account
 from bench.providers import anthropic, openai
 from memory.assembly import turn_reads
@@ -153,6 +154,20 @@ def test_one_message_tells_its_newest_results_and_orders(ada: Mysis):
     own, one, less = report(replay(ada, [Policy("one", "coalesced"), few]))["policies"]
     assert one["orders"] == own["orders"] == less["orders"]
     assert 0 == one["facts_lost"] < less["facts_lost"]
+
+
+def test_the_orders_of_then_are_open_in_the_past_alone(ada: Mysis):
+    """One that was done since is told to a view that is one message."""
+    rows = Memory.objects.filter(mysis=ada, sender="operator:ann")
+    first = rows.order_by("pk")[0]
+    order = Order.objects.create(text=first.content, sender="operator:ann")
+    OrderRecipient.objects.create(
+        order=order, mysis=ada, memory=first, state="done", changed_at=timezone.now()
+    )
+    record_turn(ada, calls=1)
+    *before, after = replay(ada, [Policy("one", "coalesced")])
+    assert [call.figures["one"].orders for call in before[2:]] == [(2, 2)] * 4
+    assert after.figures["one"].orders == (1, 1)
 
 
 def test_an_order_that_a_summary_quotes_is_kept(ada: Mysis):
