@@ -205,11 +205,12 @@ def test_a_history_without_calls_has_nothing_to_replay(db: None):
 
 def test_a_call_whose_budget_was_too_small_comes_out_as_it_was_sent(db: None):
     """Room was kept in it for the short form of the state, which it does not show."""
-    mysis = make_pilot(strategy="window", budget_tokens=1_800, budget_reserve=100)
+    mysis = make_pilot(strategy="full", budget_tokens=1_800, budget_reserve=100)
     assert mysis.account is not None
     prepare_account(mysis.account.username, 3)
-    for _ in range(3):
-        rows = record_turn(mysis)
+    for number in range(60):
+        make_memory(mysis, role="assistant", content=f"Line {number} of a long talk.")
+    rows = record_turn(mysis, calls=1)
     assert all(row.stats["over_budget"] for row in rows)
     assert [call.differs for call in replay(mysis, []) if call.differs] == []
     for row in rows:
