@@ -36,6 +36,7 @@ from agents.llm.model_types import (
 )
 from agents.llm.prompts import DEFAULT_PROMPT, render_prompt
 from agents.models import ModelCall, Mysis, PromptVersion, Rewind
+from agents.scheduling import BEHIND_TURNS
 from memory import audit
 from memory.assembly.log_rows import (
     LAST,
@@ -285,7 +286,11 @@ def start_rewind(*, sent: SentContext, settings: RewindSettings, by: str) -> Rew
     row.first_tokens, row.first_cost, row.total = found.tokens, found.cost, found.calls
     row.save()
     task = configure_task(
-        name=TASK, job_manager=_jobs, queue=QUEUE, lock=f"rewind-{row.pk % AT_ONCE}"
+        name=TASK,
+        job_manager=_jobs,
+        queue=QUEUE,
+        lock=f"rewind-{row.pk % AT_ONCE}",
+        priority=BEHIND_TURNS,
     )
     row.job_id = task.defer(rewind_id=row.pk)
     row.save(update_fields=["job_id"])
