@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, Min, OuterRef
 from django.utils import timezone
 from procrastinate.contrib.django.django_connector import DjangoConnector
 from procrastinate.contrib.django.models import ProcrastinateJob
@@ -50,7 +50,7 @@ from memory.assembly.replay import find_branch, load_past_call
 from memory.calibration import read_factor
 from memory.context.tokens import choose_counter
 from memory.context.types import Message
-from memory.models import ContextPolicy, SentContext
+from memory.models import Branch, ContextPolicy, SentContext
 
 TASK = "agents.tasks.run_rewind"
 QUEUE = "lab"
@@ -109,11 +109,18 @@ class Rewinding:
         return read_inputs(self.mysis).broadcast
 
     def select_calls(self) -> list[SentContext]:
-        """The recorded calls from the first on, oldest first, and one beyond the last."""
+        """The recorded calls from the first on, oldest first, and one beyond the last.
+
+        They end where a branch took back what they rest on.
+        """
         rows = SentContext.objects.filter(
             mysis_id=self.mysis.pk, call__gte=self.row.call_id
         ).select_related("call__turn")
-        return list(rows.order_by("pk")[: self.row.most_steps + 1])
+        found = list(rows.order_by("pk")[: self.row.most_steps + 1])
+        began = (found[0].last_id or 0) if found else 0
+        later = Branch.objects.filter(mysis=self.mysis.pk, correction_id__gt=began)
+        end = later.aggregate(first=Min("correction_id"))["first"]
+        return [sent for sent in found if end is None or (sent.last_id or 0) < end]
 
     def prepare(self, sent: SentContext) -> tuple[PreparedRequest, Endpoint]:
         """A call's view under these settings, and where it is sent.

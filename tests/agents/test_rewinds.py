@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from procrastinate.contrib.django.models import ProcrastinateJob
 
+from agents import actions
 from agents.actions import ActionError
 from agents.context_inputs import preview_context
 from agents.lab import rewind as lab
@@ -341,6 +342,18 @@ def test_its_first_call_is_forecast_and_nonsense_is_refused(eve: Mysis):
 def test_arguments_are_compared_by_what_they_say(then: str, now: str, same: bool):
     words = find_difference([Called("t", then)], [Called("t", now)])
     assert (words == "") is same
+
+
+def test_it_ends_where_a_branch_took_back_what_it_rests_on(eve: Mysis):
+    docked = Memory.objects.get(tool_call_id="c2")
+    actions.take_branch(mysis=eve, asked=docked.pk, text="No.", by=BY, start=False)
+    record(eve, make_turn(eve, outcome="done"), 1, "I wait.")
+    sent = SentContext.objects.earliest("pk")
+    made = lab.plan_rewind(sent, lab.RewindSettings(), BY)
+    assert [one.call.number for one in made.select_calls()] == [1, 2, 3]
+    newest = SentContext.objects.latest("pk")
+    made = lab.plan_rewind(newest, lab.RewindSettings(), BY)
+    assert made.select_calls() == [newest]
 
 
 def test_over_rest_it_is_started_read_and_discarded(
