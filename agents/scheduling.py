@@ -25,6 +25,8 @@ _jobs = JobManager(DjangoConnector())
 
 TURN_TASK = "agents.tasks.take_turn"
 TURN_QUEUE = "turns"
+# The priority of work that can wait: turns have 0.
+BEHIND_TURNS = -1
 
 # For a whole fleet at once: what would be a query for each Mysis.
 ASSIGN = """

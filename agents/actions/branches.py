@@ -7,11 +7,10 @@ happened in the game has happened all the same, which the correction says.
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from agents import events
@@ -25,16 +24,17 @@ from agents.actions.base import (
     set_stopped,
 )
 from agents.actions.messages import store_messages
-from agents.actions.notes import forget_note, save_note
-from agents.actions.orders import describe_change, store_order
+from agents.actions.orders import store_order
+from agents.actions.taken_back import (
+    give_back_effects,
+    list_summaries_past,
+    take_back_effects,
+)
 from agents.events import Kind
-from agents.models import Delivery, Mysis, OrderRecipient, OrderState
+from agents.models import Mysis, OrderRecipient
 from agents.models.orders import OPEN_STATES
 from memory import audit
-from memory.assembly import history_summaries
-from memory.context.types import PEER
-from memory.models import Branch, HistorySummary, Memory, Note, Role
-from memory.notes import select_notes
+from memory.models import Branch, Memory, Role
 
 # Rows that are written at once, while their Mysis is locked.
 MOST_MESSAGES = 20_000
@@ -42,9 +42,6 @@ HAPPENED = (
     "(What you did after message {kept} is taken back from your memory, but not from the "
     "game: it happened there all the same. Look before you rely on anything.)"
 )
-TAKEN_BACK = "Taken back with its message."
-# What of a recipient of an order is kept for an undo.
-_RECIPIENT = ("state", "note", "changed_by", "changed_at", "answered_at")
 
 
 class Cut(NamedTuple):
@@ -97,7 +94,7 @@ def plan_branch(mysis: Mysis, asked: int) -> Cut:
             "that can be taken back at once: choose a later one.",
             code="too_many",
         )
-    summaries = [row.generation for row in _list_summaries_past(mysis, ids[0])]
+    summaries = [row.generation for row in list_summaries_past(mysis, ids[0])]
     taken = OrderRecipient.objects.filter(mysis=mysis, state__in=OPEN_STATES)
     orders = taken.filter(memory__gte=ids[0]).values_list("order_id", flat=True)
     return Cut(
@@ -150,15 +147,10 @@ def take_branch(
     taken = _select_standing(locked).filter(pk__gte=cut.first, pk__lte=cut.through)
     moment = taken.order_by("pk").values_list("created_at", flat=True)[0]
     taken.update(branch=branch)
-    branch.before = {
-        "summaries": _take_back_summaries(locked, cut.first),
-        "orders": _take_back_orders(locked, branch, moment),
-        "deliveries": _reopen_deliveries(locked, cut.first, moment),
-        "notes": _restore_notes(locked, moment, by),
-    }
+    branch.before = take_back_effects(locked, branch, moment)
     branch.correction_id = _store_correction(locked, kept, cut.kept, by)
     branch.save(update_fields=["before", "correction_id"])
-    _tell(branch, by)
+    _announce(branch, by)
     told = {
         "from": cut.kept,
         "messages": cut.messages,
@@ -190,7 +182,7 @@ def _store_correction(mysis: Mysis, text: str, kept: int, by: str) -> int:
     return row.pk
 
 
-def _tell(branch: Branch, by: str, **more: Any) -> None:
+def _announce(branch: Branch, by: str, **more: Any) -> None:
     data = {
         "branch": branch.pk,
         "by": by,
@@ -202,107 +194,6 @@ def _tell(branch: Branch, by: str, **more: Any) -> None:
         **more,
     }
     events.append(Kind.MYSIS_BRANCHED, mysis_id=branch.mysis_id, data=data)
-
-
-# --- Summaries, orders and notes of what is taken back
-
-
-def _list_summaries_past(mysis: Mysis, first: int) -> list[HistorySummary]:
-    """Those that stand and cover something from a message on."""
-    status = HistorySummary.Status
-    rows = HistorySummary.objects.filter(
-        mysis=mysis, status__in=(status.ACTIVE, status.REPLACED), through_id__gte=first
-    )
-    return list(rows.order_by("generation"))
-
-
-def _take_back_summaries(mysis: Mysis, first: int) -> list[list[Any]]:
-    """Use the newest summary again that covers nothing of it; those that were past it."""
-    kept: list[list[Any]] = []
-    while True:
-        row = history_summaries.read_newest_summary(mysis.pk)
-        if row is None or row.through_id < first:
-            return kept
-        kept.append([row.pk, row.turn_number])
-        history_summaries.revert_summary(row, turn=mysis.turn_count)
-
-
-def _take_back_orders(
-    mysis: Mysis, branch: Branch, moment: datetime
-) -> list[list[Any]]:
-    """End open orders that are taken back; open again those answered in the stretch."""
-    rows = OrderRecipient.objects.filter(mysis=mysis).select_related("order")
-    gone = Q(memory__branch=branch, state__in=OPEN_STATES)
-    stays = Q(memory__branch=None, memory__lt=branch.first_id)
-    answered = Q(state=OrderState.ANSWERED, answered_at__gte=moment)
-    reported = Q(
-        state__in=(OrderState.DONE, OrderState.NOT_DONE),
-        changed_by=f"{PEER}{mysis.name}"[:200],
-        changed_at__gte=moment,
-    )
-    kept = []
-    found = rows.filter(gone | (stays & (answered | reported))).order_by("pk")
-    for row in found.select_for_update(of=("self",)):
-        values = [getattr(row, name) for name in _RECIPIENT]
-        times = [each.isoformat() if each else None for each in values[-2:]]
-        kept.append([row.pk, *values[:-2], *times])
-        if (row.memory_id or 0) >= branch.first_id:
-            _end_recipient(row, branch.by)
-        else:
-            row.answered_at = None
-            _say(row, OrderState.SHOWN, "", branch.by, reopened=True)
-    return kept
-
-
-def _end_recipient(row: OrderRecipient, by: str) -> None:
-    _say(row, OrderState.SUPERSEDED, TAKEN_BACK, by)
-
-
-def _say(
-    row: OrderRecipient, state: OrderState, note: str, by: str, **acts: bool
-) -> None:
-    row.state, row.note = state, note
-    row.changed_by, row.changed_at = by[:200], timezone.now()
-    row.save(update_fields=_RECIPIENT)
-    kind, owner, data = describe_change(row.order, state, by, note, row.mysis_id)
-    events.append(kind, mysis_id=owner, data={**data, **acts})
-
-
-def _reopen_deliveries(mysis: Mysis, first: int, moment: datetime) -> list[list[Any]]:
-    """Messages that stay, and that were answered in the stretch, wait for an answer."""
-    rows = Delivery.objects.filter(
-        mysis=mysis, memory__lt=first, memory__branch=None, done_at__gte=moment
-    )
-    found = rows.values_list("pk", "done_at")
-    kept = [[pk, done.isoformat()] for pk, done in found if done]
-    rows.update(done_at=None)
-    return kept
-
-
-def _restore_notes(
-    mysis: Mysis, moment: datetime, by: str
-) -> list[tuple[str, int | None]]:
-    """Set notes back that the Mysis wrote or forgot since; each with its version of now."""
-    own = f"{PEER}{mysis.name}"[:200]
-    then = {note.name: note for note in select_notes(mysis.pk, moment)}
-    now = {note.name: note for note in select_notes(mysis.pk)}
-    changed: list[tuple[str, int | None]] = []
-    for name, note in now.items():
-        if note.author == own and note.written_at >= moment:
-            changed.append((name, note.version))
-            _set_note(mysis, name, then.get(name), by)
-    for name in then.keys() - now.keys():
-        if then[name].ended_by == own:
-            changed.append((name, None))
-            _set_note(mysis, name, then[name], by)
-    return changed
-
-
-def _set_note(mysis: Mysis, name: str, wanted: Note | None, by: str) -> None:
-    if wanted is not None:
-        save_note(mysis=mysis, name=name, text=wanted.text, by=by)
-    elif select_notes(mysis.pk).filter(name=name).exists():
-        forget_note(mysis=mysis, name=name, by=by)
 
 
 # --- Taken back itself
@@ -333,47 +224,15 @@ def undo_branch(*, branch: Branch, by: str) -> Branch:
     if words := explain_no_undo(row):
         raise ActionError(words, code="conflict")
     _stop(mysis, by)
-    Memory.objects.filter(mysis=mysis, branch=row).update(branch=None)
+    stretch = Memory.objects.filter(
+        mysis=mysis, pk__gte=row.first_id, pk__lte=row.through_id
+    )
+    stretch.filter(branch=row).update(branch=None)
     Memory.objects.filter(pk=row.correction_id).update(branch=row)
-    _end_correction(row, by)
-    _restore_summaries(row, mysis)
-    for pk, *values in row.before.get("orders", ()):
-        stored = OrderRecipient.objects.filter(pk=pk)
-        stored.update(**dict(zip(_RECIPIENT, values, strict=True)))
-    for pk, done_at in row.before.get("deliveries", ()):
-        Delivery.objects.filter(pk=pk).update(done_at=done_at)
-    for name, version in row.before.get("notes", ()):
-        wanted = Note.objects.filter(mysis=mysis, name=name, version=version).first()
-        _set_note(mysis, name, wanted, by)
+    give_back_effects(mysis, row, by)
     row.undone_by, row.undone_at = by[:200], timezone.now()
     row.save(update_fields=["undone_by", "undone_at"])
-    _tell(row, by, undone=True)
+    _announce(row, by, undone=True)
     told = {"from": row.kept_id, "messages": row.messages}
     audit.record("branch.undo", name_mysis(mysis), by=by, before=told)
     return row
-
-
-def _end_correction(branch: Branch, by: str) -> None:
-    """The order that the correction was ends with it."""
-    rows = OrderRecipient.objects.filter(
-        memory=branch.correction_id, state__in=OPEN_STATES
-    )
-    for row in rows.select_related("order").select_for_update(of=("self",)):
-        _end_recipient(row, by)
-
-
-def _restore_summaries(branch: Branch, mysis: Mysis) -> None:
-    """Use those again that were in use, and none that was made since."""
-    while True:
-        made = history_summaries.read_newest_summary(mysis.pk)
-        if made is None or made.created_at < branch.created_at:
-            break
-        history_summaries.revert_summary(made, turn=mysis.turn_count)
-    kept = branch.before.get("summaries", ())
-    status = HistorySummary.Status
-    rows = HistorySummary.objects.filter(mysis=mysis)
-    if kept:
-        rows.filter(status=status.ACTIVE).update(status=status.REPLACED)
-    for place, (pk, turn) in enumerate(kept):
-        stands = status.REPLACED if place else status.ACTIVE
-        rows.filter(pk=pk).update(status=stands, turn_number=turn)

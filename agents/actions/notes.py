@@ -45,13 +45,15 @@ def save_note(  # noqa: PLR0913 (one keyword for each part of a note)
     at: datetime | None = None,
     secrets: Collection[str] = (),
     version: int | None = None,
+    author: str = "",
 ) -> Note:
     """Make a note, or replace the one of that name; the same text again changes nothing.
 
     ``at`` is when it was written, if not now. ``secrets`` are taken out, with all
-    that is sealed. ``version`` is the one that is to be replaced, 0 for none. Raises
-    ActionError: 422 for a name or a text that cannot be kept, 409 where there are too
-    many, or where another version stands.
+    that is sealed. ``version`` is the one that is to be replaced, 0 for none. It is the
+    ``author``'s where ``by`` only sets back what that one wrote. Raises ActionError: 422
+    for a name or a text that cannot be kept, 409 where there are too many, or where
+    another version stands.
     """
     name, text = clean_note(name, text, secrets)
     locked = lock_mysis(mysis)
@@ -74,7 +76,7 @@ def save_note(  # noqa: PLR0913 (one keyword for each part of a note)
         name=name,
         text=text,
         version=find_next_version(locked.pk, name),
-        author=by[:200],
+        author=(author or by)[:200],
         written_at=at or timezone.now(),
     )
     _drop_oldest(known, VERSIONS_OF_NOTE)

@@ -115,9 +115,14 @@ def clear_open_orders(
 
 def _supersede(myses: Sequence[Mysis], newer: Order) -> None:
     """End what these locked Myses have open; the event of the newer order tells it."""
-    note = f"Order {newer.pk} took its place."
+    note = explain_superseded(newer.pk)
     found = _lock(_select_open(myses))
     _save(found, newer.sender, OrderState.SUPERSEDED, note, whole=True)
+
+
+def explain_superseded(newer: int) -> str:
+    """The note of an order that ended because another was given."""
+    return f"Order {newer} took its place."
 
 
 def _select_open(myses: Sequence[Mysis]) -> QuerySet[OrderRecipient]:
@@ -250,7 +255,7 @@ def _save(
         noted = state is None or (state == REOPEN and not again)
         acts = {"whole": whole, "reopened": again, "noted": noted}
         if again:
-            row.state = _find_reached(row)
+            row.state = find_reached(row)
             row.since_turn, row.since_at = row.mysis.turn_count, now
         elif state not in (None, REOPEN):
             row.state = state
@@ -282,7 +287,7 @@ def _describe_whole(
     return kind, None, {**data, **acts, "recipients": len(rows)}
 
 
-def _find_reached(row: OrderRecipient) -> str:
+def find_reached(row: OrderRecipient) -> str:
     """How far a message has come, whatever was said of its order."""
     if row.memory_id is None:
         return OrderState.ANSWERED  # pruned: it was read long ago

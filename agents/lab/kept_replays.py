@@ -39,6 +39,7 @@ from agents.lab.replay import (
 )
 from agents.lab.report import ReportBuilder
 from agents.models import Mysis, Replay, ReplayCall
+from agents.scheduling import BEHIND_TURNS
 from memory import audit
 from memory.gamestate.values import make_storable, repair_text
 
@@ -220,7 +221,13 @@ def list_names(replay: Replay) -> list[str]:
 def _queue(replay: Replay) -> None:
     """Have a worker take it, one replay after another in the whole fleet."""
     # By its name: the app's own function would import what the task runs.
-    task = configure_task(name=TASK, job_manager=_jobs, queue=QUEUE, lock=QUEUE)
+    task = configure_task(
+        name=TASK,
+        job_manager=_jobs,
+        queue=QUEUE,
+        lock=QUEUE,
+        priority=BEHIND_TURNS,
+    )
     replay.job_id = task.defer(replay_id=replay.pk)
     replay.state, replay.done = State.QUEUED, 0
     replay.attempts += 1

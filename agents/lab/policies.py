@@ -26,20 +26,24 @@ Given = int | str | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A way to assemble calls; without a strategy, or a budget, each keeps its own."""
+    """A way to assemble calls; without a strategy, or a budget, each keeps its own.
+
+    With ``keeps_tools`` each also offers its tools as it did, whatever the options say.
+    """
 
     name: str
     strategy: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     budget_tokens: int | None = None
     budget_reserve: int = 0
+    keeps_tools: bool = False
 
 
 def read_policies(given: Sequence[Given]) -> list[Policy]:
     """Stored policies by number or name, and settings as a policy's columns.
 
-    Of settings only ``strategy`` is needed. No two have one name. Raises ActionError
-    422 that names the place.
+    Of settings only ``strategy`` is needed; without options calls offer their tools as
+    they did. No two have one name. Raises ActionError 422 that names the place.
     """
     if not 1 <= len(given) <= MOST_POLICIES:
         raise _refuse("policies", f"give 1 to {MOST_POLICIES} of them")
@@ -94,7 +98,14 @@ def _read_settings(where: str, given: Mapping[str, Any]) -> Policy:
         reserve = Budget().reserve if reserve is None else reserve
         _check_budget(where, tokens, reserve)
     name = hide_secrets(repair_text(str(given.get("name") or strategy)))
-    return Policy(name[:LONGEST_NAME], strategy, options, tokens, reserve or 0)
+    return Policy(
+        name[:LONGEST_NAME],
+        strategy,
+        options,
+        tokens,
+        reserve or 0,
+        keeps_tools=not options,
+    )
 
 
 def _check_budget(where: str, tokens: object, reserve: object) -> None:

@@ -224,6 +224,8 @@ def _find_stored(
     settings: Mapping[str, Any], stored: Iterable[ContextPolicy]
 ) -> ContextPolicy | None:
     """The stored policy with just these settings, of several that of the same name."""
+    if settings.get("keeps_tools"):
+        return None  # one without options offers all tools
     same = [
         row
         for row in stored

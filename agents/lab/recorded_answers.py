@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from agents.llm.model_types import Completion
 from memory.assembly.log_rows import read_rows_by_id, to_message
 from memory.context.types import Message, ToolCall
+from memory.game_calls import is_secret_call
 from memory.gamestate.values import repair_text
 from memory.models import Memory, Role, SentContext
 from memory.models.secret_tools import read_secret_tools
-from memory.redaction import hide_secrets
+from memory.redaction import HIDDEN, hide_secrets
 from memory.search.results import hide_row_secrets
 
 # Characters of a text that a step keeps, and of a value that a difference names.
 LONGEST_TEXT, LONGEST_VALUE = 100_000, 80
+OTHER_ARGUMENTS = "has other arguments"
 
 
 class Called(NamedTuple):
-    """A tool call as steps keep it."""
+    """A tool call as it is compared, and as a step keeps it where it may be shown."""
 
     name: str
     arguments: str
@@ -73,11 +75,10 @@ def read_answer(sent: SentContext, until: int) -> RecordedAnswer | None:
         return None
     message = to_message(read_rows_by_id([row.pk])[row.pk]) if row else None
     shown = hide_row_secrets(row, read_secret_tools()) if row else None
+    called = tuple(read_called(message.tool_calls if message else ()))
     document = {
         **_describe_said(
-            shown.content if shown else "",
-            shown.reasoning if shown else "",
-            read_called(message.tool_calls if message else ()),
+            shown.content if shown else "", shown.reasoning if shown else "", called
         ),
         "input_tokens": call.input_tokens,
         "output_tokens": call.output_tokens,
@@ -85,7 +86,6 @@ def read_answer(sent: SentContext, until: int) -> RecordedAnswer | None:
         "cost": str(call.cost),
         "latency_ms": call.latency_ms,
     }
-    called = tuple(read_called(message.tool_calls if message else ()))
     return RecordedAnswer(message, called, document)
 
 
@@ -108,8 +108,16 @@ def _describe_said(
     return {
         "text": hide_secrets(repair_text(text))[:LONGEST_TEXT],
         "reasoning": hide_secrets(repair_text(reasoning))[:LONGEST_TEXT],
-        "calls": [call._asdict() for call in calls],
+        "calls": [call._asdict() for call in hide_called(calls, read_secret_tools())],
     }
+
+
+def hide_called(calls: Iterable[Called], secret: Collection[str]) -> list[Called]:
+    """Calls as they may be shown: those of secret tools without their arguments (A11)."""
+    return [
+        call._replace(arguments=HIDDEN) if is_secret_call(*call, secret) else call
+        for call in calls
+    ]
 
 
 def read_called(calls: Sequence[ToolCall]) -> list[Called]:
@@ -123,15 +131,20 @@ def read_called(calls: Sequence[ToolCall]) -> list[Called]:
 # --- The same calls or not
 
 
-def find_difference(recorded: Sequence[Called], made: Sequence[Called]) -> str:
+def find_difference(
+    recorded: Sequence[Called], made: Sequence[Called], secret: Collection[str] = ()
+) -> str:
     """Why these are not the same calls in the same order; empty where they are.
 
-    The order and the spelling of arguments do not count.
+    The order and the spelling of arguments do not count. Of calls of ``secret`` tools
+    no value is named.
     """
     for place, (then, now) in enumerate(zip(recorded, made, strict=False), 1):
         if then.name != now.name:
             return f"Call {place} is {now.name}; recorded was {then.name}."
         if (words := _compare_arguments(then.arguments, now.arguments)) is not None:
+            if any(is_secret_call(*call, secret) for call in (then, now)):
+                words = OTHER_ARGUMENTS
             return f"Call {place}, {now.name}, {words}."
     if len(recorded) == len(made):
         return ""
@@ -152,15 +165,15 @@ def _compare_arguments(then: str, now: str) -> str | None:
     if _spell(before) == _spell(after):
         return None
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
-        return "has other arguments"
+        return OTHER_ARGUMENTS
     for name in {**before, **after}:
         if _spell(before.get(name)) != _spell(after.get(name)):
-            told = _tell(after, name)
-            return f"has {name} {told}; recorded was {_tell(before, name)}"
-    return "has other arguments"
+            now_given = _quote(after, name)
+            return f"has {name} {now_given}; recorded was {_quote(before, name)}"
+    return OTHER_ARGUMENTS
 
 
-def _tell(arguments: Mapping[str, Any], name: str) -> str:
+def _quote(arguments: Mapping[str, Any], name: str) -> str:
     if name not in arguments:
         return "not given"
     text = json.dumps(arguments[name], ensure_ascii=False)

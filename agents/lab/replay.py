@@ -32,9 +32,10 @@ from agents.lab.report import (
     list_whole,
     measure_view,
 )
-from agents.llm.endpoints import resolve
-from agents.llm.model_types import Endpoint, ModelError, read_longest_answer
+from agents.lab.retaken import find_endpoint
+from agents.llm.model_types import Endpoint, read_longest_answer, read_token_prices
 from agents.models import ModelCall, Mysis, OrderRecipient
+from memory.assembly.log_rows import LAST
 from memory.assembly.packing import unpack_ledger
 from memory.assembly.past_calls import walk_calls
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
@@ -46,6 +47,7 @@ from memory.assembly.sent_view import (
     render_messages,
 )
 from memory.assembly.turn_reads import TurnReads, share_past_reads
+from memory.context.offered_tools import pick_tool_options
 from memory.context.types import INTENT_ORIGINS, PEER, Budget
 from memory.models import ContextPolicy, Memory, SentContext
 
@@ -102,13 +104,14 @@ class _Lane:
     """
 
     view: PreparedRequest
-    before: PreparedRequest | None = None
 
     def __init__(self, policy: Policy, mysis: Mysis, reads: TurnReads) -> None:
         self.policy = policy
         self.mysis = mysis
         self.reads = reads
+        self.before: PreparedRequest | None = None
         self.asks = False
+        self._newest: PreparedRequest | None = None
         self._tools: tuple[Subject, Subject] | None = None
 
     def assemble(
@@ -122,12 +125,17 @@ class _Lane:
 
         ``inputs`` are what of its subject is known otherwise than from the call.
         """
-        self.before = vars(self).get("view")
+        self.before = self._newest
         self.reads.last = self._follow(last)
         subject = past.subject
         if self.policy.strategy:
             subject = replace(self._vary(subject, at), **inputs)
         self.view = prepare_request(subject, before=past.before, reads=self.reads)
+        self._newest = self.view
+
+    def forget_newest(self) -> None:
+        """Go on from no view: what the newest one showed was taken back."""
+        self._newest = None
 
     def measure(self, base: CallBase, pricing: CallPricing) -> CallFigures:
         """The figures of the view; of calls in a row that ask for a summary the first does."""
@@ -145,6 +153,8 @@ class _Lane:
             options=policy.options,
             budget=self._fit_budget(at) or own.budget,
         )
+        if policy.keeps_tools:
+            return replace(changed, options=pick_tool_options(own.options))
         if self._tools is None or not _have_same_tools(self._tools[0], own):
             self._tools = own, vary_tools(changed)
         made = self._tools[1]
@@ -212,15 +222,21 @@ class _MysisReplay:
 
     def run(self, calls: QuerySet[SentContext]) -> Iterator[ReplayedCall]:
         last: LastCall | None = None
+        branch: int | None = None
         for past in walk_calls(calls, self.now):
-            if last is None:
-                last = read_last_call(self.mysis.pk, past.sent.pk, "", None)
+            if past.before.branch != branch:
+                # At first, and where the call before may be of what was taken back.
+                branch = past.before.branch
+                last = read_last_call(self.mysis.pk, past.sent.pk, "", None, branch)
+                for lane in self.lanes:
+                    lane.forget_newest()
             yield self._replay(past, last)
             last = self._note(past)
 
     def _replay(self, past: PastCall, last: LastCall | None) -> ReplayedCall:
         sent = past.sent
         at = self._find_endpoint(sent.call.model)
+        past = _set_prices(past, at)
         pause = sent.created_at - last.sent.created_at if last else None
         pricing = CallPricing(at, sent.call.output_tokens, pause)
         inputs = self._find_inputs(past)
@@ -241,7 +257,7 @@ class _MysisReplay:
         sent, pins = past.sent, past.subject.pins
         if "inputs" in sent.stats:
             return {}
-        waiting = self.orders.list_waiting(sent)
+        waiting = self.orders.list_waiting(sent, past.before.branch)
         mission = "\n".join(pins) or None
         if waiting:
             mission = self.orders.read_text(waiting[0])
@@ -264,7 +280,7 @@ class _MysisReplay:
         answers = {m.id for m in rows if m.role == "tool" and not m.is_error}
         return CallBase(
             answers=whole & answers,
-            orders=self.orders.find_open(past.sent),
+            orders=self.orders.find_open(past.sent, past.before.branch),
             state=past.before.state or "",
             values=len(past.sent.facts),
         )
@@ -284,11 +300,15 @@ class _MysisReplay:
 
     def _find_endpoint(self, model: str) -> Endpoint | None:
         if model not in self._endpoints:
-            try:
-                self._endpoints[model] = resolve(model)
-            except ModelError:
-                self._endpoints[model] = None
+            self._endpoints[model] = find_endpoint(model)
         return self._endpoints[model]
+
+
+def _set_prices(past: PastCall, at: Endpoint | None) -> PastCall:
+    """The call with the prices of its own model, by which summaries are judged."""
+    prices = read_token_prices(at) if at else None
+    compaction = replace(past.subject.compaction, prices=prices)
+    return replace(past, subject=replace(past.subject, compaction=compaction))
 
 
 def _explain(past: PastCall, own: PreparedRequest) -> str:
@@ -318,17 +338,20 @@ class _OrderTimes:
     """The messages of a Mysis that are orders, and until when each was open.
 
     ``given`` are all, oldest first; ``ended`` those of which it is known that somebody
-    had to report them, and when that was done, None where it was not.
+    had to report them, and when that was done, None where it was not; ``taken`` those
+    that were taken back, and by which branch.
     """
 
     given: list[int]
     ended: Mapping[int, datetime | None]
+    taken: Mapping[int, int]
     _texts: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, mysis_id: int) -> _OrderTimes:
         rows = Memory.objects.filter(mysis_id=mysis_id, origin__in=INTENT_ORIGINS)
         rows = rows.exclude(sender__startswith=PEER).order_by("pk")
+        given = list(rows.values_list("pk", "branch_id"))
         reports = OrderRecipient.objects.filter(mysis_id=mysis_id, memory__isnull=False)
         ended = {
             memory: None if state in OrderRecipient.OPEN else at
@@ -336,21 +359,29 @@ class _OrderTimes:
                 "memory_id", "state", "changed_at"
             )
         }
-        return cls(list(rows.values_list("pk", flat=True)), ended)
+        taken = {pk: branch for pk, branch in given if branch is not None}
+        return cls([pk for pk, _ in given], ended, taken)
 
-    def find_open(self, sent: SentContext) -> frozenset[int]:
-        """Those that were open when a call was made, and the newest of all."""
+    def find_open(self, sent: SentContext, branch: int) -> frozenset[int]:
+        """Those that were open when a call was made, and the newest that stood.
+
+        What the ``branch`` of that number, or one before it, took back stood no more.
+        """
         place = bisect_right(self.given, sent.last_id or 0)
+        while place and not self._stood(self.given[place - 1], branch):
+            place -= 1
         newest = self.given[max(0, place - 1) : place]
-        return frozenset((*self.list_waiting(sent), *newest))
+        return frozenset((*self.list_waiting(sent, branch), *newest))
 
-    def list_waiting(self, sent: SentContext) -> tuple[int, ...]:
+    def list_waiting(self, sent: SentContext, branch: int) -> tuple[int, ...]:
         """Those that somebody had to report when a call was made, oldest first."""
         through, at = sent.last_id or 0, sent.created_at
         return tuple(
             number
             for number, ended in sorted(self.ended.items())
-            if number <= through and (ended is None or ended > at)
+            if number <= through
+            and (ended is None or ended > at)
+            and self._stood(number, branch)
         )
 
     def read_text(self, number: int) -> str:
@@ -359,3 +390,6 @@ class _OrderTimes:
             rows = Memory.objects.filter(pk=number)
             self._texts[number] = rows.values_list("content", flat=True).first() or ""
         return self._texts[number]
+
+    def _stood(self, number: int, branch: int) -> bool:
+        return self.taken.get(number, LAST) > branch

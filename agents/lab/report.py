@@ -340,7 +340,7 @@ class PolicyTotals:
     kept: dict[str, list[int]] = field(default_factory=dict)
     facts_lost: int = 0
     facts_with_handle: int = 0
-    tokens: array[int] = field(default_factory=lambda: array("L"))
+    tokens: array[int] = field(default_factory=lambda: array("I"))
 
     def add(self, one: CallFigures) -> None:
         """Add one call."""

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, Min, OuterRef
 from django.utils import timezone
 from procrastinate.contrib.django.django_connector import DjangoConnector
 from procrastinate.contrib.django.models import ProcrastinateJob
@@ -36,6 +36,7 @@ from agents.llm.model_types import (
 )
 from agents.llm.prompts import DEFAULT_PROMPT, render_prompt
 from agents.models import ModelCall, Mysis, PromptVersion, Rewind
+from agents.scheduling import BEHIND_TURNS
 from memory import audit
 from memory.assembly.log_rows import (
     LAST,
@@ -49,7 +50,7 @@ from memory.assembly.replay import find_branch, load_past_call
 from memory.calibration import read_factor
 from memory.context.tokens import choose_counter
 from memory.context.types import Message
-from memory.models import ContextPolicy, SentContext
+from memory.models import Branch, ContextPolicy, SentContext
 
 TASK = "agents.tasks.run_rewind"
 QUEUE = "lab"
@@ -108,11 +109,18 @@ class Rewinding:
         return read_inputs(self.mysis).broadcast
 
     def select_calls(self) -> list[SentContext]:
-        """The recorded calls from the first on, oldest first, and one beyond the last."""
+        """The recorded calls from the first on, oldest first, and one beyond the last.
+
+        They end where a branch took back what they rest on.
+        """
         rows = SentContext.objects.filter(
             mysis_id=self.mysis.pk, call__gte=self.row.call_id
         ).select_related("call__turn")
-        return list(rows.order_by("pk")[: self.row.most_steps + 1])
+        found = list(rows.order_by("pk")[: self.row.most_steps + 1])
+        began = (found[0].last_id or 0) if found else 0
+        later = Branch.objects.filter(mysis=self.mysis.pk, correction_id__gt=began)
+        end = later.aggregate(first=Min("correction_id"))["first"]
+        return [sent for sent in found if end is None or (sent.last_id or 0) < end]
 
     def prepare(self, sent: SentContext) -> tuple[PreparedRequest, Endpoint]:
         """A call's view under these settings, and where it is sent.
@@ -285,7 +293,11 @@ def start_rewind(*, sent: SentContext, settings: RewindSettings, by: str) -> Rew
     row.first_tokens, row.first_cost, row.total = found.tokens, found.cost, found.calls
     row.save()
     task = configure_task(
-        name=TASK, job_manager=_jobs, queue=QUEUE, lock=f"rewind-{row.pk % AT_ONCE}"
+        name=TASK,
+        job_manager=_jobs,
+        queue=QUEUE,
+        lock=f"rewind-{row.pk % AT_ONCE}",
+        priority=BEHIND_TURNS,
     )
     row.job_id = task.defer(rewind_id=row.pk)
     row.save(update_fields=["job_id"])

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 from django.db.models import F
@@ -40,9 +40,11 @@ from memory.assembly.log_rows import LAST
 from memory.assembly.prepare import PreparedRequest
 from memory.gamestate.values import repair_text
 from memory.models import SentContext
+from memory.models.secret_tools import read_secret_tools
 
 # Seconds between two looks whether it was discarded.
-LOOK = 0.5
+POLL_SECONDS = 0.5
+BROKEN_OFF = "It was broken off."
 End = Rewind.End
 State = Rewind.State
 
@@ -63,10 +65,14 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """A call that may be made: where it is counted, and what budgets lent it."""
+    """A call that may be made: where it is counted, and what budgets lent it.
+
+    ``estimate`` is what it costs at most by our count.
+    """
 
     place: CallPlace
     taken: Sequence[Taken]
+    estimate: CallCost
 
 
 async def run_rewind(rewind_id: int) -> None:
@@ -159,6 +165,11 @@ async def _ask(
     except ModelError as error:
         await run_in_db(_record_refusal, paid, error, _milliseconds_since(started))
         raise
+    except BaseException:
+        # Whatever broke it off, the provider may charge for it.
+        lost = run_in_db(_record_broken_off, paid, _milliseconds_since(started))
+        await asyncio.shield(asyncio.ensure_future(lost))
+        raise
     latency_ms = _milliseconds_since(started)
     await run_in_db(_record_cost, paid, answer, latency_ms)
     return take_up_calls(answer), latency_ms
@@ -170,7 +181,7 @@ async def _complete_unless_discarded(
     task = asyncio.ensure_future(complete(request))
     try:
         while not task.done():
-            await asyncio.wait({task}, timeout=LOOK)
+            await asyncio.wait({task}, timeout=POLL_SECONDS)
             if not task.done() and not await run_in_db(_is_wanted, rewind_id):
                 raise DiscardedError
         return task.result()
@@ -190,10 +201,11 @@ def _pay(rewinding: Rewinding, tokens: int, endpoint: Endpoint) -> Paid:
     mysis = rewinding.mysis
     most = mysis.model_settings.get("max_tokens")
     answer = most if isinstance(most, int) and most > 0 else 0
+    price = calculate_price(endpoint, input_tokens=tokens, output_tokens=answer)
     taken = budgets.take_budgets(
         mysis,
         tokens + answer,
-        lambda: calculate_price(endpoint, input_tokens=tokens, output_tokens=answer),
+        lambda: price,
         budgets.find_budgets(mysis),
         report=False,
     )
@@ -205,7 +217,7 @@ def _pay(rewinding: Rewinding, tokens: int, endpoint: Endpoint) -> Paid:
         policy=row.policy.get("name") or mysis.effective_policy.name,
         model=endpoint.name,
     )
-    return Paid(place, taken)
+    return Paid(place, taken, CallCost(tokens, answer, cost=price))
 
 
 @transaction.atomic
@@ -230,6 +242,12 @@ def _record_refusal(paid: Paid, error: ModelError, latency_ms: int) -> None:
         budgets.settle_budgets(paid.taken, NOTHING)
 
 
+def _record_broken_off(paid: Paid, latency_ms: int) -> None:
+    """Count a call of which nothing more is heard, by its estimate, as budgets do."""
+    spent = replace(paid.estimate, latency_ms=latency_ms, error=BROKEN_OFF)
+    usage.record_apart(paid.place, spent)
+
+
 @transaction.atomic
 def _keep_step(
     rewinding: Rewinding,
@@ -245,7 +263,8 @@ def _keep_step(
     row = rows.first()
     if row is None:
         raise DiscardedError
-    differs = find_difference(recorded.calls, read_called(answer.tool_calls))
+    made = read_called(answer.tool_calls)
+    differs = find_difference(recorded.calls, made, read_secret_tools())
     call = sent.call
     RewindStep.objects.create(
         rewind=row,

@@ -277,8 +277,11 @@ def _texts_from_end(messages: Sequence[Wire]) -> list[str]:
 
 def find_branch(sent: SentContext) -> int:
     """The newest branch that had taken something back by then; 0 for none."""
+    # One that was imported has no correction: it came with its first message.
     rows = Branch.objects.filter(
-        mysis_id=sent.mysis_id, correction_id__lte=sent.last_id or 0
+        mysis_id=sent.mysis_id,
+        first_id__lte=sent.last_id or 0,
+        correction_id__lte=sent.last_id or 0,
     )
     return rows.order_by("-pk").values_list("pk", flat=True).first() or 0
 

@@ -16,6 +16,7 @@ from dataclasses import fields
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import Count, Max, Min, QuerySet
 from django.utils import timezone
 
 from memory.assembly.sent_view import to_wire
@@ -77,11 +78,11 @@ def store_lines(
     """
     with _lock_mysis(mysis_id):
         known = KnownMessages(mysis_id)
-        stored = 0
+        stored, branch = 0, None
         for batch in _split_batches(lines):
             new = [line for line in batch if not known.take_match(line)]
             if new:
-                _insert(mysis_id, new, hooks or ImportHooks())
+                branch = _insert(mysis_id, new, hooks or ImportHooks(), branch)
             stored += len(new)
             done(len(batch))
         return stored
@@ -100,13 +101,23 @@ def _split_batches(lines: Iterable[TransferMessage]) -> Iterator[list[TransferMe
 
 
 @transaction.atomic
-def _insert(mysis_id: int, lines: list[TransferMessage], hooks: ImportHooks) -> None:
+def _insert(
+    mysis_id: int,
+    lines: list[TransferMessage],
+    hooks: ImportHooks,
+    branch: Branch | None,
+) -> Branch | None:
+    """Store a batch; the branch of what was taken back of this import so far."""
     # As all who write into a log: so its ids have the order of commits, and a reader
     # who follows them misses nothing.
     fetch_rows(OWNER, [mysis_id])
     hooks.begin_batch()
     now = timezone.now()
-    branch = _open_branch(mysis_id, sum(line.taken_back for line in lines))
+    gone = sum(line.taken_back for line in lines)
+    if gone and branch is None:
+        branch = _open_branch(mysis_id)
+    log = Memory.objects.filter(mysis_id=mysis_id)
+    newest = log.aggregate(id=Max("pk"))["id"] or 0
     rows = [
         Memory(
             **{name: getattr(line, name) for name in COPIED},
@@ -121,17 +132,27 @@ def _insert(mysis_id: int, lines: list[TransferMessage], hooks: ImportHooks) -> 
     ]
     with connection.cursor() as cursor:
         cursor.executemany(INSERT, [list_values(row) for row in rows])
+    if gone and branch is not None:
+        _extend_branch(branch, log.filter(pk__gt=newest, branch=branch))
     hooks.end_batch(len(lines))
+    return branch
 
 
-def _open_branch(mysis_id: int, messages: int) -> Branch | None:
-    """A branch for so many messages that were taken back where they come from."""
-    if not messages:
-        return None
+def _open_branch(mysis_id: int) -> Branch:
+    """A branch for the messages that were taken back where they come from."""
     ids = ("asked_id", "kept_id", "first_id", "through_id", "correction_id")
     return Branch.objects.create(
-        mysis_id=mysis_id, messages=messages, by="import", **dict.fromkeys(ids, 0)
+        mysis_id=mysis_id, messages=0, by="import", **dict.fromkeys(ids, 0)
     )
+
+
+def _extend_branch(branch: Branch, rows: QuerySet[Memory]) -> None:
+    """Have a branch count these messages too, which are newer than those it had."""
+    found = rows.aggregate(first=Min("pk"), through=Max("pk"), count=Count("pk"))
+    branch.first_id = branch.first_id or found["first"]
+    branch.through_id = found["through"]
+    branch.messages += found["count"]
+    branch.save(update_fields=["first_id", "through_id", "messages"])
 
 
 @contextmanager

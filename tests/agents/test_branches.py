@@ -47,6 +47,7 @@ from memory.context import registry
 from memory.handles import RecallError
 from memory.models import AuditEntry, Branch, HistorySummary, Memory, SentContext
 from memory.notes import select_notes
+from memory.transfer import in_out
 from memory.transfer.formats import open_history
 from memory.transfer.in_out import write_pieces
 from tests.factories import make_memory, make_mysis, make_turn
@@ -467,6 +468,33 @@ def test_an_import_takes_back_what_was_taken_back(ada: Mysis, tmp_path: Path):
     assert (branch.by, branch.messages) == ("import", len(rows) - 4)
     with pytest.raises(actions.ActionError, match="has gone on since"):
         actions.undo_branch(branch=branch, by=BY)
+
+
+def test_an_import_changes_no_call_that_was_made_before_it(
+    ada: Mysis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(in_out, "BATCH", 3)
+    actions.take_branch(mysis=ada, asked=talk(ada)[3].pk, text="No.", by=BY)
+    file = tmp_path / "ada.jsonl"
+    file.write_text("".join(write_pieces(ada.pk, "jsonl")))
+    bo = make_mysis(name="Bo", state="stopped")
+    first = make_memory(bo, content="Go.")
+    answer(bo, "Aye.")
+    old = record(bo)
+    own = actions.take_branch(mysis=bo, asked=first.pk, text="No.", by=BY, start=False)
+    Mysis.objects.update(heard=own.correction_id)
+    import_messages(bo, open_history(file, name="Bo"), lambda _: None)
+    new = record(bo)
+    for one in (old, new):
+        past = replay.load_past_call(one, build_subject(bo))
+        assert assemble_again(past).digest == one.digest
+    branch = Branch.objects.get(mysis=bo, by="import")
+    gone = Memory.objects.filter(branch=branch).order_by("pk")
+    assert (branch.first_id, branch.through_id, branch.messages) == (
+        gone[0].pk,
+        gone.latest("pk").pk,
+        gone.count(),
+    )
 
 
 def test_over_rest_it_is_taken_listed_and_undone(ada: Mysis):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from procrastinate.contrib.django.models import ProcrastinateJob
 
+from agents import actions
 from agents.actions import ActionError
 from agents.context_inputs import preview_context
 from agents.lab import rewind as lab
@@ -25,13 +26,16 @@ from agents.models import (
     Provider,
     Rewind,
     RewindStep,
+    ToolPolicy,
     Turn,
     Usage,
 )
+from agents.scheduling import BEHIND_TURNS
 from bench.providers.openai import KEY, FakeProvider, Json, Reply, call, completion
 from memory.assembly import prepare
 from memory.assembly.sent_view import render_sent
 from memory.models import ContextPolicy, Memory, SentContext
+from memory.redaction import HIDDEN
 from tests.agents.runtime.logs import in_db
 from tests.factories import make_memory, make_mysis, make_turn
 from zoea.auth import create_token
@@ -261,13 +265,32 @@ async def test_discarded_in_mid_call_it_leaves_nothing(
     gate.set()
     assert not await in_db(Rewind.objects.exists)()
     assert not await in_db(RewindStep.objects.exists)()
-    # What the first call cost stays counted.
-    assert (await in_db(Usage.objects.get)()).calls == 1
+    # What the first call cost stays counted, and the other may be charged for.
+    used = await in_db(Usage.objects.get)()
+    assert (used.calls, used.errors, used.output_tokens) == (2, 1, 200)
+    estimate = (await in_db(first)(eve)).stats["tokens_by_category"]
+    assert used.input_tokens > 1000 + sum(estimate.values())
+
+
+async def test_what_secret_tools_are_called_with_is_not_shown(
+    eve: Mysis, provider: FakeProvider
+):
+    await in_db(ToolPolicy.objects.create)(tool="travel", policy="secret")
+    provider.answers.extend(sayings(fly('{"to": "Mars", "speed": 2}')))
+    [step] = await steps(await run(eve))
+    assert step.differs == "Call 1, travel, has other arguments."
+    for told in (step.recorded, step.made):
+        assert told["calls"] == [
+            {"name": "travel", "arguments": HIDDEN},
+            {"name": "look", "arguments": "{}"},
+        ]
 
 
 def test_one_that_waits_is_discarded_with_its_job(eve: Mysis):
     made = lab.start_rewind(sent=first(eve), settings=lab.RewindSettings(), by=BY)
-    assert ProcrastinateJob.objects.filter(pk=made.job_id, queue_name="lab").exists()
+    assert ProcrastinateJob.objects.filter(
+        pk=made.job_id, queue_name="lab", priority=BEHIND_TURNS
+    ).exists()
     lab.fail_lost()
     made.refresh_from_db()
     assert made.state == "queued"
@@ -319,6 +342,18 @@ def test_its_first_call_is_forecast_and_nonsense_is_refused(eve: Mysis):
 def test_arguments_are_compared_by_what_they_say(then: str, now: str, same: bool):
     words = find_difference([Called("t", then)], [Called("t", now)])
     assert (words == "") is same
+
+
+def test_it_ends_where_a_branch_took_back_what_it_rests_on(eve: Mysis):
+    docked = Memory.objects.get(tool_call_id="c2")
+    actions.take_branch(mysis=eve, asked=docked.pk, text="No.", by=BY, start=False)
+    record(eve, make_turn(eve, outcome="done"), 1, "I wait.")
+    sent = SentContext.objects.earliest("pk")
+    made = lab.plan_rewind(sent, lab.RewindSettings(), BY)
+    assert [one.call.number for one in made.select_calls()] == [1, 2, 3]
+    newest = SentContext.objects.latest("pk")
+    made = lab.plan_rewind(newest, lab.RewindSettings(), BY)
+    assert made.select_calls() == [newest]
 
 
 def test_over_rest_it_is_started_read_and_discarded(

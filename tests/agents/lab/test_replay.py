@@ -8,16 +8,28 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 
 from agents import actions
-from agents.lab.policies import OWN, Policy
+from agents.lab import replay as replay_module
+from agents.lab.policies import OWN, Policy, read_policies
 from agents.lab.replay import ReplayedCall, replay_calls, select_calls, select_myses
 from agents.lab.report import ReportBuilder
-from agents.models import Mysis, Order, OrderRecipient, Provider
+from agents.llm.endpoints import resolve
+from agents.llm.model_types import read_token_prices
+from agents.models import (
+    ModelCall,
+    Mysis,
+    Order,
+    OrderRecipient,
+    Provider,
+    ToolCatalogue,
+)
 from bench.core.histories import prepare_account
 from bench.providers import anthropic, openai
 from memory.assembly import turn_reads
+from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.assembly.turn_reads import TurnReads
 from memory.context import registry
 from memory.models import (
@@ -232,3 +244,69 @@ def test_a_call_whose_budget_was_too_small_comes_out_as_it_was_sent(db: None):
         del row.stats["short_state"]
         row.save()
     assert "short form" in next(c.differs for c in replay(mysis, []) if c.differs)
+
+
+def test_settings_without_options_offer_the_tools_that_each_call_had(db: None):
+    described = {"description": "What it does. " * 100, "parameters": {}}
+    tools = [{"name": f"t{n}", "policy": "query", **described} for n in range(60)]
+    ToolCatalogue.objects.create(pk=settings.SPACEMOLT_MCP_URL, tools=tools)
+    mysis = make_pilot(budget_tokens=16_000, options={"tools": "on_demand"})
+    record_turn(mysis)
+    stored = ContextPolicy.objects.create(name="all", budget_tokens=16_000)
+    inline = {"strategy": "coalesced"}
+    named = {**inline, "name": "named", "options": {"keep_results": 4}}
+    policies = read_policies([inline, named, stored.pk])
+    for call in replay(mysis, policies):
+        figures = call.figures
+        assert figures[OWN].messages
+        assert figures["coalesced"].messages
+        # Options that are given, and those of a stored policy, are all that there are.
+        assert not figures["named"].messages
+        assert not figures["all"].messages
+
+
+def test_a_lane_goes_on_from_the_call_that_stood(ada: Mysis):
+    last = Memory.objects.latest("pk")
+    record_turn(ada)
+    actions.take_branch(mysis=ada, asked=last.pk, text="No.", by="operator:ann")
+    record_turn(ada)
+    again = Policy("again", "tiered", {}, 16_000, 2_000)
+    for call in replay(ada, [again]):
+        own, stats = call.figures[OWN], call.sent.stats
+        assert call.differs == ""
+        assert own.shared_bytes == stats["prefix_shared_bytes"]
+    first, second = replay(ada, [again])[-2:]
+    # What it had shown before was taken back.
+    assert first.figures["again"].shared_bytes == 0
+    assert second.figures["again"].shared_bytes == second.figures[OWN].shared_bytes
+
+
+def test_an_order_that_was_taken_back_is_none_to_be_kept(ada: Mysis):
+    last = Memory.objects.latest("pk")
+    record_turn(ada)
+    branch = actions.take_branch(
+        mysis=ada, asked=last.pk, text="No.", by="operator:ann"
+    )
+    actions.undo_branch(branch=branch, by="operator:ann")
+    make_memory(ada, role="assistant", content="I fly on.")
+    record_call(ada, make_turn(ada, outcome="done"), 1, TurnReads())
+    call = replay(ada, [])[-1]
+    assert call.differs == ""
+    assert call.figures[OWN].orders == (1, 1)
+
+
+def test_summaries_are_judged_by_the_prices_of_the_call(
+    ada: Mysis, monkeypatch: pytest.MonkeyPatch
+):
+    prices = []
+
+    def spy(subject: Subject, **values: Any) -> PreparedRequest:
+        prices.append(subject.compaction.prices)
+        return prepare_request(subject, **values)
+
+    monkeypatch.setattr(replay_module, "prepare_request", spy)
+    called = resolve(ModelCall.objects.latest("pk").model)
+    Mysis.objects.update(model="anthropic")
+    replay(ada, [Policy("again", "tiered")])
+    assert len(prices) == 12
+    assert {*prices} == {read_token_prices(called)} != {None}
