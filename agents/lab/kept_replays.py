@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from procrastinate.contrib.django.django_connector import DjangoConnector
@@ -307,6 +307,9 @@ def run_replay(replay_id: int, job_id: int) -> None:
         return
     try:
         _Run(replay).run()
+    except OperationalError:
+        # The database is away: another job takes it up.
+        raise
     except Exception:
         logger.exception("Replay %s failed.", replay_id)
         with transaction.atomic():

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from asgiref.sync import async_to_sync
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 
 from agents import events
@@ -22,6 +23,7 @@ from agents.actions.base import ActionError
 from agents.lab import kept_replays, table
 from agents.lab.policies import read_policies
 from agents.models import Mysis, Replay, ReplayCall
+from agents.retention import plan_steps
 from memory.models import AuditEntry
 from tests.agents.lab.histories import make_pilot, record_turn
 from tests.agents.runtime.workers import Workers
@@ -178,6 +180,14 @@ def test_the_oldest_finished_ones_make_room(
     with pytest.raises(ActionError) as refused:
         start(ada)
     assert refused.value.status == 409
+
+
+def test_prune_takes_finished_ones_of_long_ago(ada: Mysis):
+    work(start(ada))
+    waiting = start(ada)
+    steps = {step.what: step for step in plan_steps(timezone.now())}
+    assert list(steps["finished replays"].removal) == [1]
+    assert list(Replay.objects.all()) == [waiting]
 
 
 def test_a_label_takes_groups_and_tags(ada: Mysis):
