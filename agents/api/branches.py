@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from agents import actions
+from agents.actions.base import CHANGED, ActionError, lock_mysis
+from agents.actions.branches import Cut, plan_branch
 from agents.api.turns import caller_name, get_mysis
 from memory.api.parameters import (
     FROM_JSON,
@@ -69,6 +72,10 @@ class BranchIn(Body):
     asked: Annotated[int, Field(ge=1, le=MAX_ID), FROM_JSON] = Field(alias="from")
     text: Text
     start: bool = True
+    through: Annotated[int, Field(ge=1, le=MAX_ID), FROM_JSON] | None = Field(
+        None,
+        description="The newest message that may be taken back; 409 where others came.",
+    )
 
 
 @branches_router.get("/myses/{reference}/branches", response=Page[BranchOut])
@@ -86,16 +93,29 @@ def take_branch(
     """Stop a Mysis, take back what comes after a message, and go on with a correction.
 
     What is taken back stays stored and is never sent again. What happened in the game has
-    happened. 409 where nothing comes after the message, or too much.
+    happened. 409 where nothing comes after the message, or too much, or something that
+    came after ``through``.
     """
-    made = actions.take_branch(
-        mysis=get_mysis(reference),
-        asked=body.asked,
-        text=body.text,
-        by=caller_name(request),
-        start=body.start,
-    )
+    with transaction.atomic():
+        mysis = lock_mysis(get_mysis(reference))
+        if body.through is not None:
+            _check_newest(plan_branch(mysis, body.asked), body.through)
+        made = actions.take_branch(
+            mysis=mysis,
+            asked=body.asked,
+            text=body.text,
+            by=caller_name(request),
+            start=body.start,
+        )
     return Status(201, made)
+
+
+def _check_newest(cut: Cut, through: int) -> None:
+    if cut.through > through:
+        raise ActionError(
+            f"through: messages came after {through}: look at them, then ask again.",
+            code=CHANGED,
+        )
 
 
 @branches_router.delete("/myses/{reference}/branches/{branch}", response={204: None})

@@ -15,6 +15,7 @@ from agents.lab.policies import Given, read_policies
 from agents.lab.rewind import MOST_STEPS, USUAL_STEPS, RewindSettings
 from agents.models import Mysis, Replay
 from memory.context import registry
+from memory.context.types import Budget
 from memory.models import ContextPolicy
 
 FLEET = "the whole fleet"
@@ -103,10 +104,13 @@ class ReplayForm(forms.Form):
     def start(self, *, by: str) -> Replay:
         """Ask for the replay; raises ActionError where it cannot be."""
         given = self.cleaned_data
-        asked: list[Given] = [row.pk for row in given["policies"]]
+        asked: list[Given] = [row.name for row in given["policies"]]
         if given["strategy"]:
             settings = {name: given[name] for name in ("strategy", "options")}
-            asked.append({**settings, "budget_tokens": given["budget"]})
+            if tokens := given["budget"]:
+                reserve = min(Budget().reserve, tokens // 4)
+                settings |= {"budget_tokens": tokens, "budget_reserve": reserve}
+            asked.append(settings)
         mysis, label = self.read_subject()
         return start_replay(
             policies=read_policies(asked),
@@ -121,6 +125,9 @@ class ReplayForm(forms.Form):
         """Show a refusal at the field that it names."""
         where, _, words = error.detail.partition(": ")
         field = next((name for name in self.fields if where.startswith(name)), None)
+        if where.startswith(f"policies[{len(self.cleaned_data['policies'])}]"):
+            # The last one, which is not stored.
+            field = "budget" if where.endswith("budget_tokens") else "options"
         self.add_error(field, words if field else error.detail)
 
     def read_subject(self) -> tuple[Mysis | None, str]:

@@ -5,21 +5,28 @@ It is read from a kept replay, so it says what was measured and never what might
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Max, Min, Q
 
+from agents.dashboard.shared_results import shared
 from agents.lab.policies import OWN
 from agents.lab.report import CallFigures, PolicyTotals
 from agents.models import Mysis, Replay, ReplayCall
+from memory.context.offered_tools import pick_tool_options
 from memory.models import ContextPolicy
 
 # So many of the newest calls of a Mysis are judged.
 CALLS = 1_000
 # Replays that are looked through for calls of a Mysis, newest first.
 REPLAYS = 10
+# Fewer calls than these say little.
+FEW = 20
+# What of a policy decides how calls are assembled.
+SETTINGS = ("strategy", "options", "budget_tokens", "budget_reserve")
 Figures = Mapping[str, Any]
 # What a policy must not do, by the name of its figure: one, and several.
 _BROKEN = {
@@ -39,7 +46,8 @@ class Candidate:
     """A policy with its figures; ``faults`` are why it is not taken.
 
     ``gives_up`` is what it has less of than each call's own policy. ``stored`` is the
-    policy with these very settings that can be chosen, None where there is none.
+    policy with these very settings that can be chosen, None where there is none. What was
+    tried without a budget has in ``settings`` that of whom it is for.
     """
 
     name: str
@@ -60,11 +68,13 @@ class Recommendation:
     """What to choose for whom; ``best`` is None where every policy lost something.
 
     Prices are dollars with the provider's cache where every call has a price
-    (``priced``), else tokens.
+    (``priced``), else tokens. The calls were made from ``since`` to ``until``.
     """
 
     replay: Replay
     calls: int
+    since: datetime
+    until: datetime
     priced: bool
     candidates: tuple[Candidate, ...]
     best: Candidate | None
@@ -72,6 +82,10 @@ class Recommendation:
     @property
     def own(self) -> Candidate:
         return next(each for each in self.candidates if each.is_own)
+
+    @property
+    def is_thin(self) -> bool:
+        return self.calls < FEW
 
     @property
     def refused(self) -> list[Candidate]:
@@ -107,34 +121,69 @@ def recommend_for_fleet() -> Recommendation | None:
 
 def recommend_from_report(replay: Replay) -> Recommendation | None:
     """Over all calls of a finished replay."""
-    found = replay.report.get("policies", [])
-    return _recommend(replay, {each["name"]: each for each in found})
+    judged = _share(replay, None, lambda: _judge_report(replay))
+    whom = replay.mysis
+    usual = whom.effective_policy if whom else ContextPolicy.read_default()
+    return _recommend(replay, judged, usual)
 
 
 def recommend_from_rows(replay: Replay, mysis: Mysis) -> Recommendation | None:
     """Over the newest calls of one Mysis in a replay; None where it has none there."""
-    if replay.mysis_id == mysis.pk:
-        return recommend_from_report(replay)
+    judged = _share(replay, mysis, lambda: _judge_rows(replay, mysis))
+    return _recommend(replay, judged, mysis.effective_policy)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """Figures of each policy by its name, over calls of some span."""
+
+    figures: Mapping[str, Figures]
+    since: datetime
+    until: datetime
+
+
+def _share(
+    replay: Replay, mysis: Mysis | None, judge: Callable[[], _Judged | None]
+) -> _Judged | None:
+    """What a finished replay comes to, read once for all who look at it."""
+    key = ("advice", replay.pk, replay.finished_at, mysis and mysis.pk)
+    return shared.get(key, judge)
+
+
+def _judge_report(replay: Replay) -> _Judged | None:
+    span = replay.calls.aggregate(since=Min("at"), until=Max("at"))
+    if span["since"] is None:
+        return None
+    return _Judged({each["name"]: each for each in replay.report["policies"]}, **span)
+
+
+def _judge_rows(replay: Replay, mysis: Mysis) -> _Judged | None:
     rows = ReplayCall.objects.filter(replay=replay, mysis_id=mysis.pk)
-    found = rows.order_by("-place").values_list("figures", flat=True)[:CALLS]
+    found = list(rows.order_by("-place").values_list("figures", "at")[:CALLS])
+    if not found:
+        return None
     totals: dict[str, PolicyTotals] = {}
-    for figures in found:
+    for figures, _ in found:
         for name, values in figures.items():
             totals.setdefault(name, PolicyTotals()).add(CallFigures(**values))
-    return _recommend(replay, {name: one.describe() for name, one in totals.items()})
+    described = {name: one.describe() for name, one in totals.items()}
+    moments = [at for _, at in found]
+    return _Judged(described, min(moments), max(moments))
 
 
-def _recommend(replay: Replay, figures: Mapping[str, Figures]) -> Recommendation | None:
-    """The judgement of each policy's figures, by its name; None without calls."""
-    own = figures.get(OWN)
-    calls = own["requests"] + own["unsent"] if own else 0
-    if own is None or not calls:
+def _recommend(
+    replay: Replay, judged: _Judged | None, usual: ContextPolicy
+) -> Recommendation | None:
+    """The judgement of each policy; ``usual`` has what others leave out."""
+    if judged is None:
         return None
+    figures = judged.figures
+    own = figures[OWN]
     prices = [each["cached_cost"] for each in figures.values()]
     # A model that costs nothing, as the pilot, is as good as without a price.
     priced = not any(each["unpriced"] for each in figures.values()) and any(prices)
     stored = list(ContextPolicy.objects.order_by("name"))
-    settings = {each["name"]: each for each in replay.policies}
+    settings = {each["name"]: _fill_settings(each, usual) for each in replay.policies}
     candidates = []
     for name, each in figures.items():
         price = (each["cached_cost"] or 0) if priced else each["tokens"]["sum"]
@@ -153,20 +202,36 @@ def _recommend(replay: Replay, figures: Mapping[str, Figures]) -> Recommendation
     sound = [each for each in candidates if not each.faults]
     # Of two that cost the same, the one that is in use.
     best = min(sound, key=lambda one: (one.price, not one.is_own), default=None)
-    return Recommendation(replay, calls, priced, tuple(candidates), best)
+    return Recommendation(
+        replay=replay,
+        calls=own["requests"] + own["unsent"],
+        since=judged.since,
+        until=judged.until,
+        priced=priced,
+        candidates=tuple(candidates),
+        best=best,
+    )
+
+
+def _fill_settings(settings: Mapping[str, Any], usual: ContextPolicy) -> dict[str, Any]:
+    """The settings with a budget and tools: each call's own are as a rule the usual ones."""
+    found = {**settings}
+    if found.pop("keeps_tools", False):
+        found["options"] = pick_tool_options(usual.options)
+    if found["budget_tokens"] is None:
+        for name in ("budget_tokens", "budget_reserve"):
+            found[name] = getattr(usual, name)
+    return found
 
 
 def _find_stored(
     settings: Mapping[str, Any], stored: Iterable[ContextPolicy]
 ) -> ContextPolicy | None:
     """The stored policy with just these settings, of several that of the same name."""
-    if settings.get("keeps_tools"):
-        return None  # one without options offers all tools
-    columns = ("strategy", "options", "budget_tokens", "budget_reserve")
     same = [
         row
         for row in stored
-        if all(getattr(row, name) == settings.get(name) for name in columns)
+        if all(getattr(row, name) == settings.get(name) for name in SETTINGS)
     ]
     return min(same, key=lambda row: row.name != settings.get("name"), default=None)
 
@@ -190,23 +255,23 @@ def _list_losses(figures: Figures, own: Figures) -> Iterable[str]:
     """What a policy has less of than the own one, in sentences."""
     if figures["messages"] < own["messages"]:
         yield (
-            f"A view has {figures['messages']:,g} messages on average, "
-            f"{own['messages']:,g} now."
+            f"A view has {figures['messages']:,g} messages on average; these calls had "
+            f"{own['messages']:,g}."
         )
     lost = figures["facts_lost"] - own["facts_lost"]
     if lost > 0:
         handles = min(lost, figures["facts_with_handle"])
         yield (
-            f"{lost:,} results of tools that a view has now are not in it; a handle "
-            f"leads back to {handles:,} of them."
+            f"{lost:,} results of tools that these calls had are not in the views; a "
+            f"handle leads back to {handles:,} of them."
         )
     values = _count_lost(figures, "state_values") - _count_lost(own, "state_values")
     if values > 0:
         yield f"{values:,} values of the game's state are not shown."
     if figures["shared"] < own["shared"] - 0.01:
         yield (
-            f"The provider's cache can keep {figures['shared']:.0%} of a request, "
-            f"{own['shared']:.0%} now."
+            f"The provider's cache can keep {figures['shared']:.0%} of a request, of "
+            f"these calls {own['shared']:.0%}."
         )
     more = figures["compactions"] - own["compactions"]
     if more > 0:

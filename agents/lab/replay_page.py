@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from django.contrib.humanize.templatetags.humanize import intcomma
 
+from agents.dashboard.shared_results import shared
 from agents.lab.kept_replays import list_names
 from agents.lab.policies import OWN
 from agents.models import Mysis, Replay, ReplayCall
@@ -180,6 +181,12 @@ class LineChart:
 
 def draw_charts(replay: Replay) -> list[LineChart]:
     """Tokens, cost and shared beginnings over time; those that have any points."""
+    # As many calls of one attempt are the same calls.
+    key = ("replay charts", replay.pk, replay.attempts, replay.done)
+    return shared.get(key, lambda: _draw_charts(replay))
+
+
+def _draw_charts(replay: Replay) -> list[LineChart]:
     names = list_names(replay)
     columns: list[dict[str, list[Point]]] = [
         {name: [] for name in names} for _ in "123"

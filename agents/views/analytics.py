@@ -6,12 +6,16 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
+from django_htmx.http import reselect, retarget
 
 from agents.dashboard.charts import CATEGORIES
 from agents.dashboard.yields import GROUPINGS, SPANS
 from agents.lab.analytics_board import AnalyticsView, load_outcomes, write_csv
 from agents.views.access import PageRequest
 from memory.problems import SlowSearchError
+
+# What a page that is not whole yet draws anew.
+LINES = "analytics-lines"
 
 
 @require_safe
@@ -46,4 +50,8 @@ def analytics_page(request: PageRequest) -> HttpResponse:
         ],
         "now": now,
     }
-    return render(request, "agents/analytics.html", context)
+    page = render(request, "agents/analytics.html", context)
+    if request.htmx and request.htmx.target == LINES and (board is None or board.whole):
+        # All is there: with the lines what stands above them.
+        return reselect(retarget(page, "#analytics"), "#analytics")
+    return page

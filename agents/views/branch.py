@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -12,8 +13,8 @@ from django.views.decorators.http import (
 )
 
 from agents import actions
-from agents.actions.base import ActionError, name_operator
-from agents.actions.branches import explain_no_undo, plan_branch
+from agents.actions.base import CHANGED, ActionError, lock_mysis, name_operator
+from agents.actions.branches import Cut, explain_no_undo, plan_branch
 from agents.dashboard import conversation
 from agents.forms import BranchForm, add_action_error
 from agents.views.access import (
@@ -38,16 +39,22 @@ def branch_page(request: PageRequest, key: str, memory_id: int) -> HttpResponse:
     asked = get_object_or_404(Memory, mysis=mysis, pk=min(memory_id, 2**63 - 1))
     cut = plan_branch(mysis, asked.pk)
     form = BranchForm(request.POST or None)
+    status = 200
     if request.method == "POST" and form.is_valid():
         try:
-            made = actions.take_branch(
-                mysis=mysis,
-                asked=cut.asked,
-                by=name_operator(request),
-                **form.cleaned_data,
-            )
+            with transaction.atomic():
+                # No order comes to a locked one.
+                cut = plan_branch(lock_mysis(mysis), asked.pk)
+                _check_orders(cut, request.POST.get("orders"))
+                made = actions.take_branch(
+                    mysis=mysis,
+                    asked=cut.asked,
+                    by=name_operator(request),
+                    **form.cleaned_data,
+                )
         except ActionError as error:
             add_action_error(form, error)
+            status = error.status
         else:
             return redirect(f"{mysis.get_absolute_url()}#line-{made.correction_id}")
     values = {
@@ -61,8 +68,18 @@ def branch_page(request: PageRequest, key: str, memory_id: int) -> HttpResponse:
         ),
         "rest": cut.messages - SHOWN,
     }
-    status = 422 if form.errors else 200
+    if form.errors and status == 200:
+        status = 422
     return render(request, "agents/branch/form.html", values, status=status)
+
+
+def _check_orders(cut: Cut, seen: str | None) -> None:
+    """Raises ActionError 409 where an order came since the page was drawn; None: any."""
+    if seen is not None and seen != ",".join(map(str, cut.orders)):
+        raise ActionError(
+            "Orders came or ended meanwhile: look at what is taken back, then go on.",
+            code=CHANGED,
+        )
 
 
 @require_safe

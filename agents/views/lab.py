@@ -17,13 +17,14 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from agents import actions, context_inputs
 from agents.actions import ActionError
-from agents.actions.base import name_operator
+from agents.actions.base import check_version, name_operator
 from agents.dashboard import context_diff
 from agents.lab import replay_page as parts
 from agents.lab.advice import describe_replay_advice
 from agents.lab.forms import ReplayForm
 from agents.lab.kept_replays import delete_replay, list_names
 from agents.lab.policies import OWN
+from agents.lab.recommend import SETTINGS
 from agents.models import Replay, ReplayCall
 from agents.views.access import (
     PageRequest,
@@ -38,6 +39,7 @@ from agents.views.access import (
 from agents.views.context import assemble_again
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.replay import PastCall, load_past_call, rebuild_as_sent
+from memory.context.offered_tools import pick_tool_options
 from memory.context.types import Budget
 from memory.handles import MAX_ID, parse_id
 from memory.models import ContextPolicy, SentContext
@@ -92,7 +94,8 @@ def _render_lab(request: PageRequest, form: ReplayForm, status: int) -> HttpResp
 def replay_page(request: PageRequest, number: int) -> HttpResponse:
     """One replay: progress, figures, charts, and its calls after the ``after``th.
 
-    A script asks for what is new of one under way, and for ``rows`` alone.
+    A script asks for what is new of one under way, and for ``rows`` alone. The first
+    rows come by themselves; from then on more are offered, once.
     """
     try:
         replay = _find_replay(number)
@@ -104,11 +107,15 @@ def replay_page(request: PageRequest, number: int) -> HttpResponse:
     after = parse_id(request.GET.get("after", "")) or 0
     values = {"replay": replay, "policies": list_names(replay), "after": after}
     values["under_way"] = replay.state in Replay.UNDER_WAY
-    values |= _list_rows(replay, after)
+    values["settled"] = after >= STREAMED
     if request.htmx and "rows" in request.GET:
+        values |= _list_rows(replay, after)
         return render(request, "agents/lab/more_rows.html", values)
-    if request.htmx and after >= STREAMED:
-        values |= {"rows": [], "last": after, "more": True}
+    if request.htmx and values["settled"]:
+        values |= {"rows": [], "last": after}
+    else:
+        values |= _list_rows(replay, after)
+    values["streams"] = values["under_way"] and values["last"] < STREAMED
     values["figures"] = parts.list_figures(replay)
     values["charts"] = parts.draw_charts(replay)
     values["may_start"] = is_operator(request)
@@ -130,7 +137,7 @@ def _list_rows(replay: Replay, after: int) -> dict[str, Any]:
     drawn = found[:ROWS]
     return {
         "rows": parts.list_calls(replay, drawn),
-        "more": len(found) > ROWS,
+        "more": len(found) > ROWS or replay.state in Replay.UNDER_WAY,
         "last": drawn[-1].place if drawn else after,
     }
 
@@ -208,8 +215,12 @@ def _assemble(replay: Replay, then: PastCall, name: str) -> PreparedRequest:
     policy = next(one for one in replay.policies if one["name"] == name)
     tokens = policy["budget_tokens"]
     budget = None if tokens is None else Budget(tokens, policy["budget_reserve"])
-    settings = {"strategy": policy["strategy"], "options": policy["options"]}
-    return assemble_again(then, **settings, budget=budget)
+    options = policy["options"]
+    if policy.get("keeps_tools"):
+        options = pick_tool_options(then.subject.options)
+    return assemble_again(
+        then, strategy=policy["strategy"], options=options, budget=budget
+    )
 
 
 # --- Recommendations
@@ -249,8 +260,16 @@ def choose_for_fleet(request: PageRequest) -> HttpResponse:
 
 
 def _find_policy(request: PageRequest) -> ContextPolicy | None:
-    """The policy that a button names, None for none; raises ActionError for a lost one."""
-    given = request.POST.get("policy", "")
+    """The policy that a button names, None for none.
+
+    Raises ActionError: 422 without a name, 404 for one that is gone, 409 for one whose
+    ``settings`` are not those that the page had.
+    """
+    given = request.POST.get("policy")
+    if given is None:
+        raise ActionError(
+            "policy: give its number, or nothing for none.", code="invalid", status=422
+        )
     if not given:
         return None
     row = ContextPolicy.objects.filter(pk=parse_id(given) or 0).first()
@@ -258,4 +277,5 @@ def _find_policy(request: PageRequest) -> ContextPolicy | None:
         raise ActionError(
             "This policy was deleted meanwhile.", code="not_found", status=404
         )
+    check_version(row, SETTINGS, request.POST.get("settings"))
     return row

@@ -12,8 +12,10 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
-from django.http import HttpResponse, StreamingHttpResponse
+from django.db.models import QuerySet
+from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -34,12 +36,14 @@ from agents.lab.replay import (
 from agents.models import Mysis
 from agents.views.access import PageRequest, find_mysis
 from memory.context import registry
+from memory.models import SentContext
 
 HOUR = timedelta(hours=1)
 # Of more calls the newest.
 MOST = 1_000
-# Seconds after which the rows that are made are sent.
-AT_ONCE = 0.15
+# Seconds after which the rows that are made are sent, and after which a page without a
+# script makes no more.
+AT_ONCE, LONGEST = 0.15, 4.0
 TRIED = "tried"
 
 
@@ -81,22 +85,35 @@ def last_hour(request: PageRequest, key: str) -> HttpResponseBase:
     """Its calls of the last hour as lines of JSON with rows and sums; else as a page."""
     mysis, form = find_mysis(key), WhatIfForm(request.GET)
     streams = request.GET.get("format") == "lines"
+    rows = _select_hour(mysis)
     calls: Iterator[ReplayedCall] = iter(())
     try:
-        if form.has_values():
-            calls = _replay_hour(mysis, form)
+        if form.has_values() and request.method == "GET":
+            calls = _replay(mysis, form, rows)
     except ActionError as error:
         form.add_refusal(error.detail)
-    if not form.has_values():
-        return _render(request, mysis, form, [], 422)
-    if not streams:
-        return _render(request, mysis, form, list(calls), 200)
+    if not form.has_values() or not streams:
+        values = {"mysis": mysis, "form": form, "tab": "context", "most": MOST}
+        values |= _make_some(calls, rows)
+        status = 200 if form.has_values() else 422
+        page = "memory/what_if/hour_page.html"
+        return render(request, page, values, status=status)
     return StreamingHttpResponse(
         _stream(_write_lines(calls, mysis, form)), content_type="application/x-ndjson"
     )
 
 
-def _replay_hour(mysis: Mysis, form: WhatIfForm) -> Iterator[ReplayedCall]:
+def _select_hour(mysis: Mysis) -> QuerySet[SentContext]:
+    """Its calls of the last hour, of many the newest."""
+    calls = select_calls(timezone.now() - HOUR, None).filter(mysis=mysis)
+    newest = calls.order_by("-pk").values_list("pk", flat=True)
+    first = newest[MOST - 1 : MOST].first()
+    return calls if first is None else calls.filter(pk__gte=first)
+
+
+def _replay(
+    mysis: Mysis, form: WhatIfForm, calls: QuerySet[SentContext]
+) -> Iterator[ReplayedCall]:
     """Raises ActionError for settings that cannot be."""
     now = context_inputs.build_subject(mysis)
     settings = form.read_settings(now)
@@ -109,27 +126,22 @@ def _replay_hour(mysis: Mysis, form: WhatIfForm) -> Iterator[ReplayedCall]:
         budget.tokens if budget else None,
         budget.reserve if budget else 0,
     )
-    calls = select_calls(timezone.now() - HOUR, None)
-    newest = calls.filter(mysis=mysis).order_by("-pk")
-    first = newest.values_list("pk", flat=True)[MOST - 1 : MOST].first()
-    if first is not None:
-        calls = calls.filter(pk__gte=first)
     return replay_calls(select_myses(mysis.pk, ""), calls, [policy])
 
 
-def _render(
-    request: PageRequest,
-    mysis: Mysis,
-    form: WhatIfForm,
-    calls: list[ReplayedCall],
-    status: int,
-) -> HttpResponse:
-    sums = HourSums()
+def _make_some(
+    calls: Iterator[ReplayedCall], rows: QuerySet[SentContext]
+) -> dict[str, Any]:
+    """The first calls, as many as there is time for; ``total`` where that are not all."""
+    made, sums = [], HourSums()
+    until = time.monotonic() + LONGEST
     for call in calls:
+        made.append(call)
         sums = sums.add(call)
-    values = {"mysis": mysis, "form": form, "calls": calls, "sums": sums}
-    values |= {"tab": "context", "most": MOST}
-    return render(request, "memory/what_if/hour_page.html", values, status=status)
+        if time.monotonic() >= until:
+            total = rows.count()
+            return {"calls": made, "sums": sums, "total": max(total, len(made))}
+    return {"calls": made, "sums": sums}
 
 
 def _write_lines(

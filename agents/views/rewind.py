@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import (
     require_http_methods,
     require_POST,
     require_safe,
 )
+from django_htmx.http import HttpResponseClientRedirect
 
 from agents.actions.base import ActionError, name_operator
 from agents.forms import add_action_error
@@ -16,6 +18,7 @@ from agents.lab import rewind as lab
 from agents.lab.forms import RewindForm
 from agents.models import Rewind
 from agents.views.access import PageRequest, notify_success, operator_required
+from memory.handles import parse_id
 from memory.models import SentContext
 
 # Earlier rewinds of a Mysis that its form names.
@@ -69,16 +72,25 @@ def _find_sent(turn_id: int, number: int) -> SentContext:
 
 @require_safe
 def rewind_page(request: PageRequest, rewind_id: int) -> HttpResponse:
-    """A rewind with its steps, side by side; with htmx what of it can change."""
+    """A rewind with its steps, side by side; a script asks for those ``after`` one."""
     rows = Rewind.objects.select_related("mysis__account")
-    row = get_object_or_404(rows, pk=min(rewind_id, 2**63 - 1))
+    try:
+        row = get_object_or_404(rows, pk=min(rewind_id, 2**63 - 1))
+    except Http404:
+        if request.htmx:
+            # It was discarded while somebody watched it.
+            return HttpResponseClientRedirect(reverse("fleet"))
+        raise
+    after = parse_id(request.GET.get("after", "")) or 0 if request.htmx else 0
+    steps = list(row.steps.filter(place__gt=after).order_by("place"))
     values = {
         "mysis": row.mysis,
         "tab": "turns",
         "rewind": row,
-        "steps": row.steps.order_by("place"),
+        "steps": steps,
+        "last": steps[-1].place if steps else after,
     }
-    template = "live" if request.htmx else "page"
+    template = "news" if request.htmx else "page"
     return render(request, f"agents/rewind/{template}.html", values)
 
 

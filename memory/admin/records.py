@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -287,4 +288,10 @@ class PolicyAdmin(admin.ModelAdmin[ContextPolicy]):
         """A new policy begins as the default one; what the address says wins."""
         taken = set(PolicyForm.Meta.fields) - {"name", "is_default"}
         default = forms.model_to_dict(ContextPolicy.read_default(), taken)
-        return default | super().get_changeform_initial_data(request)
+        given = super().get_changeform_initial_data(request)
+        if "options" in given:
+            try:
+                given["options"] = json.loads(given["options"])
+            except ValueError:
+                del given["options"]
+        return default | given

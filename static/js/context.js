@@ -34,6 +34,8 @@
     var selection = document.getSelection();
     if (selection && !selection.isCollapsed) return true;
     if (view().contains(document.activeElement)) return true;
+    // What is tried stands in the address: drawn anew, the last hour would begin again.
+    if (document.getElementById("hour")) return true;
     if (view().querySelector("details[open]:not([data-opened]), details[data-opened]:not([open])")) return true;
     if (Array.from(view().querySelectorAll("*")).some(isScrolled)) return true;
     return Array.from(view().querySelectorAll(".what-if :is(input[name], select)")).some(isFilled);

@@ -503,6 +503,11 @@ def test_over_rest_it_is_taken_listed_and_undone(ada: Mysis):
     client = Client(headers={"Authorization": f"Bearer {secret}"})
     at = "/api/v1/myses/Ada/branches"
     body = {"from": rows[1].pk, "text": "No.", "start": False}
+    # Nothing is taken back that came after what the caller knows of.
+    known = {**body, "through": rows[-2].pk}
+    late = client.post(at, known, content_type="application/json")
+    assert (late.status_code, late.json()["code"]) == (409, "changed")
+    body["through"] = rows[-1].pk
     made = client.post(at, body, content_type="application/json")
     assert made.status_code == 201
     told = made.json()
@@ -532,6 +537,13 @@ def test_its_pages_ask_take_and_undo_without_a_script(ada: Mysis, sign_in: Any):
     drawn = client.get(page).content.decode()
     assert f"it goes on after {rows[3].pk}" in drawn
     assert client.post(page, {"text": " "}).status_code == 422
+    # An order that came since the page was drawn is not taken back unseen.
+    order, _ = give(ada, "Come home.")
+    late = client.post(page, {"text": "No.", "orders": ""})
+    assert late.status_code == 409
+    assert f'name="orders" value="{order}"' in late.content.decode()
+    assert "Orders came or ended meanwhile" in late.content.decode()
+    assert not Branch.objects.exists()
     answered = client.post(page, {"text": "<b>No.</b>"})
     branch = Branch.objects.get()
     assert answered.url == f"/myses/Ada/#line-{branch.correction_id}"

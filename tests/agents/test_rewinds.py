@@ -409,9 +409,28 @@ def test_its_form_forecasts_starts_and_is_for_operators(
     )  # fmt: skip
     text = client.get(started.url).content.decode()
     assert "waits for a worker" in text
+    # Whoever watches it gets the steps that came since, and no old one anew.
+    said = {"latency_ms": 5, "input_tokens": 1, "output_tokens": 1}
+    for place in (1, 2):
+        row.steps.create(
+            place=place,
+            turn_id=1,
+            turn_number=1,
+            call_number=1,
+            recorded=said,
+            made=said,
+        )
+    told = client.get(f"{started.url}?after=1", headers={"HX-Request": "true"})
+    text = told.content.decode()
+    assert ("step-1" in text, "step-2" in text, "?after=2" in text) == (
+        False, True, True,
+    )  # fmt: skip
+    assert 'hx-swap-oob="beforeend:#rewind-steps"' in text
     assert "&lt;b&gt;Mars&lt;/b&gt;" in text
     client.post(f"/rewinds/{row.pk}/discard/", {"next": "/myses/Eve/turns/"})
     assert not Rewind.objects.exists()
+    told = client.get(started.url, headers={"HX-Request": "true"})
+    assert told["HX-Redirect"] == "/"
     viewer = sign_in("viewer")
     assert viewer.post(page, given).status_code == 302
     assert not Rewind.objects.exists()

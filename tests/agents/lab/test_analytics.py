@@ -189,13 +189,21 @@ def test_what_there_is_no_time_for_is_told_and_added_later(
     fly(flown["first"].mysis, timezone.now() - 5 * MINUTE, [{"user": 1}])
     # There is time for no hour but the first.
     ticks = iter(range(0, 10_000, 5))
+    present = analytics.monotonic
     monkeypatch.setattr(analytics, "monotonic", ticks.__next__)
+    # A part of the page asks for what is new, and only all of it is drawn as a whole.
+    asks = {"HX-Request": "true", "HX-Target": "analytics-lines"}
+    assert "HX-Retarget" not in admin.get("/analytics/?since=7d", headers=asks)
     page = admin.get("/analytics/?since=7d").content.decode()
     assert "Added up since" in page
     assert 'hx-trigger="load delay:1s"' in page
     assert "text/html" in admin.get("/analytics/?since=7d&format=csv")["Content-Type"]
     answer = Program().get("/analytics?since=7d")
     assert (answer.status_code, answer.json()["code"]) == (422, "too_slow")
+    assert 'hx-target="#analytics-lines"' in page
+    monkeypatch.setattr(analytics, "monotonic", present)
+    told = admin.get("/analytics/?since=7d", headers=asks)
+    assert (told["HX-Retarget"], told["HX-Reselect"]) == ("#analytics", "#analytics")
 
 
 def test_few_statements_by_their_indices(flown: dict[str, Turn], now: datetime):

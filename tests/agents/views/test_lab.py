@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from agents.lab import kept_replays, recommend
+from agents.actions import ActionError
+from agents.lab import kept_replays, recommend, replay_page
+from agents.lab.forms import ReplayForm
 from agents.models import Event, Mysis, Replay, ReplayCall
 from memory.models import AuditEntry, ContextPolicy, SentContext
 from tests.agents.views.test_what_if import make_call
@@ -65,12 +72,16 @@ def test_a_replay_is_asked_for_and_read(
     assert asked.policies[1]["budget_tokens"] == 9000
     page = admin.get(f"/lab/{asked.pk}/").content.decode()
     assert "It waits for a worker." in page
+    assert "To the first calls" not in page
     assert 'hx-trigger="every 1s"' in page
     work(asked)
     news = admin.get(f"/lab/{asked.pk}/?after=0", headers=HTMX).content.decode()
     assert "<html" not in news
     assert "every 1s" not in news
     assert news.count("beforeend:#replay-rows") == 1
+    assert 'id="replay-remove" hx-swap-oob="true">Delete<' in news
+    news = admin.get(f"/lab/{asked.pk}/?after=1", headers=HTMX).content.decode()
+    assert "To the first calls" not in news
     page = admin.get(f"/lab/{asked.pk}/").content.decode()
     for shown in (
         "3 calls",
@@ -78,6 +89,8 @@ def test_a_replay_is_asked_for_and_read(
         "Tokens, mean",
         "look-2",
         "?format=csv",
+        f'href="/api/v1/replays/{asked.pk}"',
+        "as sent (own)",
         "?b=narrow",
     ):
         assert shown in page, shown
@@ -95,10 +108,46 @@ def test_rows_of_one_under_way_come_as_they_are_made(
     for shown in ("?after=3", "every 1s", "3 of 9 calls", 'value="3"', "Tokens, mean"):
         assert shown in news, shown
     # Of very many the others are a click away.
-    monkeypatch.setattr("agents.views.lab.STREAMED", 1)
+    monkeypatch.setattr("agents.views.lab.STREAMED", 3)
     answer = admin.get(f"/lab/{asked.pk}/?after=1", headers=HTMX)
-    assert answer.context["rows"] == []
     assert "Show more calls" in answer.content.decode()
+    # That is offered once: what was opened by it stays, and comes no second time.
+    answer = admin.get(f"/lab/{asked.pk}/?after=3", headers=HTMX)
+    assert answer.context["rows"] == []
+    assert "#replay-more" not in answer.content.decode()
+    rows = admin.get(f"/lab/{asked.pk}/?after=3&rows=1", headers=HTMX)
+    assert "Show more calls" in rows.content.decode()
+    # Nor is it offered while rows come by themselves.
+    monkeypatch.setattr("agents.views.lab.ROWS", 2)
+    assert "Show more calls" not in admin.get(f"/lab/{asked.pk}/").content.decode()
+
+
+def test_small_budgets_and_names_like_numbers_are_taken(
+    admin: Client, ada: Mysis, narrow: ContextPolicy
+):
+    other = ContextPolicy.objects.create(name=str(narrow.pk), strategy="full")
+    chosen = [narrow.pk, other.pk]
+    asked = ask(admin, policies=chosen, strategy="window", budget="2000")
+    assert [one["name"] for one in asked.policies] == [other.name, "narrow", "window"]
+    budget = asked.policies[2]["budget_tokens"], asked.policies[2]["budget_reserve"]
+    assert budget == (2000, 500)
+
+
+@pytest.mark.parametrize(
+    ("place", "field"),
+    [
+        ("policies[0]: no", "options"),
+        ("policies[0].budget_tokens: no", "budget"),
+        ("policies: no", "policies"),
+    ],
+)
+def test_a_refusal_of_the_one_that_is_not_stored_stands_at_its_fields(
+    place: str, field: str
+):
+    form = ReplayForm({"strategy": "full"})
+    assert form.is_valid()
+    form.add_refusal(ActionError(place, code="invalid", status=422))
+    assert [*form.errors] == [field]
 
 
 @pytest.mark.parametrize(
@@ -224,6 +273,14 @@ def test_the_cheapest_that_lost_nothing_is_put_to_use_and_taken_back(
     text = admin.get(place).content.decode()
     assert "is in use" in text
     assert "Take it back" in text
+    # A later replay, with it as the own policy, leaves the way back.
+    asked = ask(admin, whom=f"mysis:{ada.pk}", strategy="full", budget="128000")
+    work(asked)
+    change_figures(asked, "full", valid=False)
+    found = recommend.recommend_for_mysis(ada)
+    assert found is not None
+    assert found.best == found.own
+    assert "Take it back" in admin.get(place).content.decode()
     back = admin.get(place).context["choice"]
     # Somebody else was faster: nothing is written over.
     stale = {"policy": "", "version": choice.version}
@@ -262,6 +319,8 @@ def change_figures(replay: Replay, name: str, **values: Any) -> None:
     for row in replay.calls.all():
         row.figures[name] |= values
         row.save()
+    # What was read of it is kept: it is as one that came of another run.
+    Replay.objects.filter(pk=replay.pk).update(finished_at=timezone.now())
 
 
 def test_one_that_lost_something_is_not_recommended(
@@ -288,6 +347,92 @@ def test_one_that_lost_something_is_not_recommended(
     text = admin.get(f"/myses/{ada.pk}/context/").content.decode()
     assert "Leave it as it is" in text
     assert "3 notes were lost" in text
+
+
+def read_hidden(text: str) -> dict[str, str]:
+    """The hidden fields of the form that uses a policy."""
+    form = text.partition('class="advice-acts"')[2].partition("</form>")[0]
+    found = re.findall(r'type="hidden" name="([a-z]+)" value="([^"]*)"', form)
+    return {name: html.unescape(value) for name, value in found}
+
+
+def test_one_tried_without_a_budget_is_stored_by_its_link_and_used(
+    admin: Client, ada: Mysis
+):
+    # The default's options are another thing than those that were tried.
+    ContextPolicy.objects.create(
+        name="usual",
+        is_default=True,
+        budget_tokens=60_000,
+        options={"state_block": False},
+    )
+    work(ask(admin, whom=f"mysis:{ada.pk}", strategy="window", options='{"window": 4}'))
+    place = f"/myses/{ada.pk}/context/"
+    choice = admin.get(place).context["choice"]
+    assert choice.policy is None
+    form = admin.get(choice.store_address).context["adminform"].form
+    assert form.get_initial_for_field(form.fields["options"], "options") == {
+        "window": 4
+    }
+    sent = {each.name: each.value() for each in form}
+    sent = {name: value for name, value in sent.items() if value not in (None, False)}
+    answer = admin.post(choice.store_address, {**sent, "_save": "Save"})
+    assert answer.status_code == 302, answer.context["errors"]
+    made = ContextPolicy.objects.get(name="window")
+    assert (made.options, made.budget_tokens) == ({"window": 4}, 60_000)
+    hidden = read_hidden(admin.get(place).content.decode())
+    assert hidden["policy"] == str(made.pk)
+    admin.post(choice.address, hidden)
+    ada.refresh_from_db()
+    assert ada.policy == made
+
+
+def test_a_policy_that_was_edited_meanwhile_is_not_used(
+    admin: Client, ada: Mysis, narrow: ContextPolicy
+):
+    work(ask(admin, policies=[narrow.pk], whom=f"mysis:{ada.pk}"))
+    place = f"/myses/{ada.pk}/context/"
+    hidden = read_hidden(admin.get(place).content.decode())
+    ContextPolicy.objects.update(options={"window": 2})
+    address = f"{place}policy/"
+    assert admin.post(address, hidden, headers=HTMX).status_code == 409
+    # Who names none does not mean none.
+    del hidden["policy"]
+    assert admin.post(address, hidden, headers=HTMX).status_code == 422
+    ada.refresh_from_db()
+    assert ada.policy is None
+
+
+def test_it_says_over_which_calls_and_for_whom_it_counts(
+    admin: Client, ada: Mysis, narrow: ContextPolicy, monkeypatch: pytest.MonkeyPatch
+):
+    make_mysis(name="Bob", policy=narrow)
+    asked = work(ask(admin, policies=[narrow.pk]))
+    text = admin.get(f"/lab/{asked.pk}/").content.decode()
+    for words in ("less than these calls had", "so few say little", "for the 1 of 2"):
+        assert words in text, words
+    # A Mysis's own page judges its newest calls alone, whosever the replay is.
+    asked = work(ask(admin, policies=[narrow.pk], whom=f"mysis:{ada.pk}"))
+    monkeypatch.setattr(recommend, "CALLS", 2)
+    found = recommend.recommend_for_mysis(ada)
+    assert found is not None
+    assert (found.replay, found.calls) == (asked, 2)
+    assert (found.since, found.until) == (
+        asked.calls.get(place=2).at,
+        asked.calls.get(place=3).at,
+    )
+
+
+def test_what_a_finished_replay_comes_to_is_read_once(
+    admin: Client, ada: Mysis, narrow: ContextPolicy
+):
+    asked = work(ask(admin, policies=[narrow.pk]))
+    recommend.recommend_for_mysis(ada)
+    replay_page.draw_charts(asked)
+    with CaptureQueriesContext(connection) as found:
+        recommend.recommend_for_mysis(ada)
+        replay_page.draw_charts(asked)
+    assert not [one for one in found if "agents_replaycall" in one["sql"]]
 
 
 def test_what_it_gives_up_is_said_and_an_edited_policy_has_to_be_stored_first(

@@ -133,13 +133,24 @@ def test_the_last_hour_comes_line_by_line_and_adds_up(
         assert f"{count:,}" in lines[2]["sums"]
 
 
-def test_the_last_hour_is_a_page_without_a_script(admin: Client, mysis: Mysis):
+def test_the_last_hour_is_a_page_without_a_script(
+    admin: Client, mysis: Mysis, monkeypatch: pytest.MonkeyPatch
+):
     address = f"{CONTEXT}hour/"
     assert "made no call" in admin.get(address, {"lo": "0.1"}).content.decode()
     make_call(mysis)
     text = admin.get(address, {"strategy": "window", "window": "2"}).content.decode()
     assert "view=compare" in text
     assert "<html" in text
+    # Nobody waits long for it, and nobody reads the answer to HEAD.
+    make_call(mysis)
+    with monkeypatch.context() as patch:
+        patch.setattr(last_hour, "LONGEST", 0)
+        text = admin.get(address, {"strategy": "full"}).content.decode()
+        assert "the first 1 of 2 calls" in text
+        assert text.count("view=compare") == 1
+    answer = admin.head(address, {"strategy": "full"})
+    assert (answer.status_code, answer.context["calls"]) == (200, [])
     text = admin.get(address, {"budget": "300"}).content.decode()
     assert "Not valid or over the budget" in text
     for query, words in (
