@@ -292,6 +292,6 @@ class PolicyAdmin(admin.ModelAdmin[ContextPolicy]):
         if "options" in given:
             try:
                 given["options"] = json.loads(str(given["options"]))
-            except ValueError:
+            except (ValueError, RecursionError):
                 del given["options"]
         return default | given
