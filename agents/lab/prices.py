@@ -21,6 +21,8 @@ from agents.llm.model_types import Endpoint, ModelError, Usage, price_usage
 from agents.models import ModelCall, Mysis
 from memory.models import fetch_rows
 
+# Settings of a Mysis whose calls cost more or less with them.
+PRICED = ("model", "prompt", "policy")
 HOUR = timedelta(hours=1)
 # Calls that are assembled anew at most.
 SAMPLE = 20

@@ -118,6 +118,10 @@ def test_rows_of_one_under_way_come_as_they_are_made(
     assert "#replay-more" not in answer.content.decode()
     rows = admin.get(f"/lab/{asked.pk}/?after=3&rows=1", headers=HTMX)
     assert "Show more calls" in rows.content.decode()
+    # One that failed before its first call has no others on their way.
+    Replay.objects.update(state="failed", report={})
+    assert "It failed before" in admin.get(f"/lab/{asked.pk}/").content.decode()
+    Replay.objects.update(state="running")
     # Nor is it offered while rows come by themselves.
     monkeypatch.setattr("agents.views.lab.ROWS", 2)
     assert "Show more calls" not in admin.get(f"/lab/{asked.pk}/").content.decode()
