@@ -210,7 +210,7 @@ def test_a_history_without_calls_has_nothing_to_replay(db: None):
 
 def test_a_call_whose_budget_was_too_small_comes_out_as_it_was_sent(db: None):
     """Room was kept in it for the short form of the state, which it does not show."""
-    mysis = make_pilot(strategy="window", budget_tokens=1_800, budget_reserve=100)
+    mysis = make_pilot(strategy="window", budget_tokens=1_500, budget_reserve=100)
     assert mysis.account is not None
     prepare_account(mysis.account.username, 3)
     for _ in range(3):
