@@ -25,6 +25,7 @@ from agents.models import (
     Order,
     OrderRecipient,
     Replay,
+    ReplayCall,
     Rewind,
     Turn,
 )
@@ -84,6 +85,11 @@ def plan_steps(before: datetime) -> Iterator[Step]:
         ("alerts that are over", Alert.objects.filter(cleared_at__lt=before)),
         ("rewinds", Rewind.objects.filter(finished_at__lt=before)),
         ("alerts told", _select_told(before)),
+        # First, as a replay would take up to 20,000 along at once.
+        (
+            "calls of finished replays",
+            ReplayCall.objects.filter(replay__finished_at__lt=before),
+        ),
         ("finished replays", Replay.objects.filter(finished_at__lt=before)),
         ("cleared snapshots", GameSnapshot.objects.filter(logged_out_at__lt=before)),
     ):

@@ -27,6 +27,8 @@ TURN_TASK = "agents.tasks.take_turn"
 TURN_QUEUE = "turns"
 # The priority of work that can wait: turns have 0.
 BEHIND_TURNS = -1
+# The states of a job that waits or is worked on.
+LIVE = ("todo", "doing")
 
 # For a whole fleet at once: what would be a query for each Mysis.
 ASSIGN = """

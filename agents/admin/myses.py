@@ -29,7 +29,7 @@ from agents.actions.pins import delete_pin, save_pin
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.dashboard import context
 from agents.forms import list_strategies
-from agents.lab.prices import predict_price
+from agents.lab.prices import PRICED, predict_price
 from agents.lab.retaken import Setting
 from agents.models import Mysis, Pin, Prompt
 from memory.admin.read_only import NewestValuesFilter
@@ -223,8 +223,6 @@ class TagFilter(admin.SimpleListFilter):
         return queryset.filter(tags__contains=[tag]) if tag else queryset
 
 
-# What its calls cost more or less with.
-PRICED = ("model", "prompt", "policy")
 PriceForm = forms.modelform_factory(Mysis, fields=PRICED)
 
 

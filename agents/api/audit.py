@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
@@ -17,6 +15,7 @@ from pydantic import Field
 
 from agents.api.lanes import Moment
 from agents.db import run_long_in_db
+from agents.lab.table import write_lines
 from memory import audit
 from memory.api.parameters import Page, Rows, TextOrNull, Window, build_page
 from memory.models import AuditEntry
@@ -45,8 +44,6 @@ FILES = {
 }
 # Rows that are read at once.
 BATCH = 500
-# A cell that begins so is a formula to a spreadsheet.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 Who = Annotated[
     str,
@@ -154,11 +151,9 @@ def _write_line(row: AuditEntry) -> str:
 
 
 def _write_csv(rows: QuerySet[AuditEntry]) -> Iterator[str]:
-    yield _write_table([COLUMNS])
+    yield write_lines([COLUMNS])
     for batch in _read_batches(rows):
-        yield _write_table(
-            [[_write_cell(row, name) for name in COLUMNS] for row in batch]
-        )
+        yield write_lines([_write_cell(row, name) for name in COLUMNS] for row in batch)
 
 
 def _read_batches(rows: QuerySet[AuditEntry]) -> Iterator[list[AuditEntry]]:
@@ -169,15 +164,8 @@ def _read_batches(rows: QuerySet[AuditEntry]) -> Iterator[list[AuditEntry]]:
         last = batch[-1].pk
 
 
-def _write_table(rows: Any) -> str:
-    text = io.StringIO()
-    csv.writer(text).writerows(rows)
-    return text.getvalue()
-
-
 def _write_cell(row: AuditEntry, name: str) -> str:
     value = hide_secret_texts(getattr(row, name))
     if isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False)
-    text = value.isoformat() if isinstance(value, datetime) else str(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -77,7 +77,8 @@ class ReplayIn(Body):
     """Whose calls, of what time, under which policies.
 
     ``label`` is a group or a tag; without it and without ``mysis`` it is the fleet.
-    A policy is the number or name of a stored one, or settings.
+    A policy is the number or name of a stored one, or settings; without options and
+    budget they leave each call its tools and its budget.
     """
 
     model_config = build_example(

@@ -48,6 +48,12 @@ class PolicyChoice:
         return self.chosen is not None and self.chosen == self.policy
 
     @property
+    def is_offered(self) -> bool:
+        """Whether there is something to choose, or to store first."""
+        stored = self.policy is not None and not self.is_in_use
+        return stored or bool(self.store_address)
+
+    @property
     def settings(self) -> str:
         """The settings that were judged: what a policy has by now may be another thing."""
         return write_version(self.policy, SETTINGS) if self.policy else ""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +25,7 @@ from agents.dashboard.yields import (
     list_lines,
 )
 from agents.lab.analytics import HANDLES, Analytics, Outcome, add_up_outcomes
+from agents.lab.table import write_lines
 from agents.templatetags.zoea import money, rate, share
 from memory.redaction import hide_secret_texts
 
@@ -240,11 +239,7 @@ def write_csv(lines: Iterable[YieldLine]) -> str:
     """The lines as a table, a column for each figure, with a head."""
     rows = [_flatten(describe_outcome_line(line)) for line in lines]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, restval="")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return write_lines([names, *([row.get(name) for name in names] for row in rows)])
 
 
 def _flatten(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,11 +248,6 @@ def _flatten(row: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, Mapping):
             found |= {f"{name}_{each}": one for each, one in value.items()}
         else:
-            found[name] = _make_harmless(value) if isinstance(value, str) else value
+            found[name] = value
     hidden: dict[str, Any] = hide_secret_texts(found)
     return hidden
-
-
-def _make_harmless(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -39,7 +39,7 @@ from agents.lab.replay import (
 )
 from agents.lab.report import ReportBuilder
 from agents.models import Mysis, Replay, ReplayCall
-from agents.scheduling import BEHIND_TURNS
+from agents.scheduling import BEHIND_TURNS, LIVE
 from memory import audit
 from memory.gamestate.values import make_storable, repair_text
 
@@ -54,14 +54,13 @@ MOST_ATTEMPTS = 3
 # Seconds between two steps of progress, and the most calls that one stores.
 PULSE = 1.0
 BATCH = 500
-LIVE = ("todo", "doing")
 LOST = (
     f"{MOST_ATTEMPTS} processes in a row ended without a word: look into the worker's "
     "log, then ask for fewer calls."
 )
 FAILED = "It failed, and the worker's log says why: ask for other calls or policies."
 # What of a row is told as it is.
-TOLD = (
+AS_STORED = (
     *("label", "since", "until", "state", "done", "total", "error", "by"),
     *("created_at", "started_at", "finished_at"),
 )
@@ -119,10 +118,12 @@ def _check_calls(replay: Replay) -> None:
             status=422,
         )
     calls = select_calls(replay.since, replay.until)
-    replay.total = calls.filter(mysis__in=myses.values("pk")).count()
+    asked = calls.filter(mysis__in=myses.values("pk"))
+    # Not all are counted where there are far too many.
+    replay.total = asked[: MOST_CALLS + 1].count()
     if replay.total > MOST_CALLS:
         raise ActionError(
-            f"since: these are {replay.total:,} calls, and at most {MOST_CALLS:,} are "
+            f"since: these are more than {MOST_CALLS:,} calls, which is the most that is "
             "replayed at once: give a shorter span or fewer Myses.",
             code="too_many",
             status=422,
@@ -158,7 +159,7 @@ def delete_replay(replay: Replay, *, by: str) -> None:
         _jobs.cancel_job_by_id(row.job_id, delete_job=True)
     told = {"of": row.subject, "state": row.state, "by": row.by}
     audit.record("replay.delete", name_replay(row), by=by, before=told)
-    _tell(row, state="deleted")
+    _announce(row, state="deleted")
     row.delete()
 
 
@@ -193,7 +194,7 @@ def describe_replay(replay: Replay) -> dict[str, Any]:
     return {
         "id": replay.pk,
         "mysis": replay.mysis_id,
-        **{name: getattr(replay, name) for name in TOLD},
+        **{name: getattr(replay, name) for name in AS_STORED},
         "equal": found["equal"],
         "differing": found["differing"],
         "unknown": found["unknown"],
@@ -232,10 +233,10 @@ def _queue(replay: Replay) -> None:
     replay.state, replay.done = State.QUEUED, 0
     replay.attempts += 1
     replay.save(update_fields=["job_id", "state", "done", "attempts"])
-    _tell(replay)
+    _announce(replay)
 
 
-def _tell(replay: Replay, **more: Any) -> None:
+def _announce(replay: Replay, **more: Any) -> None:
     """Append the event that says how far a replay is."""
     data = {
         "replay": replay.pk,
@@ -280,7 +281,7 @@ def _end(replay: Replay, state: str, *, error: str = "") -> None:
     if state == State.FAILED:
         replay.calls.all().delete()
     replay.save()
-    _tell(replay)
+    _announce(replay)
 
 
 # --- The work itself
@@ -331,7 +332,7 @@ def _claim(replay_id: int, job_id: int) -> Replay | None:
     replay.state, replay.done = State.RUNNING, 0
     replay.started_at = timezone.now()
     replay.save()
-    _tell(replay)
+    _announce(replay)
     return replay
 
 
@@ -377,7 +378,7 @@ class _Run:
             _end(row, State.DONE)
         else:
             row.save(update_fields=["done", "report"])
-            _tell(row)
+            _announce(row)
         return True
 
 

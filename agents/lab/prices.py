@@ -15,12 +15,14 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from agents.dashboard.charts import find_first_turn_since
-from agents.lab.retaken import Retaken, Setting, find_endpoint, retake_calls
+from agents.lab.retaken import ReassembledCall, Setting, find_endpoint, retake_calls
 from agents.llm.endpoints import resolve
 from agents.llm.model_types import Endpoint, ModelError, Usage, price_usage
 from agents.models import ModelCall, Mysis
 from memory.models import fetch_rows
 
+# Settings of a Mysis whose calls cost more or less with them.
+PRICED = ("model", "prompt", "policy")
 HOUR = timedelta(hours=1)
 # Calls that are assembled anew at most.
 SAMPLE = 20
@@ -180,7 +182,7 @@ def _has_price(model: str) -> bool:
 
 
 def _scale(
-    turns: Spending, retaken: Sequence[Retaken], summaries: Spending
+    turns: Spending, retaken: Sequence[ReassembledCall], summaries: Spending
 ) -> Spending:
     """What all calls would have used, with the summaries as they were."""
     scale = turns.input / sum(one.was.input for one in retaken)
@@ -216,7 +218,7 @@ def _scale(
     )
 
 
-def _is_same_model(retaken: Sequence[Retaken]) -> bool:
+def _is_same_model(retaken: Sequence[ReassembledCall]) -> bool:
     return all(one.endpoint == one.was_endpoint for one in retaken)
 
 
@@ -233,7 +235,7 @@ def _price(calls: Iterable[tuple[Endpoint | None, Usage]]) -> Decimal | None:
 
 def _write_notes(
     setting: Setting,
-    retaken: Sequence[Retaken],
+    retaken: Sequence[ReassembledCall],
     turns: Sequence[Sums],
     *,
     summaries: bool,

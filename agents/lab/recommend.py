@@ -16,6 +16,7 @@ from agents.dashboard.shared_results import shared
 from agents.lab.policies import OWN
 from agents.lab.report import CallFigures, PolicyTotals
 from agents.models import Mysis, Replay, ReplayCall
+from memory.context.offered_tools import pick_tool_options
 from memory.models import ContextPolicy
 
 # So many of the newest calls of a Mysis are judged.
@@ -173,7 +174,7 @@ def _judge_rows(replay: Replay, mysis: Mysis) -> _Judged | None:
 def _recommend(
     replay: Replay, judged: _Judged | None, usual: ContextPolicy
 ) -> Recommendation | None:
-    """The judgement of each policy; ``usual`` has the budget of those without one."""
+    """The judgement of each policy; ``usual`` has what others leave out."""
     if judged is None:
         return None
     figures = judged.figures
@@ -182,7 +183,7 @@ def _recommend(
     # A model that costs nothing, as the pilot, is as good as without a price.
     priced = not any(each["unpriced"] for each in figures.values()) and any(prices)
     stored = list(ContextPolicy.objects.order_by("name"))
-    settings = {each["name"]: _fill_budget(each, usual) for each in replay.policies}
+    settings = {each["name"]: _fill_settings(each, usual) for each in replay.policies}
     candidates = []
     for name, each in figures.items():
         price = (each["cached_cost"] or 0) if priced else each["tokens"]["sum"]
@@ -212,20 +213,21 @@ def _recommend(
     )
 
 
-def _fill_budget(settings: Mapping[str, Any], usual: ContextPolicy) -> dict[str, Any]:
-    """The settings with a budget: each call's own is as a rule the usual one."""
-    if settings["budget_tokens"] is not None:
-        return {**settings}
-    budget = ("budget_tokens", "budget_reserve")
-    return {**settings, **{name: getattr(usual, name) for name in budget}}
+def _fill_settings(settings: Mapping[str, Any], usual: ContextPolicy) -> dict[str, Any]:
+    """The settings with a budget and tools: each call's own are as a rule the usual ones."""
+    found = {**settings}
+    if found.pop("keeps_tools", False):
+        found["options"] = pick_tool_options(usual.options)
+    if found["budget_tokens"] is None:
+        for name in ("budget_tokens", "budget_reserve"):
+            found[name] = getattr(usual, name)
+    return found
 
 
 def _find_stored(
     settings: Mapping[str, Any], stored: Iterable[ContextPolicy]
 ) -> ContextPolicy | None:
     """The stored policy with just these settings, of several that of the same name."""
-    if settings.get("keeps_tools"):
-        return None  # one without options offers all tools
     same = [
         row
         for row in stored

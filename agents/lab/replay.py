@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -22,6 +22,7 @@ from agents.context_inputs import (
     fit_budget,
     vary_tools,
 )
+from agents.dashboard.charts import find_first_turn_since
 from agents.lab.policies import OWN, Policy
 from agents.lab.report import (
     FALLBACK,
@@ -52,6 +53,8 @@ from memory.context.types import INTENT_ORIGINS, PEER, Budget
 from memory.models import ContextPolicy, Memory, SentContext
 
 NOT_KEPT = "Its prompt or its tools are no longer kept."
+# A turn that takes longer may be missed at the beginning of a span.
+LONGEST_TURN = timedelta(hours=6)
 CHANGED = (
     "Something that is not kept with a call changed since: what a tool counts as, the "
     "text of a stored message, or how contexts are made."
@@ -77,7 +80,9 @@ def select_calls(
     """The recorded calls of a span of time; None for no bound."""
     rows = SentContext.objects.filter(call__kind=ModelCall.Kind.TURN)
     if since is not None:
-        rows = rows.filter(created_at__gte=since)
+        # By the turns, which an index finds, with those that had begun before.
+        floor = find_first_turn_since(since - LONGEST_TURN)
+        rows = rows.filter(created_at__gte=since, call__turn__gte=floor or LAST)
     return rows if until is None else rows.filter(created_at__lt=until)
 
 

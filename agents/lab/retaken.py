@@ -56,7 +56,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Retaken:
+class ReassembledCall:
     """One call as it was and as it would have been, in tokens and US dollars.
 
     ``cacheable`` are the tokens that the provider may know from the call before it.
@@ -76,11 +76,11 @@ class Retaken:
 
 def retake_calls(
     myses: Sequence[Mysis], setting: Setting, ids: Sequence[int], *, replays: bool
-) -> Iterable[Retaken]:
+) -> Iterable[ReassembledCall]:
     """The calls of these contexts as they would have been, while the time lasts.
 
-    One whose own strategy or options are gone meanwhile is left out. With ``replays`` the call before each is assembled anew as well, since a cache knows
-    what both have in common.
+    One whose own strategy or options are gone meanwhile is left out. With ``replays`` the call
+    before each is assembled anew as well, since a cache knows what both have in common.
     """
     by_id = {mysis.pk: mysis for mysis in myses}
     known: dict[int, tuple[Subject, Subject]] = {}
@@ -115,7 +115,7 @@ def _build_subjects(mysis: Mysis, setting: Setting) -> tuple[Subject, Subject]:
 
 def _retake(
     sent: SentContext, now: Subject, then: Subject, setting: Setting, *, replays: bool
-) -> Retaken:
+) -> ReassembledCall:
     past = load_past_call(sent, now)
     made = _assemble(past, then, setting)
     was = Usage(
@@ -131,7 +131,7 @@ def _retake(
     if replays and same:
         share = _find_shared(sent, now, then, setting, assembly.messages)
     state = NO_STATE in past.unknown and then.options.get("state_block", True)
-    return Retaken(
+    return ReassembledCall(
         was=was,
         was_cacheable=_count_cacheable(
             was.input, sent.stats, _share_as_sent(sent, past.shown.messages)

@@ -36,7 +36,7 @@ from agents.llm.model_types import (
 )
 from agents.llm.prompts import DEFAULT_PROMPT, render_prompt
 from agents.models import ModelCall, Mysis, PromptVersion, Rewind
-from agents.scheduling import BEHIND_TURNS
+from agents.scheduling import BEHIND_TURNS, LIVE
 from memory import audit
 from memory.assembly.log_rows import (
     LAST,
@@ -87,7 +87,7 @@ class Forecast:
     endpoint: Endpoint
 
 
-class Rewinding:
+class RewindRun:
     """A stored rewind, or one that is only thought of, with what its views are made of."""
 
     def __init__(self, row: Rewind, mysis: Mysis) -> None:
@@ -215,7 +215,7 @@ def find_order(sent: SentContext) -> LogRow | None:
 # --- Thought of, started, discarded
 
 
-def plan_rewind(sent: SentContext, settings: RewindSettings, by: str) -> Rewinding:
+def plan_rewind(sent: SentContext, settings: RewindSettings, by: str) -> RewindRun:
     """A rewind as it would be stored. Raises ActionError 422 for what cannot be."""
     if read_answer(sent, LAST) is None:
         raise ActionError(
@@ -254,13 +254,13 @@ def plan_rewind(sent: SentContext, settings: RewindSettings, by: str) -> Rewindi
         most_steps=settings.most_steps,
         by=by[:200],
     )
-    return Rewinding(row, sent.mysis)
+    return RewindRun(row, sent.mysis)
 
 
-def forecast(rewinding: Rewinding, sent: SentContext) -> Forecast:
+def forecast(run: RewindRun, sent: SentContext) -> Forecast:
     """What its first view comes to, before anything is paid. Raises ActionError 422."""
     try:
-        prepared, endpoint = rewinding.prepare(sent)
+        prepared, endpoint = run.prepare(sent)
     except ModelError as error:
         raise ActionError(f"model: {error}", code="invalid", status=422) from error
     if not prepared.assembly.messages:
@@ -269,7 +269,7 @@ def forecast(rewinding: Rewinding, sent: SentContext) -> Forecast:
         )
     tokens = count_tokens(prepared)
     cost = calculate_price(endpoint, input_tokens=tokens, output_tokens=0)
-    calls = min(len(rewinding.select_calls()), rewinding.row.most_steps)
+    calls = min(len(run.select_calls()), run.row.most_steps)
     return Forecast(tokens, round(cost, 6), calls, endpoint)
 
 
@@ -287,9 +287,9 @@ def start_rewind(*, sent: SentContext, settings: RewindSettings, by: str) -> Rew
             f"{MOST_UNDER_WAY} rewinds are under way: wait for one, or discard one.",
             code="too_many",
         )
-    rewinding = plan_rewind(sent, settings, by)
-    found = forecast(rewinding, sent)
-    row = rewinding.row
+    run = plan_rewind(sent, settings, by)
+    found = forecast(run, sent)
+    row = run.row
     row.first_tokens, row.first_cost, row.total = found.tokens, found.cost, found.calls
     row.save()
     task = configure_task(
@@ -332,9 +332,7 @@ def discard_rewind(*, rewind: Rewind, by: str) -> None:
 
 def fail_lost() -> None:
     """End the rewinds whose worker died; theirs is a job that is no longer there."""
-    live = ProcrastinateJob.objects.filter(
-        pk=OuterRef("job_id"), status__in=("todo", "doing")
-    )
+    live = ProcrastinateJob.objects.filter(pk=OuterRef("job_id"), status__in=LIVE)
     lost = Rewind.objects.filter(~Exists(live), state__in=Rewind.UNDER_WAY)
     lost.update(
         state=Rewind.State.FAILED,

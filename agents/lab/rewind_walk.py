@@ -23,7 +23,7 @@ from agents.lab.recorded_answers import (
     read_answer,
     read_called,
 )
-from agents.lab.rewind import Rewinding, count_tokens
+from agents.lab.rewind import RewindRun, count_tokens
 from agents.llm.complete import complete
 from agents.llm.model_types import (
     Completion,
@@ -77,11 +77,11 @@ class Paid:
 
 async def run_rewind(rewind_id: int) -> None:
     """Make the calls of a queued rewind; whatever happens, its end is recorded."""
-    rewinding = await run_in_db(_begin, rewind_id)
-    if rewinding is None:
+    run = await run_in_db(_begin, rewind_id)
+    if run is None:
         return
     try:
-        ending = await _walk(rewinding)
+        ending = await _walk(run)
     except DiscardedError:
         return
     except asyncio.CancelledError:
@@ -101,7 +101,7 @@ async def run_rewind(rewind_id: int) -> None:
 
 
 @transaction.atomic
-def _begin(rewind_id: int) -> Rewinding | None:
+def _begin(rewind_id: int) -> RewindRun | None:
     rows = Rewind.objects.select_for_update(of=("self",)).filter(state=State.QUEUED)
     row = rows.filter(pk=rewind_id).first()
     if row is None:
@@ -109,7 +109,7 @@ def _begin(rewind_id: int) -> Rewinding | None:
     row.state, row.started_at = State.RUNNING, timezone.now()
     row.save(update_fields=["state", "started_at"])
     joined = ("account", "policy", "prompt")
-    return Rewinding(row, Mysis.objects.select_related(*joined).get(pk=row.mysis_id))
+    return RewindRun(row, Mysis.objects.select_related(*joined).get(pk=row.mysis_id))
 
 
 def _finish(rewind_id: int, ending: Ending) -> None:
@@ -121,30 +121,28 @@ def _finish(rewind_id: int, ending: Ending) -> None:
     )
 
 
-async def _walk(rewinding: Rewinding) -> Ending:
-    calls = await run_in_db(rewinding.select_calls)
-    for place, sent in enumerate(calls[: rewinding.row.most_steps]):
+async def _walk(run: RewindRun) -> Ending:
+    calls = await run_in_db(run.select_calls)
+    for place, sent in enumerate(calls[: run.row.most_steps]):
         # What came until the next call was answered to this one.
         until = calls[place + 1].last_id if place + 1 < len(calls) else LAST
         recorded = await run_in_db(read_answer, sent, until or 0)
         if recorded is None:
             continue
-        prepared, endpoint = await run_in_db(rewinding.prepare, sent)
-        answer, latency_ms = await _ask(rewinding, prepared, endpoint)
-        differs = await run_in_db(
-            _keep_step, rewinding, sent, recorded, answer, latency_ms
-        )
+        prepared, endpoint = await run_in_db(run.prepare, sent)
+        answer, latency_ms = await _ask(run, prepared, endpoint)
+        differs = await run_in_db(_keep_step, run, sent, recorded, answer, latency_ms)
         if differs:
             return Ending(End.DIFFERS)
         message = recorded.with_made(answer)
         if message is not None:
-            rewinding.replaced[message.id] = message
-    full = len(calls) > rewinding.row.most_steps
+            run.replaced[message.id] = message
+    full = len(calls) > run.row.most_steps
     return Ending(End.LIMIT if full else End.RECORD)
 
 
 async def _ask(
-    rewinding: Rewinding, prepared: PreparedRequest, endpoint: Endpoint
+    run: RewindRun, prepared: PreparedRequest, endpoint: Endpoint
 ) -> tuple[Completion, int]:
     """The answer with its calls as the log would have them, and its milliseconds."""
     assembly = prepared.assembly
@@ -156,12 +154,12 @@ async def _ask(
         assembly.messages,
         assembly.system,
         [OfferedTool(t["name"], t["description"], t["parameters"]) for t in offered],
-        rewinding.mysis.model_settings,
+        run.mysis.model_settings,
     )
-    paid = await run_in_db(_pay, rewinding, count_tokens(prepared), endpoint)
+    paid = await run_in_db(_pay, run, count_tokens(prepared), endpoint)
     started = time.monotonic()
     try:
-        answer = await _complete_unless_discarded(request, rewinding.row.pk)
+        answer = await _complete_unless_discarded(request, run.row.pk)
     except ModelError as error:
         await run_in_db(_record_refusal, paid, error, _milliseconds_since(started))
         raise
@@ -194,11 +192,11 @@ def _is_wanted(rewind_id: int) -> bool:
 
 
 @transaction.atomic
-def _pay(rewinding: Rewinding, tokens: int, endpoint: Endpoint) -> Paid:
+def _pay(run: RewindRun, tokens: int, endpoint: Endpoint) -> Paid:
     """Pay for a call by its estimate; raises BudgetSpentError, and DiscardedError."""
-    if not _is_wanted(rewinding.row.pk):
+    if not _is_wanted(run.row.pk):
         raise DiscardedError
-    mysis = rewinding.mysis
+    mysis = run.mysis
     most = mysis.model_settings.get("max_tokens")
     answer = most if isinstance(most, int) and most > 0 else 0
     price = calculate_price(endpoint, input_tokens=tokens, output_tokens=answer)
@@ -209,7 +207,7 @@ def _pay(rewinding: Rewinding, tokens: int, endpoint: Endpoint) -> Paid:
         budgets.find_budgets(mysis),
         report=False,
     )
-    row = rewinding.row
+    row = run.row
     place = CallPlace(
         call_id=0,
         mysis_id=mysis.pk,
@@ -250,16 +248,14 @@ def _record_broken_off(paid: Paid, latency_ms: int) -> None:
 
 @transaction.atomic
 def _keep_step(
-    rewinding: Rewinding,
+    run: RewindRun,
     sent: SentContext,
     recorded: RecordedAnswer,
     answer: Completion,
     latency_ms: int,
 ) -> str:
     """Store a step beside what was recorded; why it differs, empty where it does not."""
-    rows = Rewind.objects.select_for_update().filter(
-        pk=rewinding.row.pk, state=State.RUNNING
-    )
+    rows = Rewind.objects.select_for_update().filter(pk=run.row.pk, state=State.RUNNING)
     row = rows.first()
     if row is None:
         raise DiscardedError

@@ -1,4 +1,4 @@
-"""The calls of a replay as CSV: a line for each call and each policy."""
+"""CSV without formulas, and so the calls of a replay: a line for each and each policy."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ from agents.runtime import clock_jumps
 from agents.runtime.finish import put_to_rest
 from agents.runtime.turn_rows import close_open_turns
 from agents.runtime.waiting import event_polls
-from agents.scheduling import TURN_TASK
+from agents.scheduling import LIVE, TURN_TASK
 from agents.tools.snapshot import announce_aged
 from memory.models import fetch_rows
 
@@ -84,7 +84,6 @@ DELETE FROM procrastinate_jobs AS job USING gone
 WHERE job.worker_id = gone.number AND job.status = 'doing' RETURNING job.id
 """
 
-LIVE = ("todo", "doing")
 INTERVAL = 5.0
 
 # A turn that brings down whoever takes it must not be taken up for ever.

@@ -44,7 +44,7 @@ from agents.edit_forms import (
     SettingForm,
 )
 from agents.forms import add_action_error
-from agents.lab.prices import Prediction, predict_price
+from agents.lab.prices import PRICED, Prediction, predict_price
 from agents.lab.retaken import Setting
 from agents.llm.model_list import list_models
 from agents.models import Budget, Mysis, Pin
@@ -69,8 +69,6 @@ SETTINGS: Mapping[str, type[SettingForm]] = {
     "policy": PolicyForm,
     "group": GroupForm,
 }
-# Those whose calls cost more or less with them.
-PRICED = ("model", "prompt", "policy")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

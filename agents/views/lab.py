@@ -39,6 +39,7 @@ from agents.views.access import (
 from agents.views.context import assemble_again
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.replay import PastCall, load_past_call, rebuild_as_sent
+from memory.context.offered_tools import pick_tool_options
 from memory.context.types import Budget
 from memory.handles import MAX_ID, parse_id
 from memory.models import ContextPolicy, SentContext
@@ -104,17 +105,17 @@ def replay_page(request: PageRequest, number: int) -> HttpResponse:
             return HttpResponseClientRedirect(reverse("lab"))
         raise
     after = parse_id(request.GET.get("after", "")) or 0
-    values = {"replay": replay, "policies": list_names(replay), "after": after}
-    values["under_way"] = replay.state in Replay.UNDER_WAY
-    values["settled"] = after >= STREAMED
-    if request.htmx and "rows" in request.GET:
-        values |= _list_rows(replay, after)
-        return render(request, "agents/lab/more_rows.html", values)
-    if request.htmx and values["settled"]:
+    under_way = replay.state in Replay.UNDER_WAY
+    values: dict[str, Any] = {"replay": replay, "policies": list_names(replay)}
+    values |= {"after": after, "under_way": under_way, "settled": after >= STREAMED}
+    asks_rows = bool(request.htmx) and "rows" in request.GET
+    if request.htmx and values["settled"] and not asks_rows:
         values |= {"rows": [], "last": after}
     else:
         values |= _list_rows(replay, after)
-    values["streams"] = values["under_way"] and values["last"] < STREAMED
+    if asks_rows:
+        return render(request, "agents/lab/more_rows.html", values)
+    values["streams"] = under_way and values["last"] < STREAMED
     values["figures"] = parts.list_figures(replay)
     values["charts"] = parts.draw_charts(replay)
     values["may_start"] = is_operator(request)
@@ -214,8 +215,12 @@ def _assemble(replay: Replay, then: PastCall, name: str) -> PreparedRequest:
     policy = next(one for one in replay.policies if one["name"] == name)
     tokens = policy["budget_tokens"]
     budget = None if tokens is None else Budget(tokens, policy["budget_reserve"])
-    settings = {"strategy": policy["strategy"], "options": policy["options"]}
-    return assemble_again(then, **settings, budget=budget)
+    options = policy["options"]
+    if policy.get("keeps_tools"):
+        options = pick_tool_options(then.subject.options)
+    return assemble_again(
+        then, strategy=policy["strategy"], options=options, budget=budget
+    )
 
 
 # --- Recommendations

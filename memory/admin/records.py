@@ -291,7 +291,7 @@ class PolicyAdmin(admin.ModelAdmin[ContextPolicy]):
         given = super().get_changeform_initial_data(request)
         if "options" in given:
             try:
-                given["options"] = json.loads(given["options"])
-            except ValueError:
+                given["options"] = json.loads(str(given["options"]))
+            except (ValueError, RecursionError):
                 del given["options"]
         return default | given

@@ -31,12 +31,19 @@
     return number.name === "window" && own === 0 ? "all" : own;
   }
 
+  // Of a window none is as good as all.
+  function readMark(number, own) {
+    if (number.value) return number.value;
+    var all = own === undefined || (number.name === "window" && own === 0);
+    return all ? number.parentElement.querySelector(".slider").max : own;
+  }
+
   function draw(number) {
     var own = JSON.parse(number.dataset.own)[chosenStrategy(number.form)];
     var slider = number.parentElement.querySelector(".slider") || makeSlider(number);
     number.disabled = slider.disabled = own === undefined;
     number.placeholder = own === undefined ? "" : nameOwn(number, own);
-    if (document.activeElement !== slider) slider.value = number.value || own || slider.max;
+    if (document.activeElement !== slider) slider.value = readMark(number, own);
   }
 
   function drawAll(form) {

@@ -17,7 +17,7 @@ from django.utils import timezone
 from agents import events, retention
 from agents.context_inputs import preview_context
 from agents.events import Kind
-from agents.models import Event, ModelCall, Mysis, Pin, Turn
+from agents.models import Event, ModelCall, Mysis, Pin, Replay, ReplayCall, Turn
 from bench.processes import database_url
 from memory.assembly.prepare import record_call
 from memory.assembly.sent_view import render_sent
@@ -231,6 +231,28 @@ def test_events_and_cleared_snapshots_go(monkeypatch: pytest.MonkeyPatch) -> Non
     assert Event.objects.count() == 1
     tools = GameSnapshot.objects.order_by("tool_name").values_list("tool_name")
     assert [tool for (tool,) in tools] == ["b", "c"]
+
+
+def test_replays_go_after_their_calls_in_batches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retention, "BATCH", 2)
+    over, running = (
+        Replay.objects.create(until=timezone.now(), by="ann", state=state)
+        for state in (Replay.State.DONE, Replay.State.RUNNING)
+    )
+    Replay.objects.filter(pk=over.pk).update(finished_at=timezone.now() - AGO)
+    for replay in (over, running):
+        for place in range(1, 4):
+            ReplayCall.objects.create(
+                replay=replay, place=place, call_id=1, mysis_id=1, turn_id=1,
+                turn_number=1, call_number=1, at=timezone.now(),
+            )  # fmt: skip
+    removed = prune()
+    assert removed["calls of finished replays"] == 3
+    assert removed["finished replays"] == 1
+    assert Replay.objects.get() == running
+    assert ReplayCall.objects.filter(replay=running).count() == 3
 
 
 @pytest.mark.parametrize("value", ["-1", "x", "", "36501", "1" * 5000])

@@ -421,11 +421,11 @@ def test_its_form_forecasts_starts_and_is_for_operators(
             made=said,
         )
     told = client.get(f"{started.url}?after=1", headers={"HX-Request": "true"})
-    text = told.content.decode()
-    assert ("step-1" in text, "step-2" in text, "?after=2" in text) == (
+    news = told.content.decode()
+    assert ("step-1" in news, "step-2" in news, "?after=2" in news) == (
         False, True, True,
     )  # fmt: skip
-    assert 'hx-swap-oob="beforeend:#rewind-steps"' in text
+    assert 'hx-swap-oob="beforeend:#rewind-steps"' in news
     assert "&lt;b&gt;Mars&lt;/b&gt;" in text
     client.post(f"/rewinds/{row.pk}/discard/", {"next": "/myses/Eve/turns/"})
     assert not Rewind.objects.exists()

@@ -16,6 +16,8 @@ from tests.browser import scenes
 from tests.browser.conftest import PHONE, Complaints
 from tests.browser.test_accessibility import RUN
 from tests.browser.test_accessibility import axe as axe
+from tests.browser.test_fleet import live
+from tests.browser.test_mysis import say
 from tests.factories import make_mysis
 
 SIZES = pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
@@ -123,6 +125,29 @@ def test_a_replay_from_the_form_to_the_policy_in_use(
     assert find_faults(page, axe) == []
     page.goto("/myses/Ada/context/")
     expect(page.locator(".advice-line")).to_contain_text("narrow")
+
+
+def test_what_was_tried_by_its_address_is_not_drawn_anew(page: Page, ada: Mysis):
+    page.clock.install()
+    live(page, "/myses/Ada/context/?strategy=window&window=4")
+    expect(page.locator("#hour tbody tr")).to_have_count(3)
+    page.evaluate("document.getElementById('context-view').dataset.rest = 0")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    say(ada, "One thing more.")
+    expect(page.locator("#context-outdated")).to_have_text("Outdated")
+    # It looks every half a second whether it may be drawn anew.
+    page.clock.run_for(1_000)
+    assert asked == []
+
+
+def test_a_mark_of_nothing_stands_at_the_lower_end(page: Page, ada: Mysis):
+    ada.policy = ContextPolicy.objects.create(
+        name="low", strategy="tiered", options={"lo": 0.0, "hi": 0.5}
+    )
+    ada.save()
+    page.goto("/myses/Ada/context/")
+    expect(page.get_by_label("Lower mark, slider")).to_have_value("0")
 
 
 def test_the_palette_leads_to_the_lab(page: Page, admin: object):

@@ -60,7 +60,7 @@ class Command(BaseCommand):
             "--strategies",
             default="",
             metavar="A,B",
-            help="Strategies with their default options, in the budget of each call.",
+            help="Strategies with their default options; budget and tools are each call's.",
         )
         parser.add_argument(
             "--since", metavar="WHEN", help="A moment, or so long ago: 90m, 6h, 7d."

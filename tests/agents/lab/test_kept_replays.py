@@ -7,6 +7,7 @@ import io
 import json
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from agents import events
 from agents.actions.base import ActionError
 from agents.lab import kept_replays, table
 from agents.lab.policies import read_policies
-from agents.models import Mysis, Replay, ReplayCall
+from agents.models import Mysis, Replay, ReplayCall, Turn
 from agents.retention import plan_steps
+from agents.scheduling import BEHIND_TURNS
 from memory.models import AuditEntry
 from tests.agents.lab.histories import make_pilot, record_turn
 from tests.agents.runtime.workers import Workers
@@ -83,6 +85,22 @@ def test_a_job_stores_rows_and_says_how_far_it_is(
     # Whoever has the job again finds nothing to do.
     kept_replays.run_replay(replay.pk, replay.job_id or 0)
     assert replay.calls.count() == 3
+
+
+def test_calls_are_counted_no_further_than_they_may_be(
+    ada: Mysis, monkeypatch: pytest.MonkeyPatch
+):
+    now = timezone.now()
+    # Begun before the span, with calls in it.
+    Turn.objects.update(started_at=now - timedelta(hours=2))
+    replay = start(ada, since=now - timedelta(hours=1))
+    assert replay.total == 3
+    assert ProcrastinateJob.objects.get(pk=replay.job_id).priority == BEHIND_TURNS
+    Turn.objects.update(started_at=now - timedelta(days=2))
+    assert start(ada, since=now - timedelta(hours=1)).total == 0
+    monkeypatch.setattr(kept_replays, "MOST_CALLS", 2)
+    with pytest.raises(ActionError, match="since: these are more than 2 calls"):
+        start(ada)
 
 
 def test_cancelling_leaves_nothing(ada: Mysis, monkeypatch: pytest.MonkeyPatch):

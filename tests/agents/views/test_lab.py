@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -16,7 +17,7 @@ from django.utils import timezone
 from agents.actions import ActionError
 from agents.lab import kept_replays, recommend, replay_page
 from agents.lab.forms import ReplayForm
-from agents.models import Event, Mysis, Replay, ReplayCall
+from agents.models import Event, Mysis, Replay, ReplayCall, ToolCatalogue
 from memory.models import AuditEntry, ContextPolicy, SentContext
 from tests.agents.views.test_what_if import make_call
 from tests.browser import scenes
@@ -118,6 +119,10 @@ def test_rows_of_one_under_way_come_as_they_are_made(
     assert "#replay-more" not in answer.content.decode()
     rows = admin.get(f"/lab/{asked.pk}/?after=3&rows=1", headers=HTMX)
     assert "Show more calls" in rows.content.decode()
+    # One that failed before its first call has no others on their way.
+    Replay.objects.update(state="failed", report={})
+    assert "It failed before" in admin.get(f"/lab/{asked.pk}/").content.decode()
+    Replay.objects.update(state="running")
     # Nor is it offered while rows come by themselves.
     monkeypatch.setattr("agents.views.lab.ROWS", 2)
     assert "Show more calls" not in admin.get(f"/lab/{asked.pk}/").content.decode()
@@ -408,6 +413,27 @@ def test_one_tried_without_a_budget_is_stored_by_its_link_and_used(
     admin.post(choice.address, hidden)
     ada.refresh_from_db()
     assert ada.policy == made
+
+
+def test_one_without_options_has_the_tools_of_the_calls(admin: Client):
+    described = {"description": "What it does. " * 20, "parameters": {}}
+    tools = [{"name": f"t{n}", "policy": "query", **described} for n in range(9)]
+    ToolCatalogue.objects.create(pk=settings.SPACEMOLT_MCP_URL, tools=tools)
+    ContextPolicy.objects.create(
+        name="usual", is_default=True, options={"tools": "on_demand", "keep_results": 1}
+    )
+    bo = make_mysis(name="Bo")
+    scenes.add_conversation(bo, exchanges=3)
+    sent = make_call(bo)
+    assert sent.stats["options"]["tools"] == "on_demand"
+    asked = work(ask(admin, whom=f"mysis:{bo.pk}", strategy="window"))
+    answer = admin.get(f"/lab/{asked.pk}/calls/1/", {"b": "window"})
+    assert answer.context["apart"] == []
+    advice = recommend.recommend_for_mysis(bo)
+    assert advice is not None
+    found = next(each for each in advice.candidates if not each.is_own)
+    assert found.settings["options"] == {"tools": "on_demand"}
+    assert "keeps_tools" not in found.settings
 
 
 def test_a_policy_that_was_edited_meanwhile_is_not_used(
