@@ -16,7 +16,14 @@ from agents.lab.retaken import Setting
 from agents.llm.endpoints import resolve
 from agents.llm.model_types import ModelError
 from agents.models import Mysis, Prompt
-from memory.api.parameters import Body, Name, Text, build_example, get_row
+from memory.api.parameters import (
+    Body,
+    ErrorOut,
+    Name,
+    Text,
+    build_example,
+    get_row,
+)
 from memory.api.policies import (
     PolicyBudgetIn,
     PolicyChange,
@@ -87,7 +94,7 @@ class Tried(NamedTuple):
     setting: Setting
 
 
-@prices_router.post("/prices", response=PriceOut)
+@prices_router.post("/prices", response={200: PriceOut, 404: ErrorOut})
 def predict(request: HttpRequest, body: PriceIn) -> Prediction:
     """What the last hour would have cost under another setting; stores nothing."""
     tried = _read_trial(body)

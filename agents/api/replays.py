@@ -17,6 +17,7 @@ from agents.lab.policies import MOST_POLICIES, read_policies
 from agents.models import Replay
 from memory.api.parameters import (
     Body,
+    ErrorOut,
     Name,
     Page,
     Rows,
@@ -208,7 +209,7 @@ class CallsFilter(Window):
     format: Literal["json", "csv"] = "json"
 
 
-@replays_router.post("/replays", response={202: ReplayStarted})
+@replays_router.post("/replays", response={202: ReplayStarted, 404: ErrorOut})
 def start_replay(request: HttpRequest, body: ReplayIn) -> Status[Replay]:
     """Assemble recorded calls anew under other policies, by a job; calls no model."""
     if body.mysis is not None and body.label is not None:
