@@ -16,7 +16,14 @@ from agents.lab.retaken import Setting
 from agents.llm.endpoints import resolve
 from agents.llm.model_types import ModelError
 from agents.models import Mysis, Prompt
-from memory.api.parameters import Body, ErrorOut, Name, Text, build_example, get_row
+from memory.api.parameters import (
+    Body,
+    ErrorOut,
+    Name,
+    Text,
+    build_example,
+    get_row,
+)
 from memory.api.policies import (
     PolicyBudgetIn,
     PolicyChange,
