@@ -69,6 +69,8 @@ async def wait_for_step(step: Future[T]) -> T:
         return await asyncio.shield(ended)
     except asyncio.CancelledError:
         if not step.cancel():
+            # Whoever cancels asks for no answer, and for no error in its place.
+            ended.add_done_callback(lambda done: done.cancelled() or done.exception())
             await asyncio.wait([ended])
         raise
 
