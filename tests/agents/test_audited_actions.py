@@ -216,6 +216,8 @@ NO_ACTS = {
     "add_recipients",
     "clear_open_orders",
     "replace_pins",
+    "take_back_effects",
+    "give_back_effects",
     # These write nothing.
     "check_provider",
     "check_recipients",
@@ -232,6 +234,9 @@ NO_ACTS = {
     "clean_note",
     "check_name",
     "list_standing",
+    "list_summaries_past",
+    "find_reached",
+    "explain_superseded",
 }
 
 

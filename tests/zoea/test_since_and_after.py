@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from agents.models import AlertTarget, Prompt
+from agents.models import AlertTarget, Prompt, Replay
 from tests.factories import make_mysis
 from tests.programs import Program
 from zoea.api import api
@@ -28,7 +29,8 @@ def read(reader: Program, path: str, **query: str) -> Any:
     """A route of Ada's with one parameter, and a query where it needs one."""
     route = path.removeprefix("/api/v1").replace("{reference}", "Ada")
     asked = "&".join(f"{name}={value}" for name, value in (NEEDED | query).items())
-    return reader.get(f"{route.replace('{mysis}', 'Ada')}?{asked}")
+    route = route.replace("{mysis}", "Ada").replace("{replay}", "1")
+    return reader.get(f"{route}?{asked}")
 
 
 def test_there_are_such_parameters() -> None:
@@ -66,6 +68,7 @@ def test_zero_is_a_cursor_and_what_is_none_is_refused(
     make_mysis(name="Ada")
     Prompt.objects.create(name="Ada")
     AlertTarget.objects.create(name="Ada", kind="webhook")
+    Replay.objects.create(pk=1, until=timezone.now())
     # A place in the usage by day is a day.
     zero = 422 if path.endswith("/usage") else 200
     assert read(admin_program, path, **{name: "0"}).status_code == zero

@@ -27,7 +27,7 @@ TURN_KEYS = {
 }  # fmt: skip
 HIT_KEYS = {
     "memory_id", "mysis", "role", "origin", "content", "reasoning", "snippet",
-    "timestamp",
+    "timestamp", "taken_back",
 }  # fmt: skip
 
 
