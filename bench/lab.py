@@ -39,8 +39,7 @@ from memory.models import ContextPolicy, Memory
 
 FEW, MANY = 200, 1_000
 SECONDS = 30.0
-#: Until each policy has loaded as much as it may, it takes a little more.
-GROWTH = 1.25
+GROWTH = 1.1
 #: The calls are made under the first.
 POLICIES = {
     "own": ("tiered", {"tools": "on_demand"}, 16_000),

@@ -318,6 +318,10 @@
     startTheme();
     nameTarget();
     showHit();
+    // The browser goes to the place of an address by itself until all is loaded.
+    window.addEventListener("load", function () {
+      requestAnimationFrame(showHit);
+    });
     document.querySelectorAll("textarea[data-counter]").forEach(drawCount);
   });
   document.addEventListener("htmx:afterSwap", function (event) {
