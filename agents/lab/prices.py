@@ -190,13 +190,10 @@ def _scale(
     cacheable = sum(one.was_cacheable for one in retaken)
     # How much the provider's cache knew of what it could.
     luck = known / cacheable if cacheable else 0.0
+    found = [min(one.input, one.cacheable * luck) for one in retaken]
     made = [
-        Usage(
-            round(one.input),
-            one.was.output,
-            round(min(one.input, one.cacheable * luck)),
-        )
-        for one in retaken
+        Usage(round(one.input), one.was.output, round(cached))
+        for one, cached in zip(retaken, found, strict=True)
     ]
     ends = [one.endpoint for one in retaken]
     cost = _price(zip(ends, made, strict=True))
@@ -213,7 +210,8 @@ def _scale(
     return Spending(
         round(scale * sum(usage.input for usage in made)) + summaries.input,
         turns.output + summaries.output,
-        round(scale * sum(usage.cached for usage in made)) + summaries.cached,
+        # Rounded once: twenty roundings add up to another figure where nothing changed.
+        round(scale * sum(found)) + summaries.cached,
         cost,
     )
 

@@ -52,7 +52,7 @@ def test_sliders_answer_at_once_and_the_last_hour_follows(
     page: Page, complaints: Complaints, ada: Mysis, axe: str, size: ViewportSize
 ):
     # htmx logs a request that a newer one took the place of.
-    complaints.allowed = ("status of 422", "htmx:afterRequest", "htmx:sendAbort")
+    complaints.allowed = ("status of 422",)
     page.set_viewport_size(size)
     page.goto("/myses/Ada/context/")
     # It stays where the page is not loaded again.
@@ -92,7 +92,7 @@ def test_a_replay_from_the_form_to_the_policy_in_use(
     page: Page, complaints: Complaints, ada: Mysis, axe: str, size: ViewportSize
 ):
     # htmx logs a request that a newer one took the place of.
-    complaints.allowed = ("status of 422", "htmx:afterRequest", "htmx:sendAbort")
+    complaints.allowed = ("status of 422",)
     page.set_viewport_size(size)
     page.goto("/policies/")
     page.get_by_role("link", name="Lab").click()
