@@ -211,7 +211,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         # Nothing in this page needs the database.
         text = render_to_string("503.html", {"said": problem.detail})
         answer = HttpResponse(text, status=503, headers=problem.headers)
-    # It may have come in the middle of a write: see ``zoea.api.idempotency``.
+    # It may have come in the middle of a write: see ``zoea.idempotency``.
     answer.broke_off = True  # type: ignore[attr-defined]
     return answer
 

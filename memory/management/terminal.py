@@ -19,7 +19,13 @@ from memory.handles import Owner, find_owner
 BAD_INPUT = 2
 
 
-class ActingCommand(BaseCommand):
+class LightCommand(BaseCommand):
+    """A command before which the settings are checked, and no page is loaded for it."""
+
+    requires_system_checks = ["zoea"]
+
+
+class ActingCommand(LightCommand):
     """A command whose acts stand in the audit log as those of whoever runs it."""
 
     def execute(self, *args: Any, **options: Any) -> str | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.core.management import get_commands, load_command_class
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
@@ -150,3 +151,19 @@ def test_the_admin_is_checked_though_no_route_has_loaded_it(tmp_path: Path) -> N
     )
     assert found.returncode == 1, found.stderr
     assert "admin.E108" in found.stderr
+
+
+def test_no_command_loads_the_pages_to_check_them() -> None:
+    ours = {
+        name: app
+        for name, app in get_commands().items()
+        if app in ("zoea", "memory", "agents")
+    }
+    commands = [load_command_class(app, name) for name, app in ours.items()]
+    assert len(commands) > 10
+    loads = {
+        type(command).__module__
+        for command in commands
+        if command.requires_system_checks not in ([], ["zoea"])
+    }
+    assert loads == set()

@@ -18,7 +18,7 @@ from agents.models import Broadcast, Mysis
 from memory.problems import Problem
 from tests.factories import make_mysis
 from tests.programs import Program
-from zoea.api import idempotency
+from zoea import idempotency
 from zoea.models import IdempotencyRecord
 from zoea.rate_limits import Limiter
 

@@ -27,7 +27,6 @@ from memory.json_bounds import (
 from memory.problems import Problem, make_busy, release_connection
 from memory.redaction import hide_secrets_offline
 from zoea import rate_limits
-from zoea.api.idempotency import answer_once
 from zoea.auth import (
     API_ROOT,
     READS,
@@ -37,6 +36,7 @@ from zoea.auth import (
     check_csrf,
     find_address,
 )
+from zoea.idempotency import answer_once
 from zoea.middleware import Middleware
 from zoea.models import Role
 

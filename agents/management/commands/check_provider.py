@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from agents.llm.endpoints import resolve_in
 from agents.llm.model_types import Endpoint, ModelError, UnknownProviderError
@@ -17,6 +17,7 @@ from agents.llm.provider_check import (
     find_endpoint,
 )
 from agents.provider_trial import find_lack_of_room
+from memory.management.terminal import LightCommand
 
 KEY_WORDS = {
     "accepted": "accepted",
@@ -34,7 +35,7 @@ SOURCE_WORDS = {
 }
 
 
-class Command(BaseCommand):
+class Command(LightCommand):
     help = (
         "Make one tiny request to a configured LLM provider, and one without its key, "
         "and tell whether it is reachable, takes the key, has the model, how many tokens "

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from rich.console import Console
 from rich.table import Table
 
@@ -17,7 +17,12 @@ from agents.lab import kept_replays, table
 from agents.lab.policies import OWN, Policy, read_policies
 from agents.lab.replay import ReplayedCall, replay_calls, select_calls, select_myses
 from agents.lab.report import ReportBuilder
-from memory.management.terminal import make_command_error, require_owner, show_bar
+from memory.management.terminal import (
+    LightCommand,
+    make_command_error,
+    require_owner,
+    show_bar,
+)
 from memory.problems import Problem
 
 WIDE = 200
@@ -40,7 +45,7 @@ COLUMNS: tuple[tuple[str, Callable[[Any], str]], ...] = (
 )
 
 
-class Command(BaseCommand):
+class Command(LightCommand):
     """Prints the figures of each policy; stores nothing and calls no model."""
 
     help = (

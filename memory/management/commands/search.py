@@ -9,9 +9,9 @@ import unicodedata
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
-from memory.management.terminal import make_command_error, require_owner
+from memory.management.terminal import LightCommand, make_command_error, require_owner
 from memory.notes import NoteHit, search_notes
 from memory.problems import SlowSearchError
 from memory.search.results import Hit, search_messages
@@ -27,7 +27,7 @@ def parse_limit(text: str) -> int:
     return int(text)
 
 
-class Command(BaseCommand):
+class Command(LightCommand):
     """Prints the newest matches, the oldest of them first."""
 
     help = (

@@ -14,7 +14,7 @@ from agents import retention
 from agents.retention import Step
 from memory import audit
 from memory.management.terminal import ActingCommand, show_bar
-from zoea.api import idempotency
+from zoea import idempotency
 from zoea.commandline import parse_whole
 
 MOST_DAYS = 36_500
