@@ -34,9 +34,9 @@ PINS = ("never attack miners", "report to Ada-7")
 ROOMY = Budget(10_000_000, 0)
 STATE = "## Current Game State\n\n" + "- Fuel: 60/100\n" * 40
 
-# Each strategy gets more than 1,000 logs, in both dialects. For a long run:
+# Each strategy gets some 500 logs, in both dialects. For a long run:
 # CONTEXT_EXAMPLES=2000 pytest tests/context
-EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", "120"))
+EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", "40"))
 fast = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -61,29 +61,38 @@ EAGER: dict[str, dict[str, object]] = {
     "summary:two": {"threshold": 1, "keep_recent": 0, "max_summary_tokens": 1},
 }
 CASES = (*STRATEGIES, *EAGER)
-WAYS: Mapping[str, Sequence[str]] = {
-    "strategy": CASES,
-    "dialect": ("openai", "anthropic"),
-}
+DIALECTS = ("openai", "anthropic")
+Test = Callable[..., None]
 
 
-def in_every_way(test: Callable[..., None]) -> Callable[..., None]:
-    """Give each drawn log to every strategy, in both dialects where the test takes one.
+def with_each(*cases: str) -> Callable[[Test], Test]:
+    """Give each drawn log to all of these, in both dialects where the test takes one.
 
-    To draw a log takes five times as long as to assemble it.
+    To draw a log takes five times as long as to assemble it. What does not concern one
+    of them is left by ``return``: ``assume`` would keep the log from the others too.
     """
-    signature = inspect.signature(test)
-    names = [name for name in WAYS if name in signature.parameters]
-    drawn = [each for name, each in signature.parameters.items() if name not in names]
+    ways: Mapping[str, Sequence[str]] = {"strategy": cases, "dialect": DIALECTS}
 
-    @wraps(test)
-    def run(*values: Any) -> None:
-        for way in product(*(WAYS[name] for name in names)):
-            note(" ".join(way))
-            test(*way, *values)
+    def give(test: Test) -> Test:
+        signature = inspect.signature(test)
+        names = [name for name in ways if name in signature.parameters]
+        drawn = [
+            each for name, each in signature.parameters.items() if name not in ways
+        ]
 
-    run.__signature__ = signature.replace(parameters=drawn)  # type: ignore[attr-defined]
-    return run
+        @wraps(test)
+        def run(*values: Any) -> None:
+            for way in product(*(ways[name] for name in names)):
+                note(" ".join(way))
+                test(*way, *values)
+
+        run.__signature__ = signature.replace(parameters=drawn)  # type: ignore[attr-defined]
+        return run
+
+    return give
+
+
+in_every_way = with_each(*CASES)
 
 
 def render_state(max_bytes: int) -> str:
