@@ -13,6 +13,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -32,15 +33,16 @@ class Ended:
 class Commands:
     """A context manager; ``run`` gives what a shell would see.
 
-    ``environment`` is for all of them, beside that of the tests.
+    ``modules`` are loaded once for all of them, ``environment`` is theirs beside that
+    of the tests.
     """
 
-    def __init__(self, **environment: str) -> None:
-        self._environment = environment
+    def __init__(self, *modules: str, **environment: str) -> None:
+        self._modules, self._environment = modules, environment
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
+            [sys.executable, "-m", __name__, *self._modules],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -72,6 +74,8 @@ def serve() -> None:
     import django
 
     django.setup()
+    for module in sys.argv[1:]:
+        import_module(module)
     for line in sys.stdin:
         ended = _run(json.loads(line))
         sys.stdout.write(json.dumps(ended) + "\n")

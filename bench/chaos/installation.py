@@ -48,6 +48,7 @@ class Installation:
     children: dict[str, Child] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
     _listening: list[socket.socket] = field(default_factory=list)
+    _database: psycopg.Connection | None = None
 
     def layout(self, game: int = 0) -> Layout:
         """Where the programs of one game are, and what they play."""
@@ -148,8 +149,26 @@ class Installation:
 
     def query_rows(self, query: str) -> list[tuple[object, ...]]:
         """All rows of a query."""
-        with psycopg.connect(self.postgres.conninfo()) as database:
-            return database.execute(query.encode()).fetchall()
+        try:
+            return self._connect().execute(query.encode()).fetchall()
+        except psycopg.OperationalError:
+            # The server was restarted since the last query.
+            self.disconnect()
+            return self._connect().execute(query.encode()).fetchall()
+
+    def _connect(self) -> psycopg.Connection:
+        """One connection for all queries: whoever waits asks many times a second."""
+        if self._database is None:
+            self._database = psycopg.connect(
+                self.postgres.conninfo(), autocommit=True, application_name="bench"
+            )
+        return self._database
+
+    def disconnect(self) -> None:
+        """Let go of the database."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
 
     def query_number(self, query: str) -> int:
         """The one number of a query."""
@@ -183,3 +202,4 @@ def run_installation(
             yield installation
         finally:
             installation.stop()
+            installation.disconnect()

@@ -29,28 +29,32 @@ REST_SECONDS = 5.0
 
 def measure(step: Step, count: str) -> dict[str, Any]:
     """Events a second, what was lost, and the memory of the web process around it."""
-    number = int(count)
     with migrated_database(step):
-        token = create_token(name="soak", role="viewer")[1]
-        with run_server("--verbosity=0") as server:
-            step("Following one event")
-            stream = f"{server.socket}/ws/v1/events?token={token}&after="
-            # The first socket loads what all later ones need.
-            follow(f"{stream}0", 1, write_events)
-            memory = [_weigh(server.pid)]
-            step(f"Writing {number:,} events")
-            begun = read_newest()
-            write_events(number)
-            step(f"Reading {number:,} events from the log")
-            backlog = follow(f"{stream}{begun}", number)
-            memory.append(_weigh(server.pid))
-            step(f"Following {number:,} events live")
-            live = follow(f"{stream}{read_newest()}", number, write_events)
-            memory.append(_weigh(server.pid))
-            time.sleep(REST_SECONDS)
-            memory.append(_weigh(server.pid))
-        step(f"Following {number:,} events of a bare server")
-        bare = follow_bare(number)
+        return measure_here(step, int(count))
+
+
+def measure_here(step: Step, number: int) -> dict[str, Any]:
+    """The same of so many events in the database that there is."""
+    token = create_token(name="soak", role="viewer")[1]
+    with run_server("--verbosity=0") as server:
+        step("Following one event")
+        stream = f"{server.socket}/ws/v1/events?token={token}&after="
+        # The first socket loads what all later ones need.
+        follow(f"{stream}0", 1, write_events)
+        memory = [_weigh(server.pid)]
+        step(f"Writing {number:,} events")
+        begun = read_newest()
+        write_events(number)
+        step(f"Reading {number:,} events from the log")
+        backlog = follow(f"{stream}{begun}", number)
+        memory.append(_weigh(server.pid))
+        step(f"Following {number:,} events live")
+        live = follow(f"{stream}{read_newest()}", number, write_events)
+        memory.append(_weigh(server.pid))
+        time.sleep(REST_SECONDS)
+        memory.append(_weigh(server.pid))
+    step(f"Following {number:,} events of a bare server")
+    bare = follow_bare(number)
     return {
         "count": number,
         "backlog": backlog,

@@ -14,6 +14,7 @@ from memory.context.assemble import EarlierWork, assemble
 from memory.context.types import AssemblyRequest, Budget, Summary
 from tests.context.cases import (
     CASES,
+    DIALECTS,
     ROOMY,
     build,
     fast,
@@ -55,10 +56,16 @@ def test_appending_keeps_the_prefix(
 
 
 @fast
-@given(histories(), requests, st.integers(1, 9), st.integers(1, 12))
+@given(
+    histories(),
+    requests,
+    st.integers(1, 9),
+    st.integers(1, 12),
+    st.sampled_from(DIALECTS),
+)
 @in_every_way
 def test_a_view_that_goes_on_from_an_earlier_one_is_as_if_made_anew(
-    strategy: str, dialect: Any, log: Log, more: dict[str, Any], new: int, size: int
+    strategy: str, log: Log, more: dict[str, Any], new: int, size: int, wire: Any
 ) -> None:
     """I2: what the calls of a turn have in common changes nothing, whatever came."""
     options = options_of(strategy) | window_options(strategy, size)
@@ -69,7 +76,7 @@ def test_a_view_that_goes_on_from_an_earlier_one_is_as_if_made_anew(
         request = AssemblyRequest(
             messages, strategy=name_of(strategy), options=options, previous=previous
         )
-        request = replace(request, dialect=dialect, **more)
+        request = replace(request, dialect=wire, **more)
         anew = assemble(request, EarlierWork())
         assert assemble(request, earlier) == anew
         previous = anew.messages

@@ -36,6 +36,13 @@ DERIVED = {
 }
 READ = "from tests.upgrade.reading import read_all; read_all()"
 WORK = ("procrastinate", "worker", "--one-shot", "--shutdown-graceful-timeout=60")
+# What all of these need that are run for each release, and most of their time goes into.
+LOADED = (
+    "zoea.urls",
+    "agents.runtime.turn",
+    "agents.llm.wires.pilot",
+    "tests.upgrade.reading",
+)
 # The others' fleets stand in the same tables by then.
 FLOWN = (min(RELEASES), max(RELEASES))
 # Of worker runs; each takes what is due.
@@ -65,6 +72,7 @@ def program(server: Cluster, game: SandboxServer) -> Iterator[Commands]:
     """``manage.py`` of now, on the database of a release."""
     host = quote(str(server.sockets), safe="")
     with Commands(
+        *LOADED,
         DATABASE_URL=f"postgresql://postgres@{host}/{NAME}",
         SPACEMOLT_MCP_URL=game.url,
         ZOEA_SECONDS_PER_TICK="0.2",

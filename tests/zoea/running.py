@@ -45,7 +45,8 @@ class Up:
             text=True,
         )
         self.lines: list[str] = []
-        self._watchdog = threading.Timer(SECONDS, self.process.kill)
+        # Several tests may look at one flight.
+        self._watchdog = threading.Timer(3 * SECONDS, self.process.kill)
         self._watchdog.start()
 
     def wait_for(self, pattern: str) -> re.Match[str]:

@@ -76,7 +76,7 @@ def encoded(text: str) -> str:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 @settings(
-    max_examples=12,
+    max_examples=6,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

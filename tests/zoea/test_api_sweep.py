@@ -54,6 +54,7 @@ VALUES = (
     "", "x", "-1", "1e3", "9" * 40, "%00", "%ED%A0%80", "%FF", "null", "[]", "{}", "%",
     "x" * 5000, "{%22tokens%22:1e999}", "%D9%A3", "true",
 )  # fmt: skip
+ORIGINS = ("https://evil.example", "null", "http://testserver:81", "\x00", "é")
 ROUTES = [
     (
         method.upper(),
@@ -158,31 +159,29 @@ def test_tokens_that_are_over(
 
 
 @writing
-@pytest.mark.parametrize(
-    "origin", ["https://evil.example", "null", "http://testserver:81", "\x00", "é"]
-)
 def test_pages_of_other_sites_cannot_write_with_a_session(
-    program: Program, method: str, path: str, origin: str
+    program: Program, method: str, path: str
 ) -> None:
     """Not even with a CSRF token, which they could have planted."""
     client = Client(enforce_csrf_checks=True)
     client.force_login(User.objects.create_superuser("root"))
     client.cookies["csrftoken"] = "a" * 32
-    response = client.generic(
-        method,
-        ROOT + filled(path),
-        b"{}",
-        content_type="application/json",
-        headers={"X-CSRFToken": "a" * 32, "Origin": origin},
-    )
-    check(response, {403})
+    for origin in ORIGINS:
+        response = client.generic(
+            method,
+            ROOT + filled(path),
+            b"{}",
+            content_type="application/json",
+            headers={"X-CSRFToken": "a" * 32, "Origin": origin},
+        )
+        check(response, {403})
 
 
 @writing
-@pytest.mark.parametrize("key", ["", "x" * 201, "é", "a\tb"])
-def test_keys_that_are_none(program: Program, method: str, path: str, key: str) -> None:
-    response = program.call(method, filled(path), b"{}", **{"Idempotency-Key": key})
-    check(response, {422})
+def test_keys_that_are_none(program: Program, method: str, path: str) -> None:
+    for key in ("", "x" * 201, "é", "a\tb"):
+        response = program.call(method, filled(path), b"{}", **{"Idempotency-Key": key})
+        check(response, {422})
 
 
 @pytest.mark.parametrize("place", ["/", "/nowhere", "/myses/", "/myses//start", "/%00"])

@@ -10,6 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from http.cookiejar import CookieJar
 from pathlib import Path
 
@@ -23,13 +24,17 @@ from zoea.postgres import data_directory
 
 from .running import LINK, ROOT, Up, eventually, left, rows
 
+Start = Callable[..., Up]
 
-@pytest.fixture
-def up(tmp_path: Path) -> Iterator[Callable[..., Up]]:
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """Starts on a new folder, unless told another."""
     started: list[Up] = []
 
     def start(*options: str, data: Path | None = None, **environment: str) -> Up:
-        started.append(Up(data or tmp_path / "data", *options, **environment))
+        data = data or tmp_path_factory.mktemp("up") / "data"
+        started.append(Up(data, *options, **environment))
         return started[-1]
 
     yield start
@@ -37,25 +42,41 @@ def up(tmp_path: Path) -> Iterator[Callable[..., Up]]:
         one.clean_up()
 
 
+@dataclass(frozen=True)
+class Flight:
+    """A run of which the link has been read: where, and the way to sign in once."""
+
+    up: Up
+    url: str
+    path: str
+
+    @classmethod
+    def begin(cls, up: Up) -> Flight:
+        """Wait for the link."""
+        return cls(up, *up.wait_for(LINK.pattern).groups())
+
+
+# Three flights of one fleet, for all tests that need no folder of their own: a start
+# takes longer than all that is then looked at.
+
+
 @pytest.fixture(scope="module")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with a database that has all tables and no fleet."""
-    data = tmp_path_factory.mktemp("migrated") / "data"
-    subprocess.run(
-        [sys.executable, "manage.py", "migrate", "--verbosity=0"],
-        cwd=ROOT,
-        env={**os.environ, "DATABASE_URL": "", "ZOEA_DATA": str(data)},
-        check=True,
-    )
-    return data
+def first(up: Start) -> Flight:
+    """The first start on a new folder."""
+    return Flight.begin(up("--port=0", "--myses=3", "--tick=0.5"))
 
 
-@pytest.fixture
-def ready(migrated: Path, tmp_path: Path) -> Path:
-    """A copy of that folder, for a test to fly on."""
-    data = tmp_path / "ready"
-    subprocess.run(["cp", "-a", migrated, data], check=True)
-    return data
+@pytest.fixture(scope="module")
+def landed(first: Flight) -> Path:
+    """Its folder when it has ended, which it does in order."""
+    assert first.up.end() == (0, "")
+    return first.up.data
+
+
+@pytest.fixture(scope="module")
+def second(landed: Path, up: Start) -> Flight:
+    """The second start, with two workers."""
+    return Flight.begin(up("--port=0", "--tick=0.5", "--workers=2", data=landed))
 
 
 def _status(url: str, jar: CookieJar | None = None) -> int:
@@ -71,10 +92,13 @@ def _status(url: str, jar: CookieJar | None = None) -> int:
         return 0  # ended in the middle of the answer, or not listening yet
 
 
+def _children(up: Up) -> list[psutil.Process]:
+    return psutil.Process(up.process.pid).children()
+
+
 def _workers(up: Up) -> int:
     """How many of its processes take turns."""
-    children = psutil.Process(up.process.pid).children()
-    return sum("procrastinate" in child.cmdline() for child in children)
+    return sum("procrastinate" in child.cmdline() for child in _children(up))
 
 
 def _addresses(up: Up) -> set[str]:
@@ -98,37 +122,24 @@ def _finished(data: Path) -> int:
     return int(str(row[0]))
 
 
-def test_a_fleet_from_first_start_to_second(up: Callable[..., Up]) -> None:
-    running = up("--port=0", "--myses=3", "--tick=0.5")
-    url, path = running.wait_for(LINK.pattern).groups()
-    assert sum("http" in line for line in running.lines) == 1
+def test_the_first_start_makes_a_fleet_that_flies(first: Flight) -> None:
+    url, path = first.url, first.path
+    assert sum("http" in line for line in first.up.lines) == 1
     assert _status(f"{url}/readyz") == 200
     jar, stranger = CookieJar(), CookieJar()
     assert _status(url + path, jar) == 200
     assert "sessionid" in {cookie.name for cookie in jar}
     _status(url + path, stranger)
     assert "sessionid" not in {cookie.name for cookie in stranger}, "it is for once"
-    fleet = _fleet(running.data)
-    assert len(fleet) == 3
-    assert eventually(lambda: _finished(running.data) > 0)
+    assert len(_fleet(first.up.data)) == 3
+    assert eventually(lambda: _finished(first.up.data) > 0)
+    assert set(first.up.family()) == {"sandbox", "worker", "daphne", "postgres"}
+    assert _addresses(first.up) == {"127.0.0.1"}
 
-    again = up("--port=0").refused()
-    assert f"already running at {url} (pid {running.process.pid})" in again
 
-    assert set(running.family()) == {"sandbox", "worker", "daphne", "postgres"}
-    assert _addresses(running) == {"127.0.0.1"}
-    assert running.end() == (0, "")
-    assert left(running.data) == []
-
-    second = up("--port=0", "--tick=0.5", "--workers=2")
-    second.wait_for(LINK.pattern)
-    assert _fleet(second.data) == fleet
-    before = _finished(second.data)
-    assert before > 0
-    assert eventually(lambda: _finished(second.data) > before)
-    assert eventually(lambda: _workers(second) == 2)
-    assert second.end(signal.SIGINT) == (0, "")
-    assert left(second.data) == []
+def test_a_second_run_of_the_same_folder_is_refused(first: Flight, up: Start) -> None:
+    said = up("--port=0", data=first.up.data).refused()
+    assert f"already running at {first.url} (pid {first.up.process.pid})" in said
 
 
 SETTINGS = """
@@ -151,76 +162,80 @@ def _run_by_hand(data: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_worker_started_by_hand_plays_the_game_of_up(
-    up: Callable[..., Up], ready: Path
-) -> None:
-    worker = ("manage.py", "procrastinate", "worker", "--one-shot")
-    running = up("--port=0", "--no-demo", "--tick=0.5", data=ready)
-    running.wait_for(LINK.pattern)
-    port = (ready / "sandbox.port").read_text().strip()
-    found = _run_by_hand(ready, "-c", SETTINGS)
+WORKER = ("manage.py", "procrastinate", "worker", "--one-shot")
+
+
+def test_a_worker_started_by_hand_plays_the_game_of_up(first: Flight) -> None:
+    data = first.up.data
+    port = (data / "sandbox.port").read_text().strip()
+    found = _run_by_hand(data, "-c", SETTINGS)
     assert found.stdout.split() == [f"http://127.0.0.1:{port}/mcp", "0.5"]
-    assert _run_by_hand(ready, *worker).returncode == 0
-    assert running.end() == (0, "")
-    # Where none runs it says so, instead of playing against nobody.
-    refused = _run_by_hand(ready, *worker)
+    assert _run_by_hand(data, *WORKER).returncode == 0
+
+
+def test_it_ends_all_that_it_has_started(landed: Path) -> None:
+    assert left(landed) == []
+    # Where no game runs a worker says so, instead of playing against nobody.
+    refused = _run_by_hand(landed, *WORKER)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "No local game runs at http://127.0.0.1:" in refused.stderr
     assert "set SPACEMOLT_MCP_URL" in refused.stderr
-    assert left(ready) == []
+    assert left(landed) == []
 
 
-LOCKED_WORKERS = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
+def test_the_second_start_goes_on_with_the_fleet(second: Flight) -> None:
+    data = second.up.data
+    assert [number for number, _ in _fleet(data)] == [1, 2, 3], "not made anew"
+    before = _finished(data)
+    assert before > 0
+    assert eventually(lambda: _finished(data) > before)
+    assert eventually(lambda: _workers(second.up) == 2)
 
 
-def test_a_killed_process_is_started_again(up: Callable[..., Up], ready: Path) -> None:
-    running = up("--port=0", "--no-demo", data=ready)
-    url, _ = running.wait_for(LINK.pattern).groups()
-    assert eventually(lambda: len(running.family()) == 4)
+LOCKED_WORKERS = """
+SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted
+"""
+
+
+def test_a_killed_process_is_started_again(second: Flight) -> None:
+    running = second.up
     # A worker that still starts would bring the database back itself.
-    assert eventually(lambda: rows(running.data, LOCKED_WORKERS) != [])
+    assert eventually(lambda: len(rows(running.data, LOCKED_WORKERS)) >= 2)
+    before = {child.pid for child in _children(running)}
     killed = running.family()
     # The database first: one that starts again would bring it back before it is missed.
     for name in ("postgres", "worker", "daphne", "sandbox"):
         killed[name].kill()
         running.wait_for("starting it again")
+    rest = before - {process.pid for process in killed.values()}
 
     def all_are_back() -> bool:
-        family = running.family()
-        return len(family) == 4 and all(
-            family[name].pid != killed[name].pid for name in killed
-        )
+        now = {child.pid for child in _children(running)}
+        return len(running.family()) == 4 and now & before == rest and len(now) == 5
 
     assert eventually(all_are_back)
-    assert eventually(lambda: _status(f"{url}/readyz") == 200)
-    # Two signals are as good as one.
-    running.process.send_signal(signal.SIGINT)
-    running.wait_for("Stopping")
-    assert running.end(signal.SIGINT) == (0, "")
-    assert left(running.data) == []
+    assert eventually(lambda: _status(f"{second.url}/readyz") == 200)
 
 
-def test_killed_itself_it_takes_its_children_along(
-    up: Callable[..., Up], ready: Path
-) -> None:
-    running = up("--port=0", "--no-demo", data=ready)
-    running.wait_for(LINK.pattern)
-    assert eventually(lambda: len(running.family()) == 4)
-    assert _fleet(running.data) == []
-    running.process.kill()
-    running.process.communicate()
+def test_killed_itself_it_takes_its_children_along(second: Flight, up: Start) -> None:
+    data = second.up.data
+    second.up.process.kill()
+    second.up.process.communicate()
 
     def only_the_database_is_left() -> bool:
-        return all("postgres" in one.name() for one in left(running.data))
+        return all("postgres" in one.name() for one in left(data))
 
     assert eventually(only_the_database_is_left)
-    second = up("--port=0", "--no-demo", data=ready)
-    second.wait_for(LINK.pattern)
-    assert second.end() == (0, "")
-    assert left(running.data) == []
+    third = Flight.begin(up("--port=0", data=data)).up
+    assert [number for number, _ in _fleet(data)] == [1, 2, 3]
+    # Two signals are as good as one.
+    third.process.send_signal(signal.SIGINT)
+    third.wait_for("Stopping")
+    assert third.end(signal.SIGINT) == (0, "")
+    assert left(data) == []
 
 
-def test_a_signal_while_it_starts_ends_it_cleanly(up: Callable[..., Up]) -> None:
+def test_a_signal_while_it_starts_ends_it_cleanly(up: Start) -> None:
     running = up("--port=0", "--no-demo")
     running.wait_for("Starting the database")
     assert running.end() == (0, "")
@@ -228,7 +243,7 @@ def test_a_signal_while_it_starts_ends_it_cleanly(up: Callable[..., Up]) -> None
 
 
 def test_a_taken_port_is_refused_before_anything_starts(
-    up: Callable[..., Up],
+    up: Start,
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -246,7 +261,7 @@ def test_a_taken_port_is_refused_before_anything_starts(
     ],
 )
 def test_a_database_that_cannot_be_used_is_refused(
-    up: Callable[..., Up], url: str, said: str
+    up: Start, url: str, said: str
 ) -> None:
     line = up("--port=0", DATABASE_URL=url).refused()
     assert said in line
@@ -254,7 +269,7 @@ def test_a_database_that_cannot_be_used_is_refused(
 
 
 def test_a_data_folder_that_cannot_be_used_is_refused(
-    up: Callable[..., Up], tmp_path: Path
+    up: Start, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
     refused = up("--port=0", data=tmp_path / "file" / "data")
@@ -263,12 +278,12 @@ def test_a_data_folder_that_cannot_be_used_is_refused(
 
 @pytest.mark.parametrize("readable", [True, False])
 def test_a_key_that_cannot_be_kept_is_refused_before_anything_starts(
-    up: Callable[..., Up], tmp_path: Path, readable: bool
+    up: Start, tmp_path: Path, readable: bool
 ) -> None:
     key = tmp_path / "data" / "secret.key"
     key.parent.mkdir()
     key.touch() if readable else key.symlink_to(key.parent)
-    refused = up("--port=0", ZOEA_SECRET_KEY="")
+    refused = up("--port=0", data=tmp_path / "data", ZOEA_SECRET_KEY="")
     assert "The secret key could not be stored" in refused.refused()
     assert not data_directory(refused.data).exists()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -21,7 +20,7 @@ from tests.factories import make_mysis
 
 PATIENCE = 60.0
 PAUSE = Event()
-KILLS = 3
+KILLS = 2
 
 
 @pytest.fixture
@@ -30,8 +29,25 @@ def receiver() -> Iterator[Receiver]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def loaded(
+    django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Workers]:
+    """The program of the workers, loaded once."""
+    folder = tmp_path_factory.mktemp("workers")
+    with SandboxServer() as game, Workers(folder, game.url) as found:
+        yield found
+
+
+@pytest.fixture
+def workers(transactional_db: Any, loaded: Workers) -> Iterator[Workers]:
+    """Nobody yet; who has begun is killed before the tables are emptied."""
+    yield loaded
+    loaded.kill_all()
+
+
 def test_every_alert_is_told_though_workers_die_and_the_webhook_is_down(
-    transactional_db: Any, tmp_path: Path, receiver: Receiver
+    workers: Workers, receiver: Receiver
 ):
     """One is killed before the answer came, one is told that the target is down.
 
@@ -44,24 +60,23 @@ def test_every_alert_is_told_though_workers_die_and_the_webhook_is_down(
     for name in ("Ada", "Bea", "Cid"):
         make_mysis(name=name, state="errored", last_error=f"{name} is lost.")
     receiver.gate = Event()
-    with SandboxServer() as game, Workers(tmp_path, game.url) as workers:
-        first = workers.start()
-        assert receiver.arrived.wait(PATIENCE)
-        workers.kill(first)
-        receiver.gate.set()
-        receiver.gate = None
-        receiver.statuses = [500]
-        # As if the time had passed in which an answer could have come, or a digest.
-        AlertDelivery.objects.update(due_at=timezone.now())
-        if not AlertDelivery.objects.filter(kind="digest").exists():
-            AlertTarget.objects.update(digest_at=timezone.now())
-        workers.start()
-        assert receiver.await_requests(6, PATIENCE)
-        for _ in range(1_000):
-            if not AlertDelivery.objects.exclude(state="sent").exists():
-                break
-            receiver.pause.wait(0.02)
-        raised = Alert.objects.count()
+    first = workers.start()
+    assert receiver.arrived.wait(PATIENCE)
+    workers.kill(first)
+    receiver.gate.set()
+    receiver.gate = None
+    receiver.statuses = [500]
+    # As if the time had passed in which an answer could have come, or a digest.
+    AlertDelivery.objects.update(due_at=timezone.now())
+    if not AlertDelivery.objects.filter(kind="digest").exists():
+        AlertTarget.objects.update(digest_at=timezone.now())
+    workers.start()
+    assert receiver.await_requests(6, PATIENCE)
+    for _ in range(1_000):
+        if not AlertDelivery.objects.exclude(state="sent").exists():
+            break
+        receiver.pause.wait(0.02)
+    raised = Alert.objects.count()
     assert raised == 3
     assert AlertDelivery.objects.filter(state="sent").count() == 4
     assert AlertDelivery.objects.filter(kind="digest").count() == 1
@@ -74,7 +89,7 @@ def test_every_alert_is_told_though_workers_die_and_the_webhook_is_down(
 
 
 def test_each_alert_counts_once_over_kills_and_a_webhook_that_comes_back(
-    transactional_db: Any, tmp_path: Path
+    workers: Workers,
 ):
     """The webhook does not even listen at first; then a worker dies in each of its calls.
 
@@ -89,30 +104,29 @@ def test_each_alert_counts_once_over_kills_and_a_webhook_that_comes_back(
     names = ["Ada", "Bea", "Cid", "Dan"]
     for name in names:
         make_mysis(name=name, state="errored", last_error=f"{name} is lost.")
-    with SandboxServer() as game, Workers(tmp_path, game.url) as workers:
-        worker = workers.start()
-        await_row(lambda: AlertTarget.objects.exclude(last_error="").exists())
-        workers.kill(worker)
-        with Receiver(port=port, gate=Event()) as receiver:
-            for _ in range(KILLS):
-                receiver.arrived.clear()
-                make_due()
-                worker = workers.start()
-                assert receiver.arrived.wait(PATIENCE)
-                workers.kill(worker)
-            # Those that were asked in vain get their answers, which nobody reads.
-            gate, receiver.gate = receiver.gate, None
-            assert gate is not None
-            gate.set()
+    worker = workers.start()
+    await_row(lambda: AlertTarget.objects.exclude(last_error="").exists())
+    workers.kill(worker)
+    with Receiver(port=port, gate=Event()) as receiver:
+        for _ in range(KILLS):
+            receiver.arrived.clear()
             make_due()
-            workers.start()
-            sent = AlertDelivery.objects.filter(state="sent")
-            await_row(lambda: sent.count() == len(names))
-            before = len(receiver.got)
-            # A later one is told, and none of those before it comes with it.
-            make_mysis(name="Eve", state="errored", last_error="Eve is lost.")
-            assert receiver.await_requests(before + 1, PATIENCE)
-            await_row(lambda: sent.count() == len(names) + 1)
+            worker = workers.start()
+            assert receiver.arrived.wait(PATIENCE)
+            workers.kill(worker)
+        # Those that were asked in vain get their answers, which nobody reads.
+        gate, receiver.gate = receiver.gate, None
+        assert gate is not None
+        gate.set()
+        make_due()
+        workers.start()
+        sent = AlertDelivery.objects.filter(state="sent")
+        await_row(lambda: sent.count() == len(names))
+        before = len(receiver.got)
+        # A later one is told, and none of those before it comes with it.
+        make_mysis(name="Eve", state="errored", last_error="Eve is lost.")
+        assert receiver.await_requests(before + 1, PATIENCE)
+        await_row(lambda: sent.count() == len(names) + 1)
     told: dict[str, set[int]] = {}
     for one in receiver.got:
         told.setdefault(one.headers["Idempotency-Key"], set()).add(one.item["id"])

@@ -26,7 +26,7 @@ from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import in_db
 
 REGISTER = call("register", '{"username": "Eve", "empire": "solarian"}')
-TURNS = 100
+TURNS = 60
 
 
 def give_policy(mysis: Mysis, **options: Any) -> Mysis:
@@ -342,7 +342,7 @@ async def begin_anew() -> None:
     tool_catalogue._read_last = (None, tool_catalogue.NOTHING)
 
 
-async def test_a_hundred_turns_with_orders_a_restart_and_failures(
+async def test_many_turns_with_orders_a_restart_and_failures(
     coalesced: Mysis, diligent: Diligent | DiligentAnthropic, sandbox: SandboxServer
 ):
     """In both formats; nothing is refused, and the newest result is always there."""
@@ -365,17 +365,19 @@ async def test_a_hundred_turns_with_orders_a_restart_and_failures(
     for turn in range(5, TURNS, 20):
         for request in diligent.requests[2 * turn : 2 * turn + 2]:
             assert f"Order {turn}.\n; order ctx://" in view(request)
-    assert await states(coalesced) == [(True, True)] * 5
+    assert await states(coalesced) == [(True, True)] * len(range(5, TURNS, 20))
     rows = await in_db(lambda: list(Memory.objects.filter(mysis=coalesced)))()
     said = [row.content for row in rows if row.role == "assistant" and row.content]
     assert not [text for text in said if "blind" in text]
     errors = [row for row in rows if row.is_error]
     assert errors, "docked ships do not mine"
+    views = [view(request) for request in diligent.requests]
     for row in rows:
         if row.role == "tool":
-            assert any(flat(row.content) in view(r) for r in diligent.requests)
-    sizes = [len(view(request)) for request in diligent.requests]
-    assert max(sizes[-20:]) < 1.5 * max(sizes[40:60]), "it does not grow for ever"
+            told = flat(row.content)
+            assert any(told in text for text in views)
+    sizes = [*map(len, views)]
+    assert max(sizes[-20:]) < 1.3 * max(sizes[40:60]), "it does not grow for ever"
     box = kept[-1].stats["compression"]
     assert box["turns_compressed"] == 2 * TURNS - 1
     assert (box["tool_calls_shown"], box["printlns_shown"]) == (20, 15)

@@ -8,7 +8,6 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -32,15 +31,26 @@ from tests.agents.runtime.conftest import refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
 from tests.agents.runtime.workers import Workers
 
-KILLS = 50
+KILLS = 15
 FLEET, HANDS, TICK = 3, 2, 0.5
 PATIENCE = 60.0
 
 
-@pytest.fixture
-def workers(tmp_path: Path, sandbox: SandboxServer) -> Iterator[Workers]:
-    with Workers(tmp_path, sandbox.url) as found:
+@pytest.fixture(scope="module")
+def loaded(
+    django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Workers]:
+    """The program of the workers, loaded once; they play a game of their own."""
+    folder = tmp_path_factory.mktemp("workers")
+    with SandboxServer(tick=TICK) as game, Workers(folder, game.url) as found:
         yield found
+
+
+@pytest.fixture
+def workers(transactional_db: Any, loaded: Workers) -> Iterator[Workers]:
+    """Nobody yet; who has begun is killed before the tables are emptied."""
+    yield loaded
+    loaded.kill_all()
 
 
 @pytest.mark.parametrize("spare", [True, False], ids=["another", "its successor"])
@@ -67,31 +77,28 @@ async def test_the_turn_of_a_killed_worker_is_taken_up_without_a_missing_heartbe
     gate.set()
 
 
-def test_of_fifty_killed_workers_no_turn_is_ever_run_by_two(
-    transactional_db: Any, tmp_path: Path
-):
+def test_of_many_killed_workers_no_turn_is_ever_run_by_two(workers: Workers):
     """And everybody flies on."""
-    with SandboxServer(tick=TICK) as game, Workers(tmp_path, game.url) as workers:
-        fleet = [
-            actions.create_mysis(name=f"Of many {n}x", by="test") for n in range(FLEET)
-        ]
-        for mysis in fleet:
-            actions.start_mysis(mysis=mysis, by="test")
-        for _ in range(HANDS):
-            workers.start()
-        for _ in range(KILLS):
-            victim, _ = workers.await_turn()
-            workers.kill(victim)
-            workers.start()
-            # Ten in a row, with never a turn between them, would be the turn's fault.
-            Mysis.objects.update(lost_turns=0)
-        waiting = {mysis.pk for mysis in fleet}
-        while waiting:
-            waiting.discard(workers.await_turn()[1])
-        for mysis in fleet:
-            actions.stop_mysis(mysis=mysis, by="test")
-        doubles = workers.list_doubles()
-    assert doubles == []
+    fleet = [
+        actions.create_mysis(name=f"Of many {n}x", by="test") for n in range(FLEET)
+    ]
+    for mysis in fleet:
+        actions.start_mysis(mysis=mysis, by="test")
+    for _ in range(HANDS):
+        workers.start()
+    for _ in range(KILLS):
+        victim, _ = workers.await_turn()
+        workers.kill(victim)
+        workers.start()
+        # Ten in a row, with never a turn between them, would be the turn's fault.
+        Mysis.objects.update(lost_turns=0)
+    waiting = {mysis.pk for mysis in fleet}
+    while waiting:
+        waiting.discard(workers.await_turn()[1])
+    for mysis in fleet:
+        actions.stop_mysis(mysis=mysis, by="test")
+    workers.kill_all()
+    assert workers.list_doubles() == []
     assert set(Mysis.objects.values_list("state", "last_error")) == {("stopped", "")}
     interrupted = Turn.objects.filter(outcome=Turn.Outcome.INTERRUPTED)
     assert interrupted.count() >= KILLS / 2

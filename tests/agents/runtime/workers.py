@@ -70,6 +70,11 @@ class Workers:
         self._ask(f"kill {pid}")
         self.alive.remove(pid)
 
+    def kill_all(self) -> None:
+        """End whoever is alive."""
+        for pid in (*self.alive,):
+            self.kill(pid)
+
     def _ask(self, line: str) -> int:
         assert self._process.stdin is not None
         assert self._process.stdout is not None

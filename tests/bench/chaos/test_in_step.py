@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,9 +21,9 @@ from websockets.typing import Origin
 from agents import actions, events
 from agents.events import Kind
 from agents.models import Mysis, Turn
-from bench.chaos.installation import LIFELINE
-from bench.processes import ROOT, Server, clean_environment, database_url, run_server
+from bench.processes import Server, run_server
 from sandbox.game.testing import SandboxServer
+from tests.agents.runtime.workers import Workers
 from zoea.auth import create_token
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,28 +31,6 @@ WORKERS, MYSES, TURNS = 3, 6, 12
 SOON, LONG = 30.0, 120.0
 END = "the end of the flight"
 CELL = re.compile(r'id="(m\d+-(?:who|acts|context))" data-v="(\w+)"')
-
-
-@contextmanager
-def worker(**given: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker on the database of the test."""
-    ours = clean_environment(Path(os.environ["ZOEA_DATA"])) | given
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-I", "-S", str(LIFELINE), str(os.getpid()), "0"),
-            *(sys.executable, "manage.py", "procrastinate", "worker"),
-            *("--concurrency=4", "--fetch-job-polling-interval=1"),
-        ],
-        cwd=ROOT,
-        env=ours | {"DATABASE_URL": database_url(), "ZOEA_DB_POOL": "5"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(SOON)
 
 
 @asynccontextmanager
@@ -141,7 +116,7 @@ async def wait_for(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.1)
 
 
-async def test_sockets_of_two_web_servers_are_in_step() -> None:
+async def test_sockets_of_two_web_servers_are_in_step(tmp_path: Path) -> None:
     token = create_token(name="program", role="viewer")[1]
     browser = Client()
     browser.force_login(User.objects.create_user("ann"))
@@ -150,8 +125,9 @@ async def test_sockets_of_two_web_servers_are_in_step() -> None:
         sandbox = stack.enter_context(SandboxServer(tick=0.5))
         game = {"SPACEMOLT_MCP_URL": sandbox.url, "ZOEA_SECONDS_PER_TICK": "0.5"}
         webs = [stack.enter_context(run_server(at=0, **game)) for _ in range(2)]
+        workers = stack.enter_context(Workers(tmp_path, sandbox.url))
         for _ in range(WORKERS):
-            stack.enter_context(worker(**game))
+            workers.start()
         stream = both(webs, "/ws/v1/events?after=0", Authorization=f"Bearer {token}")
         pages = both(webs, "/ws/dashboard/?page=fleet", Cookie=cookie)
         async with stream as streams, pages as dashboards:

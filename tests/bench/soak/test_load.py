@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import psutil
 
-from bench.processes import run_function
-from bench.soak import load, report
+from bench.soak import events, load, report
 
 
 def test_a_small_fleet_is_measured_and_ended() -> None:
@@ -35,10 +34,8 @@ def test_a_small_fleet_is_measured_and_ended() -> None:
     assert left == []
 
 
-def test_few_events_go_through_one_stream(tmp_path: Path) -> None:
-    found = run_function(
-        "bench.soak.events:measure", tmp_path, lambda said: None, "250"
-    )
+def test_few_events_go_through_one_stream(transactional_db: Any) -> None:
+    found = events.measure_here(lambda said: None, 250)
     for name in ("backlog", "live", "bare"):
         assert found[name]["frames"] == 250
         assert (found[name]["lost"], found[name]["twice"]) == (0, 0)
