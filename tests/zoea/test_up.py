@@ -93,7 +93,8 @@ def _status(url: str, jar: CookieJar | None = None) -> int:
 
 
 def _children(up: Up) -> list[psutil.Process]:
-    return psutil.Process(up.process.pid).children()
+    found: list[psutil.Process] = psutil.Process(up.process.pid).children()
+    return found
 
 
 def _workers(up: Up) -> int:
