@@ -40,8 +40,7 @@ from zoea.proxies import is_added_by_proxy, is_behind_proxy
 PAGE = "zoea/sign_in.html"
 MAX_NAME = 150
 JSON_PATHS = (f"{API_ROOT}/", "/metrics")
-PASSWORD_DONE = "admin:password_change_done"
-PASSWORD_SET = {"password": True}
+CHANGED = "admin:password_change_done"
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 NEW_LINK = (
     "Start the program again (make up) for a new one, or sign in below with a name "
@@ -169,7 +168,7 @@ def change_password(request: HttpRequest) -> HttpResponseBase:
         answer["Retry-After"] = str(seconds)
         return answer
     found = page(request)
-    if found.headers.get("Location") == reverse(PASSWORD_DONE):
+    if found.headers.get("Location") == reverse(CHANGED):
         tries.forget()
     elif not _is_wrong_password(found):
         tries.give_back()
@@ -179,14 +178,13 @@ def change_password(request: HttpRequest) -> HttpResponseBase:
 class OwnPasswordForm(AdminPasswordChangeForm):
     """The admin's form, whose write is one with its entry in the audit log."""
 
-    def set_password_and_save(
-        self, user: User, password_field_name: str = "password1", commit: bool = True
-    ) -> User:
+    def save(self, commit: bool = True) -> User:
         """Hash outside of the transaction, which would keep a connection meanwhile."""
-        super().set_password_and_save(user, password_field_name, commit=False)
+        user: User = super().save(commit=False)
         with transaction.atomic():
             user.save()
-            record("user.password", f"user:{user.get_username()}", after=PASSWORD_SET)
+            name = f"user:{user.get_username()}"
+            record("user.password", name, after={"password": True})
         return user
 
 
@@ -194,7 +192,7 @@ def _render_password_page(request: HttpRequest) -> HttpResponseBase:
     # As the admin does, which takes no other form.
     page = PasswordChangeView.as_view(
         form_class=OwnPasswordForm,
-        success_url=reverse(PASSWORD_DONE),
+        success_url=reverse(CHANGED),
         extra_context=admin.site.each_context(request),
     )
     return page(request)
