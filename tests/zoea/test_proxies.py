@@ -33,6 +33,7 @@ from websockets.typing import Origin
 from agents import events
 from agents.events import Kind
 from bench.processes import ROOT, run_server
+from tests.programs import ACCEPT, HELLO
 from tests.required import require
 from zoea import proxies
 from zoea.auth import create_sign_in_link, create_token
@@ -55,17 +56,6 @@ scgi_temp_path {folder}/scgi;
 {site}
 }}
 """
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
-ACCEPT = {"Accept": "application/json, text/event-stream"}
 HSTS = "Strict-Transport-Security"
 PATIENCE = 60.0
 
