@@ -89,7 +89,7 @@ class Clock:
         state = sandbox.game.state
         state.sources = Sources(lambda: int(self.now().timestamp() * 1e9))
         # What follows a turn is else due by the clock of the database.
-        finish.read_pace = lambda _now: finish.Pace(
+        finish.read_pace = lambda now: finish.Pace(
             self.now(), SECONDS, settings.ZOEA_ERRORED_AFTER
         )
 
