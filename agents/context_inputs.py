@@ -43,7 +43,7 @@ from memory.context.offered_tools import (
     pick_tool_options,
 )
 from memory.context.tokens import choose_counter
-from memory.context.types import TOOL_MODES, Budget, Note, OfferedTools
+from memory.context.types import TOOL_MODES, Budget, Compaction, Note, OfferedTools
 from memory.models import ContextPolicy, HistorySummary, fetch_named
 from memory.notes import parse_notes
 from memory.snapshots.reads import fetches_events
@@ -237,26 +237,34 @@ def build_subject(
         options=policy.options,
         budget=narrow_budget(budget, mysis.narrowed_view()),
         dialect=endpoint.dialect if endpoint else "openai",
-        tool_policy={
-            tool["name"]: tool["policy"]
-            for tool in tool_catalogue.list_tools(inputs.catalogue, more=more)
-        }
-        | dict(inputs.tool_policies),
+        tool_policy=_list_policies(inputs, more),
         tools_tokens=offered.tokens,
         offered=offered.tools,
         nudge=choose_nudge(mysis.nudges + 1, name_open_orders(*inputs.reportable)),
         model=mysis.model,
-        compaction=replace(
-            judge_compaction(inputs.tried, turn=mysis.turn_count),
-            prompt=inputs.template,
-            prices=read_token_prices(endpoint) if endpoint else None,
-        ),
+        compaction=_plan_compaction(inputs, endpoint, mysis.turn_count),
         learnt=inputs.learnt,
         mission=mission,
         mission_id=mission_id,
         open_orders=inputs.open_orders,
         turns_left=count_turns_left(mysis.max_iterations - inputs.calls_made),
         max_turns=mysis.max_iterations,
+    )
+
+
+def _list_policies(inputs: ContextInputs, more: tuple[str, ...]) -> dict[str, str]:
+    """What each tool counts as; what was set by hand stands above the rest."""
+    known = tool_catalogue.list_tools(inputs.catalogue, more=more)
+    return {tool["name"]: tool["policy"] for tool in known} | dict(inputs.tool_policies)
+
+
+def _plan_compaction(
+    inputs: ContextInputs, endpoint: Endpoint | None, turn: int
+) -> Compaction:
+    return replace(
+        judge_compaction(inputs.tried, turn=turn),
+        prompt=inputs.template,
+        prices=read_token_prices(endpoint) if endpoint else None,
     )
 
 

@@ -82,17 +82,19 @@ def _unseal_under(keys: tuple[str, ...], token: str) -> str:
     return unseal(token)
 
 
-def sealed_property(column: str) -> property:
+class SealedProperty(property):
     """A secret in clear, sealed in ``column``; reading raises SecretUnreadableError."""
 
-    def write(row: object, text: str) -> None:
-        setattr(row, column, seal(text))
+    def __init__(self, column: str) -> None:
+        super().__init__(lambda row: unseal(getattr(row, column)), self._write)
+        self.column = column
+
+    def _write(self, row: object, text: str) -> None:
+        setattr(row, self.column, seal(text))
         sealed.expire()
         # Whoever looks before it is saved finds the old one.
         if connection.in_atomic_block:
             transaction.on_commit(sealed.expire)
-
-    return property(lambda row: unseal(getattr(row, column)), write)
 
 
 # --- All that is sealed, to be hidden wherever it is shown

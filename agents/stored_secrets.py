@@ -10,7 +10,7 @@ from django.apps import apps
 from django.db import transaction
 from django.db.models import Model, Q
 
-from agents.encryption import SecretUnreadableError, reseal, unseal
+from agents.encryption import SealedProperty, SecretUnreadableError, reseal, unseal
 
 PREFIX = "sealed_"
 BATCH = 200
@@ -29,10 +29,10 @@ def list_sealed_columns() -> list[tuple[type[Model], list[str]]]:
     """The models with secrets, and the columns that hold them."""
     found = []
     for model in apps.get_models():
-        names = [column.name for column in model._meta.concrete_fields]
-        sealed = [name for name in names if name.startswith(PREFIX)]
-        if sealed:
-            found.append((model, sealed))
+        own = vars(model).values()
+        columns = [one.column for one in own if isinstance(one, SealedProperty)]
+        if columns:
+            found.append((model, columns))
     return found
 
 

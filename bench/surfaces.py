@@ -50,7 +50,7 @@ def measure(step: Step) -> list[Figure]:
             figures = summary_figures(time_summaries(server, token))
             step("Sending events to many")
             for count in CLIENTS:
-                url = f"{server.socket}/ws/v1/events?token={token}&after={_newest_event()}"
+                url = f"{server.socket}/ws/v1/events?token={token}&after={read_newest_event()}"
                 ours, bare = watch_events(url, count, _append_event), watch_bare(count)
                 figures += socket_figures(count, ours, bare)
     return figures
@@ -153,43 +153,49 @@ def summary_figures(found: Mapping[str, Mapping[str, float]]) -> list[Figure]:
 
 def watch_events(url: str, count: int, send: Callable[[int], None]) -> dict[str, Any]:
     """Open the clients, send at the rate, and read what they got."""
-    words = [*SOCKETS, "clients", url, str(count), str(EVENTS)]
-    clients = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    try:
-        assert clients.stdout is not None
-        if clients.stdout.readline() != "open\n":
-            raise RuntimeError(f"{count} clients could not be opened.")
+    with open_clients(url, count, EVENTS) as read_result:
         begun = time.monotonic()
         for number in range(EVENTS):
             time.sleep(max(0.0, begun + number / RATE - time.monotonic()))
             send(number)
-        said = clients.stdout.readline()
+        return read_result()
+
+
+@contextmanager
+def open_clients(
+    url: str, count: int, number: int, *words: str
+) -> Iterator[Callable[[], dict[str, Any]]]:
+    """So many clients of ``bench.sockets``, each of which reads a number of events.
+
+    What is yielded waits until they have, and gives what they say of it.
+    """
+    told = [*SOCKETS, "clients", url, str(count), str(number), *words]
+    clients = subprocess.Popen(told, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert clients.stdout is not None
+    lines = clients.stdout
+
+    def read_result() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(lines.readline())
+        return found
+
+    try:
+        if lines.readline() != "open\n":
+            raise RuntimeError(f"{count} clients could not be opened.")
+        yield read_result
     finally:
         clients.terminate()
         clients.wait()
-    result: dict[str, Any] = json.loads(said)
-    return result
 
 
 def watch_bare(count: int) -> dict[str, Any]:
     """The same events from a bare server."""
-    with run_bare_server() as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        lines = server.stdin
-        port = int(server.stdout.readline())
-
-        def send(number: int) -> None:
-            item = {"id": number, "kind": "tool.called", "data": _event_data(number)}
-            lines.write(json.dumps(item) + "\n")
-            lines.flush()
-
-        return watch_events(f"ws://127.0.0.1:{port}/", count, send)
+    with run_bare_server() as (url, send):
+        return watch_events(url, count, send)
 
 
 @contextmanager
-def run_bare_server() -> Iterator[subprocess.Popen[str]]:
-    """The server of ``bench.sockets``, which says its port first."""
+def run_bare_server() -> Iterator[tuple[str, Callable[..., None]]]:
+    """The server of ``bench.sockets``: its address, and what sends numbered events."""
     process = subprocess.Popen(
         [*SOCKETS, "server"],
         cwd=ROOT,
@@ -197,23 +203,35 @@ def run_bare_server() -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         text=True,
     )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    lines = process.stdin
+
+    def send(*numbers: int) -> None:
+        for number in numbers:
+            item = {"id": number, "kind": "tool.called", "data": describe_event(number)}
+            lines.write(f"{json.dumps(item)}\n")
+        lines.flush()
+
     try:
-        yield process
+        yield f"ws://127.0.0.1:{int(process.stdout.readline())}/", send
     finally:
         process.terminate()
         process.wait()
 
 
 def _append_event(number: int) -> None:
-    events.append(events.Kind.TOOL_CALLED, data=_event_data(number))
+    events.append(events.Kind.TOOL_CALLED, data=describe_event(number))
 
 
-def _newest_event() -> int:
+def read_newest_event() -> int:
+    """The id of the newest event, 0 before the first."""
     row = Event.objects.order_by("-xid", "-pk").first()
     return row.pk if row else 0
 
 
-def _event_data(number: int) -> dict[str, Any]:
+def describe_event(number: int) -> dict[str, Any]:
+    """The data of an event with this number, which says when it was sent."""
     return {
         "tool": "get_status",
         "arguments": {},

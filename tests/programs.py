@@ -1,4 +1,4 @@
-"""Programs that talk to the REST API in tests: one per role."""
+"""Programs that talk to the REST API in tests, one per role, or to /mcp."""
 
 from __future__ import annotations
 
@@ -10,6 +10,18 @@ from django.test import Client
 from zoea.auth import create_token
 
 ROOT = "/api/v1"
+# With which a program begins at /mcp, and what it has to accept.
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 class Program:

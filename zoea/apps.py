@@ -31,6 +31,8 @@ class ZoeaConfig(AppConfig):
 
     def ready(self) -> None:
         """Say what is sealed; search for cyclic garbage less often."""
+        # The version is read with each request, not once in a while: what another
+        # process has just sealed must be hidden in the very next answer.
         sealed.connect(
             encryption.read_sealed_version,
             encryption.read_sealed_values,

@@ -33,8 +33,9 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.utils import timezone
 
 from memory.audit import Actor, record, record_failed_sign_in
+from memory.concurrency import release_connection
 from memory.models import fetch_rows
-from memory.problems import Problem, release_connection
+from memory.problems import Problem
 from zoea import rate_limits
 from zoea.models import ApiToken, Role, SignInLink
 

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from ipaddress import IPv6Address, IPv6Network
 
-from memory.problems import ConcurrencyLimit as ConcurrencyLimit
+from memory.concurrency import ConcurrencyLimit
 
 
 class Limiter:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.admin.forms import AdminPasswordChangeForm
 from django.contrib.auth import login, logout
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
-from django.contrib.auth.views import redirect_to_login
+from django.contrib.auth.views import PasswordChangeView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -39,6 +40,7 @@ from zoea.proxies import is_added_by_proxy, is_behind_proxy
 PAGE = "zoea/sign_in.html"
 MAX_NAME = 150
 JSON_PATHS = (f"{API_ROOT}/", "/metrics")
+CHANGED = "admin:password_change_done"
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 NEW_LINK = (
     "Start the program again (make up) for a new one, or sign in below with a name "
@@ -155,7 +157,7 @@ def change_password(request: HttpRequest) -> HttpResponseBase:
 
     The old one may be tried no more often than elsewhere.
     """
-    page = admin.site.admin_view(admin.site.password_change, cacheable=True)
+    page = admin.site.admin_view(_render_password_page, cacheable=True)
     if request.method != "POST" or not admin.site.has_permission(request):
         return page(request)
     tries = Tries.by(find_address(request), request.user.get_username())
@@ -165,16 +167,35 @@ def change_password(request: HttpRequest) -> HttpResponseBase:
         answer = render(request, "429.html", context, status=429)
         answer["Retry-After"] = str(seconds)
         return answer
-    done = reverse("admin:password_change_done")
-    # In no transaction: it would keep a connection while the password is hashed.
     found = page(request)
-    if found.headers.get("Location") == done:
-        name = request.user.get_username()
-        record("user.password", f"user:{name}", after={"password": True})
+    if found.headers.get("Location") == reverse(CHANGED):
         tries.forget()
     elif not _is_wrong_password(found):
         tries.give_back()
     return found
+
+
+class OwnPasswordForm(AdminPasswordChangeForm):
+    """The admin's form, whose write is one with its entry in the audit log."""
+
+    def save(self, commit: bool = True) -> User:
+        """Hash outside of the transaction, which would keep a connection meanwhile."""
+        user: User = super().save(commit=False)
+        with transaction.atomic():
+            user.save()
+            name = f"user:{user.get_username()}"
+            record("user.password", name, after={"password": True})
+        return user
+
+
+def _render_password_page(request: HttpRequest) -> HttpResponseBase:
+    # As the admin does, which takes no other form.
+    page = PasswordChangeView.as_view(
+        form_class=OwnPasswordForm,
+        success_url=reverse(CHANGED),
+        extra_context=admin.site.each_context(request),
+    )
+    return page(request)
 
 
 def _is_wrong_password(answer: HttpResponseBase) -> bool:

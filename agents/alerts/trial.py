@@ -20,7 +20,7 @@ from agents.encryption import SecretUnreadableError
 from agents.events import Item
 from agents.models import AlertTarget
 from memory import audit
-from memory.problems import release_connection
+from memory.concurrency import release_connection
 
 
 @dataclass(frozen=True, slots=True)

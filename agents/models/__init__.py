@@ -37,5 +37,5 @@ from agents.models.runs import Turn as Turn
 from agents.models.runs import UnknownOutcome as UnknownOutcome
 from agents.models.runs import Usage as Usage
 from agents.models.runs import WorkerLock as WorkerLock
-from agents.models.saved_views import SavedView as SavedView
-from agents.models.visits import Visit as Visit
+from agents.models.users import SavedView as SavedView
+from agents.models.users import Visit as Visit

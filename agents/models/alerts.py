@@ -13,7 +13,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 
-from agents.encryption import SecretUnreadableError, sealed_property
+from agents.encryption import SealedProperty, SecretUnreadableError
 from agents.models.fleet import Mysis
 from agents.validators import NAME
 
@@ -249,8 +249,8 @@ class AlertTarget(models.Model):
     told_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    url = sealed_property("sealed_url")
-    secret = sealed_property("sealed_secret")
+    url = SealedProperty("sealed_url")
+    secret = SealedProperty("sealed_secret")
 
     # Failures in a row after which it is shown as a trouble.
     DEAD_AFTER: ClassVar = 3

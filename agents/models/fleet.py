@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from agents.encryption import sealed_property
+from agents.encryption import SealedProperty
 from agents.models.llm import Prompt
 from agents.validators import NAME, check_model_settings, check_tag, check_visible
 from memory.assembly.hashes import hash_text
@@ -63,10 +63,10 @@ class Account(models.Model):
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
-    password = sealed_property("sealed_password")
+    password = SealedProperty("sealed_password")
     # The game's own session id.
-    game_session = sealed_property("sealed_session")
-    registration_answer = sealed_property("sealed_answer")
+    game_session = SealedProperty("sealed_session")
+    registration_answer = SealedProperty("sealed_answer")
 
     class Meta:
         constraints = [

@@ -7,7 +7,7 @@ from django.core.validators import URLValidator
 from django.db import models
 from django.db.models import Q
 
-from agents.encryption import sealed_property
+from agents.encryption import SealedProperty
 from agents.validators import NAME, check_no_login
 
 
@@ -35,7 +35,7 @@ class Provider(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField(auto_now=True)
 
-    api_key = sealed_property("sealed_key")
+    api_key = SealedProperty("sealed_key")
 
     class Meta:
         constraints = [

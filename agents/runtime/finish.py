@@ -143,17 +143,14 @@ def _end_turn(
 def _plan_next(
     mysis: Mysis, ending: Ending, now: datetime, *, unheard: bool
 ) -> NextTurn | None:
-    """Queue what is to follow, None where a budget holds it; the caller stores the row.
-
-    ``now`` is by the clock of the database, which decides when a job is due.
-    """
+    """Queue what is to follow, None where a budget holds it; the caller stores the row."""
     if ending.held:
         return None
     joined = vars(mysis)
     tick = compute_present_tick(joined["clock_tick"], joined["clock_seen_at"])
     if tick is not None:
         ending = replace(ending, tick=tick)
-    pace = Pace(now, settings.ZOEA_SECONDS_PER_TICK, settings.ZOEA_ERRORED_AFTER)
+    pace = read_pace(now)
     chosen = plan_next_turn(ending, pace, nudges=mysis.nudges, failures=mysis.failures)
     mysis.failures = chosen.failures
     mysis.lost_turns = 0
@@ -242,6 +239,11 @@ class Pace:
     now: datetime
     seconds_per_tick: float
     patience: float
+
+
+def read_pace(now: datetime) -> Pace:
+    """The pace by the settings; a simulation puts one by its own clock here."""
+    return Pace(now, settings.ZOEA_SECONDS_PER_TICK, settings.ZOEA_ERRORED_AFTER)
 
 
 def plan_next_turn(

@@ -39,8 +39,8 @@ from agents.lab.rewind import fail_lost
 from agents.models import Mysis, Turn
 from agents.runtime import clock_jumps
 from agents.runtime.finish import put_to_rest
+from agents.runtime.game_polls import event_polls
 from agents.runtime.turn_rows import close_open_turns
-from agents.runtime.waiting import event_polls
 from agents.scheduling import LIVE, TURN_TASK
 from agents.tools.snapshot import announce_aged
 from memory.models import fetch_rows

@@ -33,8 +33,7 @@ from agents.dashboard.live import fleet_page as live_page
 from agents.dashboard.yield_board import YieldView
 from agents.dashboard.yields import GROUPINGS, SPANS
 from agents.events import format_moment
-from agents.models import Mysis
-from agents.models.visits import Visit
+from agents.models import Mysis, Visit
 from agents.tool_catalogue import read_game_offer
 from agents.views.access import (
     PageRequest,

@@ -68,10 +68,6 @@ def fly_arms(step: Step, text: str) -> dict[str, dict[str, dict[str, Any]]]:
         }
 
 
-# Of the program, before a clock takes its place.
-PLAN_NEXT = finish._plan_next
-
-
 @dataclass
 class Clock:
     """The simulated time; ``install`` puts it in the place of the real one.
@@ -92,14 +88,10 @@ class Clock:
         timezone.now = self.now
         state = sandbox.game.state
         state.sources = Sources(lambda: int(self.now().timestamp() * 1e9))
-
-        def plan_by_this_clock(
-            mysis: Mysis, ending: finish.Ending, now: datetime, *, unheard: bool
-        ) -> finish.NextTurn | None:
-            return PLAN_NEXT(mysis, ending, self.now(), unheard=unheard)
-
-        # What follows a turn is due by the clock of the database.
-        finish._plan_next = plan_by_this_clock
+        # What follows a turn is else due by the clock of the database.
+        finish.read_pace = lambda now: finish.Pace(
+            self.now(), SECONDS, settings.ZOEA_ERRORED_AFTER
+        )
 
     def tick(self, step: Callable[[], object]) -> None:
         """Let a tick pass, and with it the game."""

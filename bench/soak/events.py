@@ -5,8 +5,6 @@ It runs in a process of its own; see ``bench.processes``.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,10 +12,14 @@ from typing import Any
 from django.db import transaction
 
 from agents import events
-from agents.models import Event
 from bench.figures import Step
-from bench.processes import ROOT, measure_memory, migrated_database, run_server
-from bench.surfaces import SOCKETS, run_bare_server
+from bench.processes import measure_memory, migrated_database, run_server
+from bench.surfaces import (
+    describe_event,
+    open_clients,
+    read_newest_event,
+    run_bare_server,
+)
 from zoea.auth import create_token
 
 #: So many events stand in one transaction, as several of a turn do.
@@ -43,13 +45,13 @@ def measure_here(step: Step, number: int) -> dict[str, Any]:
         follow(f"{stream}0", 1, write_events)
         memory = [_weigh(server.pid)]
         step(f"Writing {number:,} events")
-        begun = read_newest()
+        begun = read_newest_event()
         write_events(number)
         step(f"Reading {number:,} events from the log")
         backlog = follow(f"{stream}{begun}", number)
         memory.append(_weigh(server.pid))
         step(f"Following {number:,} events live")
-        live = follow(f"{stream}{read_newest()}", number, write_events)
+        live = follow(f"{stream}{read_newest_event()}", number, write_events)
         memory.append(_weigh(server.pid))
         time.sleep(REST_SECONDS)
         memory.append(_weigh(server.pid))
@@ -72,58 +74,26 @@ def write_events(count: int) -> None:
         numbers = range(start, min(start + BATCH, count))
         with transaction.atomic():
             events.append_all(
-                [(events.Kind.TOOL_CALLED, None, _describe(each)) for each in numbers]
+                [
+                    (events.Kind.TOOL_CALLED, None, describe_event(each))
+                    for each in numbers
+                ]
             )
-
-
-def _describe(number: int) -> dict[str, Any]:
-    return {
-        "tool": "get_status",
-        "arguments": {},
-        "ok": True,
-        "ms": 12,
-        "n": number,
-        "sent": time.time(),
-    }
-
-
-def read_newest() -> int:
-    """The newest event."""
-    return Event.objects.order_by("-xid", "-pk").values_list("pk", flat=True)[:1].get()
 
 
 def follow(
     url: str, count: int, write: Callable[[int], object] = lambda count: None
 ) -> dict[str, Any]:
     """Open a socket, write so many events, and read what came of them."""
-    words = [*SOCKETS, "clients", url, "1", str(count), str(SECONDS)]
-    client = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    try:
-        assert client.stdout is not None
-        if client.stdout.readline() != "open\n":
-            raise RuntimeError("The socket could not be opened.")
+    with open_clients(url, 1, count, str(SECONDS)) as read_result:
         write(count)
-        found: dict[str, Any] = json.loads(client.stdout.readline())
-    finally:
-        client.terminate()
-        client.wait()
-    return found
+        return read_result()
 
 
 def follow_bare(count: int) -> dict[str, Any]:
     """The same events from a bare server."""
-    with run_bare_server() as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        lines, port = server.stdin, int(server.stdout.readline())
-
-        def write(count: int) -> None:
-            for number in range(count):
-                item = {"id": number, "kind": "tool.called", "data": _describe(number)}
-                lines.write(f"{json.dumps(item)}\n")
-            lines.flush()
-
-        return follow(f"ws://127.0.0.1:{port}/", count, write)
+    with run_bare_server() as (url, send):
+        return follow(url, count, lambda count: send(*range(count)))
 
 
 def _weigh(pid: int) -> int:

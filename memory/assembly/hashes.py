@@ -1,13 +1,18 @@
-"""What makes two payloads the same: canonical JSON, and SHA-256 of it."""
+"""What makes two texts the same: SHA-256, of a payload as canonical JSON.
+
+With it whether a view has each standing order word for word.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from memory.context.result_types import Assembly
 from memory.context.types import Described, Message, OfferedTools
 
 
@@ -68,3 +73,43 @@ def hash_span(messages: Iterable[Message]) -> str:
 def hash_text(text: str) -> str:
     """SHA-256 of a text, also of one with lone surrogates."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# --- Standing orders, checked against the view (I16)
+
+
+@dataclass(frozen=True, slots=True)
+class SentPin:
+    """A standing order by its SHA-256, and whether the view has it word for word."""
+
+    hash: str
+    sent: bool
+
+    def explain(self) -> str:
+        """One sentence for an order that is not sent as it was pinned."""
+        return (
+            f"The standing order {self.hash[:12]} is not in the view word for word: "
+            "pin it again, without secrets and odd characters."
+        )
+
+
+def check_pins(
+    assembly: Assembly, pins: Sequence[str], hashes: Sequence[str]
+) -> tuple[SentPin, ...]:
+    """Look up each pin in a view, byte for byte; none where nothing is sent.
+
+    ``hashes`` are what the texts must hash to, "" or none for any.
+    """
+    if not assembly.messages:
+        return ()
+    system = assembly.system
+    if system is None:
+        first = assembly.messages[0]
+        system = first["content"] if first["role"] == "system" else ""
+    found = []
+    for place, text in enumerate(pins):
+        own = hash_text(text)
+        wanted = hashes[place] if place < len(hashes) and hashes[place] else own
+        there = f"\n- {text}\n" in f"{system}\n"
+        found.append(SentPin(wanted, there and own == wanted))
+    return tuple(found)

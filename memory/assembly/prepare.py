@@ -17,14 +17,12 @@ from django.conf import settings
 from django.utils import timezone
 
 from memory.assembly import load
-from memory.assembly.hashes import hash_encoded
+from memory.assembly.hashes import SentPin, check_pins, hash_encoded
 from memory.assembly.history_summaries import read_newest_summary
 from memory.assembly.log_rows import LAST
 from memory.assembly.packing import pack_ledger, pack_sources
 from memory.assembly.sent_view import (
     LastCall,
-    SentPin,
-    check_pins,
     read_last_call,
     refer_text,
     refer_tools,

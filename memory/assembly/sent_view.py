@@ -50,46 +50,6 @@ _TOOL_TEXTS = ("known", "sent", "catalogue")
 _WAY = frozenset({"via", "original"})
 
 
-# --- Standing orders, checked against the view (I16)
-
-
-@dataclass(frozen=True, slots=True)
-class SentPin:
-    """A standing order by its SHA-256, and whether the view has it word for word."""
-
-    hash: str
-    sent: bool
-
-    def explain(self) -> str:
-        """One sentence for an order that is not sent as it was pinned."""
-        return (
-            f"The standing order {self.hash[:12]} is not in the view word for word: "
-            "pin it again, without secrets and odd characters."
-        )
-
-
-def check_pins(
-    assembly: Assembly, pins: Sequence[str], hashes: Sequence[str]
-) -> tuple[SentPin, ...]:
-    """Look up each pin in a view, byte for byte; none where nothing is sent.
-
-    ``hashes`` are what the texts must hash to, "" or none for any.
-    """
-    if not assembly.messages:
-        return ()
-    system = assembly.system
-    if system is None:
-        first = assembly.messages[0]
-        system = first["content"] if first["role"] == "system" else ""
-    found = []
-    for place, text in enumerate(pins):
-        own = hash_text(text)
-        wanted = hashes[place] if place < len(hashes) and hashes[place] else own
-        there = f"\n- {text}\n" in f"{system}\n"
-        found.append(SentPin(wanted, there and own == wanted))
-    return tuple(found)
-
-
 # --- Storing a view by reference
 
 

@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
 
+from memory.concurrency import ConcurrencyLimit, release_connection
 from memory.game_calls import list_action_names
 from memory.models import fetch_rows
 from memory.models.vectors import (
@@ -27,7 +28,7 @@ from memory.models.vectors import (
     make_mysis_lexeme,
     replace_signs,
 )
-from memory.problems import ConcurrencyLimit, SlowSearchError, release_connection
+from memory.problems import SlowSearchError
 
 Field = Literal["content", "reasoning", "calls"]
 Mode = Literal["fts", "exact"]

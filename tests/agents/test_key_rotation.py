@@ -5,13 +5,14 @@ from __future__ import annotations
 from io import StringIO
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 from pytest_django import Settings
 
 from agents import stored_secrets
-from agents.encryption import unseal
+from agents.encryption import SealedProperty, read_sealed_values, unseal
 from agents.models import Account, AlertTarget, Provider
 from agents.stored_secrets import Tally, find_unreadable, reseal_all
 from memory.models import AuditEntry
@@ -49,28 +50,55 @@ def prepare() -> list[str]:
 
 def store_one_of_each() -> None:
     """A secret in every column that there is."""
-    account = make_account(username="Ada", password="of Ada")
-    account.game_session, account.registration_answer = "session", "answer"
+    account = make_account(username="Ada", password="of Ada 1")
+    account.game_session, account.registration_answer = "session 2", "answer 3"
     account.save()
     provider = Provider(name="mine", kind="openai")
-    provider.api_key = "of the provider"
+    provider.api_key = "of the provider 4"
     provider.save()
     target = AlertTarget(name="chat", kind="webhook")
-    target.url, target.secret = "https://chat.example.org/x", "of the chat"
+    target.url, target.secret = (
+        "https://chat.example.org/hooks/T0Zx81kdj27dhs61kq",
+        "of the chat 5",
+    )
     target.save()
 
 
-def read_all() -> set[str]:
-    account, provider = Account.objects.get(), Provider.objects.get(name="mine")
-    target = AlertTarget.objects.get()
+def list_sealed() -> dict[str, str]:
+    """The columns of all secrets in clear, by model and name."""
     return {
-        account.password,
-        account.game_session,
-        account.registration_answer,
-        provider.api_key,
-        target.url,
-        target.secret,
+        f"{model._meta.model_name}.{name}": one.column
+        for model in apps.get_models()
+        for name, one in vars(model).items()
+        if isinstance(one, SealedProperty)
     }
+
+
+def read_all() -> set[str]:
+    """All secrets that are stored, in clear."""
+    found = set()
+    for place in list_sealed():
+        model, _, name = place.partition(".")
+        rows = apps.get_model("agents", model)._base_manager.all()
+        found |= {getattr(row, name) for row in rows}
+    return found - {""}
+
+
+def test_every_secret_is_known_to_the_masks_and_to_rotation() -> None:
+    """Also one that a model gains later: nobody has to think of a list."""
+    store_one_of_each()
+    sealed = list_sealed()
+    assert len(read_all()) == len(sealed), "store one in each column"
+    columns = {
+        (model._meta.model_name, field.name)
+        for model in apps.get_models()
+        for field in model._meta.concrete_fields
+        if field.name.startswith(stored_secrets.PREFIX)
+    }
+    asked = {(place.partition(".")[0], column) for place, column in sealed.items()}
+    assert asked == columns
+    known = " ".join(read_sealed_values())
+    assert [one for one in read_all() if one.rpartition("/")[2] not in known] == []
 
 
 def test_secrets_are_read_rotated_and_read_without_the_old_key(
@@ -115,7 +143,7 @@ def test_an_end_between_two_batches_leaves_all_readable(
 def test_what_no_key_reads_stays_as_it_is_and_is_named(
     settings: Settings,
 ) -> None:
-    lost = make_account(username="Ada", password="of Ada")
+    lost = make_account(username="Ada", password="of Ada 1")
     use(settings, NEW)
     make_account(username="Bob", password="of Bob")
     with pytest.raises(CommandError) as refused:
@@ -125,7 +153,7 @@ def test_what_no_key_reads_stays_as_it_is_and_is_named(
     sealed = Account.objects.get(pk=lost.pk).sealed_password
     assert sealed == lost.sealed_password
     use(settings, NEW, OLD)
-    assert unseal(sealed) == "of Ada"
+    assert unseal(sealed) == "of Ada 1"
 
 
 def test_a_start_with_a_wrong_key_says_so_in_one_line_and_loses_nothing(

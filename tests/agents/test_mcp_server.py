@@ -22,6 +22,7 @@ from memory.handles import LARGEST_PART
 from memory.models import Memory
 from memory.snapshots import writes
 from tests.factories import make_account, make_memory, make_mysis
+from tests.programs import ACCEPT, HELLO
 from zoea.auth import create_token
 from zoea.models import ApiToken
 
@@ -35,16 +36,6 @@ SENDING = {
     "zoea_send_message", "zoea_broadcast", "zoea_send_order", "zoea_change_order",
     "zoea_start_replay",
 }  # fmt: skip
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
 
 
 @pytest.fixture
@@ -91,9 +82,8 @@ def text(found: types.CallToolResult) -> str:
 
 
 def post(server: Server, **headers: str) -> httpx2.Response:
-    accept = {"Accept": "application/json, text/event-stream"}
     return httpx2.post(
-        f"{server.origin}/mcp", json=HELLO, headers=accept | headers, timeout=60
+        f"{server.origin}/mcp", json=HELLO, headers=ACCEPT | headers, timeout=60
     )
 
 

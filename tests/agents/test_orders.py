@@ -5,11 +5,9 @@ from __future__ import annotations
 import threading
 from datetime import timedelta
 from importlib import import_module
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -23,7 +21,7 @@ from agents.order_status import STATES, read_order
 from agents.retention import find_old_messages, plan_steps
 from agents.runtime import recovery
 from memory.models import Memory
-from tests.factories import make_memory, make_mysis, make_turn
+from tests.factories import make_mysis, make_turn
 from tests.programs import Program
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -458,45 +456,6 @@ def test_an_order_that_fails_takes_its_messages_back(fleet: list[Mysis]) -> None
         messages.send_order(myses=fleet, text="Go.", by="x", supersedes=True)
         raise RuntimeError
     assert (Order.objects.count(), Memory.objects.count()) == (0, 0)
-
-
-def test_what_was_not_answered_before_the_upgrade_becomes_an_order(
-    fleet: list[Mysis],
-) -> None:
-    """What was answered long ago is none, and nothing is lost."""
-    ada, bo, cy, _ = fleet
-    heard = make_memory(ada, content="Old.", sender="operator:ann")
-    Mysis.objects.filter(pk=ada.pk).update(heard=heard.pk, turn_count=5)
-    make_memory(ada, content="Hi.", sender="mysis:Bo")
-    mine = make_memory(ada, content="Mine.", sender="operator:ann")
-    cast = Broadcast.objects.create(text="Home.", sender="token:ci", group="miners")
-    told = [
-        make_memory(
-            one, broadcast=cast, origin="broadcast", content="Home.", sender="x"
-        )
-        for one in (bo, cy)
-    ]
-    Mysis.objects.filter(pk__in=[bo.pk, cy.pk]).update(heard=told[1].pk)
-    for row, done_at in zip(told, (None, cast.created_at), strict=True):
-        Delivery.objects.create(
-            memory=row, mysis=row.mysis, turn=make_turn(row.mysis), turn_number=1,
-            call_number=1, done_at=done_at,
-        )  # fmt: skip
-    upgrade = import_module("agents.migrations.0019_orders").make_orders
-    upgrade(apps, SimpleNamespace(connection=connection))
-    first, second = (read_order(order.pk) for order in Order.objects.order_by("pk"))
-    assert first is not None
-    assert second is not None
-    assert (first.text, first.to, first.state) == (
-        "Mine.",
-        {"myses": [ada.pk]},
-        "queued",
-    )
-    assert (first.recipients[0].memory_id, first.recipients[0].turns) == (mine.pk, 0)
-    assert first.created_at == mine.created_at
-    assert (second.text, second.to) == ("Home.", {"group": "miners"})
-    assert [one.state for one in second.recipients] == ["shown", "answered"]
-    assert Memory.objects.count() == 5
 
 
 def test_times_of_orders_from_before_the_upgrade_are_those_of_their_deliveries(

@@ -18,8 +18,7 @@ from agents.context_inputs import preview_context
 from agents.dashboard.troubles import find_troubles
 from agents.models import Event, Mysis, Pin
 from agents.runtime.model_calls import _report_lost_pins
-from memory.assembly.hashes import hash_text
-from memory.assembly.sent_view import check_pins
+from memory.assembly.hashes import check_pins, hash_text
 from memory.context import registry
 from memory.context.assemble import assemble
 from memory.context.types import AssemblyRequest, Message

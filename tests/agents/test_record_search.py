@@ -19,8 +19,8 @@ from agents.events import Kind
 from agents.forms import SearchForm
 from agents.models import Broadcast, Event, Mysis, ToolPolicy
 from agents.record_search import count_hits, search_records
+from memory.concurrency import ConcurrencyLimit
 from memory.models import HistorySummary
-from memory.problems import ConcurrencyLimit
 from memory.redaction import HIDDEN
 from memory.search import query
 from tests.factories import make_memory, make_mysis

@@ -20,7 +20,7 @@ def test_summaries_and_events_are_measured(
     found = surfaces.time_summaries(server, token)
     whole, known = surfaces.summary_figures(found)
     assert whole.value > 0 and known.value > 0 and known.ratio
-    url = f"{server.socket}/ws/v1/events?token={token}&after={surfaces._newest_event()}"
+    url = f"{server.socket}/ws/v1/events?token={token}&after={surfaces.read_newest_event()}"
     ours = surfaces.watch_events(url, 2, surfaces._append_event)
     assert (ours["clients"], ours["frames"], ours["lost"]) == (2, 6, 0)
     bare = surfaces.watch_bare(2)

@@ -6,7 +6,6 @@ a console error, a refused resource, a page error, or a request elsewhere.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -28,6 +27,7 @@ from playwright.sync_api import (
 from bench.pages.browser import CHROMIUM, FLAGS
 from bench.pages.browser import WIDE as WIDE
 from bench.processes import Server
+from tests.required import require
 
 PHONE = ViewportSize(width=390, height=844)
 # What htmx logs of a request that a newer one of the same form replaced.
@@ -71,10 +71,10 @@ def browser() -> Iterator[Browser]:
     Not for the whole run: as long as it lives, Playwright's event loop runs in the
     main thread, and no asynchronous test can have one of its own.
     """
-    if not CHROMIUM.exists():
-        missing = f"there is no {CHROMIUM}: apt-get install chromium-headless-shell"
-        # A newcomer may do without; an integration run that skips proves nothing.
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    require(
+        CHROMIUM.exists(),
+        f"there is no {CHROMIUM}: apt-get install chromium-headless-shell",
+    )
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
         yield started

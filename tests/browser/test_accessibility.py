@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from tests.browser import scenes
 from tests.browser.conftest import PHONE, Complaints
 from tests.browser.test_map_and_health import chart
 from tests.factories import make_mysis
+from tests.required import require
 
 AXE = Path(sys.prefix) / "axe/node_modules/axe-core/axe.min.js"
 RUN = """async rules => {
@@ -49,9 +49,7 @@ NARROW = (
 @pytest.fixture(scope="module")
 def axe() -> str:
     """The script, as the Makefile fetches it."""
-    if not AXE.exists():
-        missing = f"there is no {AXE}: make test fetches it with npm"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    require(AXE.exists(), f"there is no {AXE}: make test fetches it with npm")
     return AXE.read_text()
 
 

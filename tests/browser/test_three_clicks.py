@@ -16,8 +16,7 @@ from pytest_django import Settings
 
 from agents import actions
 from agents.actions import orders
-from agents.models import Mysis
-from agents.models.visits import Visit
+from agents.models import Mysis, Visit
 from sandbox.game.testing import SandboxServer
 from tests.agents.dashboard.test_yields import add_turns
 from tests.browser.test_fleet import live

@@ -23,9 +23,9 @@ def entry(**values: Any) -> AuditEntry:
     return AuditEntry.objects.create(who="operator:ann", action="mysis.start", **values)
 
 
-def delete_by_hand() -> None:
+def run_by_hand(statement: str) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM memory_auditentry")
+        cursor.execute(statement)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,8 @@ def delete_by_hand() -> None:
         lambda: AuditEntry.objects.update(who="operator:bob"),
         lambda: AuditEntry.objects.update(after={"tries": 2}),
         lambda: AuditEntry.objects.all().delete(),
-        delete_by_hand,
+        lambda: run_by_hand("DELETE FROM memory_auditentry"),
+        lambda: run_by_hand("TRUNCATE memory_auditentry"),
     ],
 )
 @pytest.mark.parametrize("action", ["mysis.start", "sign_in.failed"])

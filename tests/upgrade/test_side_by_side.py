@@ -16,6 +16,7 @@ from agents.models import Mysis, Turn
 from bench.processes import ROOT, clean_environment, database_url
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.logs import assert_paired, log
+from tests.required import require
 from tests.upgrade.releases import RELEASES, missing_history, unpack
 from tests.zoea.running import eventually
 
@@ -28,10 +29,17 @@ SELECT DISTINCT worker_id, (args->>'mysis_id')::bigint FROM procrastinate_jobs
 WHERE status = 'doing' AND task_name LIKE '%%take_turn'
 """
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(bool(MISSING), reason=MISSING),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def require_history() -> None:
+    """The program of before is read from the history."""
+    require_program()
+
+
+def require_program() -> None:
+    require(not MISSING, MISSING)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from twisted.internet.testing import StringTransport
 from twisted.web.http import HTTPChannel
 
 from memory import json_bounds
+from memory.concurrency import ConcurrencyLimit
 from memory.json_bounds import JsonBounds
 from memory.problems import Problem
 from zoea import daphne, rate_limits
@@ -23,7 +24,6 @@ from zoea.api import gate
 from zoea.api.gate import MAX_BYTES
 from zoea.daphne import BoundedRequest
 from zoea.models import Role
-from zoea.rate_limits import ConcurrencyLimit
 
 
 class Endless(io.RawIOBase):

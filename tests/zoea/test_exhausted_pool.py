@@ -21,12 +21,13 @@ from django.test import Client
 from django.utils.crypto import pbkdf2
 
 from agents.mcp_server import Guest
+from memory.concurrency import ConcurrencyLimit
 from memory.problems import Problem
 from tests.factories import make_mysis
 from tests.programs import ROOT, Program
 from zoea import mcp, rate_limits
 from zoea.asgi import application
-from zoea.rate_limits import ConcurrencyLimit, Limiter
+from zoea.rate_limits import Limiter
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

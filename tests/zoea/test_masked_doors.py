@@ -170,6 +170,24 @@ def test_an_own_new_password_is_in_the_audit_log() -> None:
     assert user.check_password(f"{PASSWORD}!")
 
 
+def test_an_own_password_that_cannot_be_recorded_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    user = User.objects.create_superuser("grace", password=PASSWORD)
+    client = Client(raise_request_exception=False)
+    client.force_login(user)
+    new = f"{PASSWORD}!"
+    words = {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
+
+    def refuse(**_values: object) -> None:
+        raise Error("The disk is full.")
+
+    monkeypatch.setattr(AuditEntry.objects, "create", refuse)
+    assert client.post("/admin/password_change/", words).status_code == 500
+    user.refresh_from_db()
+    assert user.check_password(PASSWORD)
+
+
 def test_a_password_in_the_place_of_a_name_is_not_recorded() -> None:
     Client().post("/sign-in/", {"username": PASSWORD, "password": "x"})
     [row] = AuditEntry.objects.all()

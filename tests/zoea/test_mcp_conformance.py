@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from bench.processes import Server
+from tests.required import require
 from zoea.auth import create_token
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -62,9 +62,7 @@ OTHERS = {
 @pytest.fixture(scope="module", autouse=True)
 def suite() -> None:
     """The programs, as the Makefile fetches them."""
-    if not COMMAND.exists():
-        missing = f"there is no {COMMAND}: make test fetches it with npm"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    require(COMMAND.exists(), f"there is no {COMMAND}: make test fetches it with npm")
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from bench.processes import ROOT, clean_environment, database_url
 from memory.models import Memory
 from sandbox.game.testing import SandboxServer
 from tests.postgres import OUTSIDE
+from tests.required import require
 
 POOLER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 CONFIGURED = """
@@ -49,14 +50,18 @@ ONCE = ("--one-shot", f"--shutdown-graceful-timeout={PATIENCE}")
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(POOLER is None, reason="pgbouncer is not installed"),
     pytest.mark.skipif(OUTSIDE, reason="for the server of the tests only"),
 ]
+
+
+def require_program() -> None:
+    require(POOLER, "pgbouncer is not installed: apt-get install pgbouncer")
 
 
 @pytest.fixture
 def pooled() -> Iterator[str]:
     """The address of the test's database behind a pooler with three connections."""
+    require_program()
     known = connection.settings_dict
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

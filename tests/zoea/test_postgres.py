@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
@@ -24,6 +25,7 @@ from zoea.postgres import (
     data_directory,
     socket_directory,
 )
+from zoea.postgres.cluster import STILL_HELD
 
 from .running import eventually
 
@@ -247,6 +249,46 @@ def test_a_dead_server_is_started_again_with_its_data(used: Path) -> None:
             assert connection.execute("SELECT text FROM kept").fetchone() == (
                 "committed",
             )
+
+
+HOLDER = """
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.shmat.restype = ctypes.c_void_p
+held = libc.shmat(int(sys.argv[1]), None, 0)
+print(held not in (None, ctypes.c_void_p(-1).value), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_start_waits_for_memory_that_a_killed_server_left_in_use(
+    used: Path,
+) -> None:
+    """Also where its holder cannot be told from any other program."""
+    with acquire(used) as server:
+        process = psutil.Process(server.pid)
+        lines = (data_directory(used) / "postmaster.pid").read_text().splitlines()
+        _key, block = lines[6].split()
+        process.kill()
+        psutil.wait_procs([process])
+        with subprocess.Popen(
+            [sys.executable, "-c", HOLDER, block],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as holder:
+            assert holder.stdin is not None and holder.stdout is not None
+            assert holder.stdout.readline() == "True\n"
+            with ThreadPoolExecutor() as threads:
+                starting = threads.submit(server.ensure_running)
+                log = used / "postgres.log"
+                refused = eventually(lambda: STILL_HELD in log.read_text())
+                holder.stdin.close()
+                assert refused
+                starting.result()
+        with psycopg.connect(server.conninfo()) as connection:
+            row = connection.execute("SELECT text FROM kept").fetchone()
+        assert row == ("still here",)
 
 
 def test_a_path_too_long_for_a_socket_gets_one_elsewhere(tmp_path: Path) -> None:

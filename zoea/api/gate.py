@@ -18,13 +18,14 @@ from django.http import HttpRequest, JsonResponse, UnreadablePostError
 from django.http.response import HttpResponseBase
 
 from memory.audit import acting_as
+from memory.concurrency import release_connection
 from memory.json_bounds import (
     MAX_DEPTH,
     JsonBounds,
     TooDeepJsonError,
     TooMuchJsonError,
 )
-from memory.problems import Problem, make_busy, release_connection
+from memory.problems import Problem, make_busy
 from memory.redaction import hide_secrets_offline
 from zoea import rate_limits
 from zoea.auth import (

@@ -33,6 +33,9 @@ from zoea.postgres.process import (
 VERSION = "18"
 START_SECONDS = 60.0
 _POLL = 0.02
+# Seconds between two starts, and what PostgreSQL says that makes another one worthwhile.
+_RETRY = 0.5
+STILL_HELD = "pre-existing shared memory block"
 _LOG_LIMIT = 10_000_000
 
 # Written into postgresql.conf when the cluster is made; an operator may tune them there.
@@ -104,9 +107,7 @@ class Cluster:
                 account = choose_account(self.folder)
                 ensure_programs_reachable(self.programs, account)
                 self._ensure_made(account)
-                self._start(account)
-                if not self._wait_until_ready():
-                    raise not_started_error(self._read_failure(), self.log, self.data)
+                self._start_until_ready(account)
             self._ensure_database()
         except OSError as error:
             raise from_os_error(error, self.data) from error
@@ -209,6 +210,22 @@ class Cluster:
         lines: list[str] = done.stderr.splitlines() or [f"exit {done.returncode}"]
         marked = [line for line in lines if "error:" in line or "FATAL:" in line]
         return (marked or lines)[0].strip()
+
+    def _start_until_ready(self, account: SystemAccount) -> None:
+        """Start the server; again, while another process holds a killed one's memory.
+
+        `_end_orphans` waits for those that can be seen; PostgreSQL itself refuses to
+        start beside one that cannot, and such a process ends at its next wait.
+        """
+        until = time.monotonic() + START_SECONDS
+        while True:
+            self._start(account)
+            if self._wait_until_ready():
+                return
+            said = self._read_failure()
+            if STILL_HELD not in said or time.monotonic() > until:
+                raise not_started_error(said, self.log, self.data)
+            time.sleep(_RETRY)
 
     def _start(self, account: SystemAccount) -> None:
         if account.switch and self.folder.stat().st_uid != account.uid:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from agents import actions
 from tests.browser import scenes
 from tests.browser.test_accessibility import administered, everything, of_a_call
 from tests.browser.test_map_and_health import chart
+from tests.required import require
 
 JUDGE = Path(sys.prefix) / "html/node_modules/.bin/html-validate"
 # What the standard says, without a taste of its own.
@@ -25,9 +25,7 @@ RULES = {"root": True, "extends": ["html-validate:standard"]}
 @pytest.fixture(autouse=True)
 def judge() -> None:
     """The program, as the Makefile fetches it."""
-    if not JUDGE.exists():
-        missing = f"there is no {JUDGE}: make test fetches it with npm"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    require(JUDGE.exists(), f"there is no {JUDGE}: make test fetches it with npm")
 
 
 def find_faults(folder: Path, pages: dict[str, str]) -> list[str]:

@@ -17,7 +17,7 @@ from agents.actions.pins import save_pin
 from agents.models import Budget, Event, Mysis, Pin, Prompt, Provider
 from agents.tool_catalogue import remember_tools
 from agents.tools.request import ToolSpec
-from agents.views import editing
+from agents.views import mysis_forms
 from bench.providers.openai import KEY, FakeProvider
 from memory.models import ContextPolicy
 from tests.factories import make_mysis
@@ -203,9 +203,9 @@ def test_the_models_are_those_that_the_provider_lists(
     # Where the fleet has more than are offered, those that most Myses have.
     for model in ("a:rare", "z:often", "z:often"):
         make_mysis(model=model)
-    with mock.patch.object(editing, "MOST_OFFERED", 1):
+    with mock.patch.object(mysis_forms, "MOST_OFFERED", 1):
         ada.delete()
-        assert editing._list_used_models() == ["pilot", "z:often"]
+        assert mysis_forms._list_used_models() == ["pilot", "z:often"]
     assert re.search(r"lab</bdi>\s+has 2 models", text)
     assert re.search(r"dead</bdi>\s+does not answer", text)
     assert KEY not in text

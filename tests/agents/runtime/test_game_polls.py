@@ -13,8 +13,8 @@ from pytest_django import Settings
 from agents.dashboard import map
 from agents.game.sessions import get_pool
 from agents.models import Event, Mysis
-from agents.runtime import waiting
-from agents.runtime.waiting import EventPolls
+from agents.runtime import game_polls
+from agents.runtime.game_polls import EventPolls
 from agents.tools.chain import Toolbox
 from memory.models import ContextPolicy, GameEvent, GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
@@ -110,8 +110,8 @@ async def test_a_game_that_hangs_does_not_hold_a_round_up(
     async def hang(toolbox: Toolbox) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(waiting, "drain_events", hang)
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(game_polls, "drain_events", hang)
+    monkeypatch.setattr(game_polls, "POLL_SECONDS", 0.0)
     assert await EventPolls().poll() == [ada.pk]
 
 
