@@ -83,7 +83,9 @@ class PastCall:
 
 def load_past_call(sent: SentContext, now: Subject) -> PastCall:
     """A call with all that is stored of its moment; the rest is as it is ``now``."""
-    return build_past_call(sent, now, render_sent(sent), _find_summary(sent))
+    branch = find_branch(sent.last_id or 0, list_branches(sent.mysis_id))
+    shown = render_sent(sent)
+    return build_past_call(sent, now, shown, _find_summary(sent), branch)
 
 
 def build_past_call(
@@ -91,14 +93,15 @@ def build_past_call(
     now: Subject,
     shown: RenderedView,
     summary: HistorySummary | None,
+    branch: int,
 ) -> PastCall:
-    """`load_past_call` where its view and its summary were read already."""
+    """`load_past_call` where its view, summary and branch were read already."""
     texts = _read_synthetic_texts(sent, shown)
     before = LogMoment(
         summary=summary,
         through=sent.last_id or 0,
         sent=sent.pk,
-        branch=find_branch(sent),
+        branch=branch,
         state=texts.get("state", ""),
         short_state=sent.stats.get("short_state", ""),
         data=sent.stats.get("inputs", {}).get("data", {}),
@@ -275,15 +278,21 @@ def _texts_from_end(messages: Sequence[Wire]) -> list[str]:
     return texts[::-1]
 
 
-def find_branch(sent: SentContext) -> int:
-    """The newest branch that had taken something back by then; 0 for none."""
+def list_branches(mysis_id: int) -> list[Branch]:
+    """The branches of a Mysis that can count for a call, the newest first."""
+    rows = Branch.objects.filter(mysis_id=mysis_id).order_by("-pk")
+    return list(rows.only("first_id", "correction_id"))
+
+
+def find_branch(through: int, branches: Sequence[Branch]) -> int:
+    """The newest that had taken something back by a message; 0 for none."""
     # One that was imported has no correction: it came with its first message.
-    rows = Branch.objects.filter(
-        mysis_id=sent.mysis_id,
-        first_id__lte=sent.last_id or 0,
-        correction_id__lte=sent.last_id or 0,
+    counting = (
+        branch.pk
+        for branch in branches
+        if branch.first_id <= through and branch.correction_id <= through
     )
-    return rows.order_by("-pk").values_list("pk", flat=True).first() or 0
+    return next(counting, 0)
 
 
 def _find_summary(sent: SentContext) -> HistorySummary | None:

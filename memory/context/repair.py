@@ -7,6 +7,7 @@ into the system message, whatever the strategy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,7 +114,7 @@ def repair_request(
     """
     messages = _sort_by_id(request.messages)
     reader = _read_on(earlier, request, options, messages) if earlier else None
-    reader = reader or _read_anew(request, options, messages)
+    reader = reader or _read_anew(request, options, messages, earlier)
     repaired, rules = reader.out, reader.rules
     count, sanitize = rules.count, rules.sanitize
     in_user = has_notes_in_user(request, strategy or request.strategy)
@@ -157,7 +158,10 @@ def _sort_by_id(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _read_anew(
-    request: AssemblyRequest, options: CommonOptions, messages: tuple[Message, ...]
+    request: AssemblyRequest,
+    options: CommonOptions,
+    messages: tuple[Message, ...],
+    earlier: LogReader | None,
 ) -> LogReader:
     count = choose_counter(request.counter, request.calibration)
     policy_of = build_policy_lookup(request.tool_policy)
@@ -166,7 +170,10 @@ def _read_anew(
     through = request.offered.through_game if request.offered else None
     rules = RepairRules(count, policy_of, request.dialect, given, sanitize, through)
     reader = LogReader(rules, request, options)
+    if earlier is not None and earlier.builds_like(reader):
+        reader.known = earlier.blocks
     reader.read(messages)
+    reader.known = {}
     return reader
 
 
@@ -242,12 +249,31 @@ class _ReopenedError(Exception):
     """A message changes what was made of earlier ones."""
 
 
+@dataclass(frozen=True, slots=True)
+class _BuiltBlock:
+    """A tool block in which nothing had to be repaired, and what it was built of.
+
+    With the tokens of its rows, and which of its results were cut to the cap.
+    """
+
+    message: Message
+    results: tuple[tuple[Message, int], ...]
+    unit: Unit
+    tokens_in: Mapping[int, int]
+    capped: Mapping[int, Fate]
+
+    def is_of(self, draft: BlockDraft) -> bool:
+        """Whether building this draft gives the same."""
+        return self.message is draft.message and self.results == (*draft.results,)
+
+
 class LogReader:
     """Reads a log in stored order, in linear time, and later what came after it.
 
     `current` is the tool block to which further results may still belong, `since` the
     rows after it: they move behind the block when one more of its results comes.
-    `notes` are those of the strategies.
+    `notes` are those of the strategies. `blocks` are those that it built, `known` those
+    of the reader before, where a log goes on elsewhere than at its end.
     """
 
     def __init__(
@@ -265,6 +291,17 @@ class LogReader:
         self.current: BlockDraft | None = None
         self.since: list[int] = []
         self.prompts: list[Message] = []
+        self.blocks: dict[int, _BuiltBlock] = {}
+        self.known: Mapping[int, _BuiltBlock] = {}
+
+    def builds_like(self, other: LogReader) -> bool:
+        """Whether both make the same of a tool block, whatever else is in their logs."""
+        mine, its = self.rules, other.rules
+        return (
+            not self.out.secret
+            and mine.sanitize is its.sanitize
+            and self.depends_on == other.depends_on
+        )
 
     def read(self, messages: tuple[Message, ...]) -> None:
         """Read what was not read yet; _ReopenedError where it ends no earlier unit."""
@@ -277,13 +314,32 @@ class LogReader:
         if not known:
             self._choose_prompt()
         for entry in self.entries:
-            if isinstance(entry, BlockDraft):
-                unit = build_block(entry, self.rules, self.out)
-            else:
-                unit = entry
-            self.out.units.append(self._cap_results(unit) if self.cap else unit)
+            unit = self._build(entry) if isinstance(entry, BlockDraft) else entry
+            self.out.units.append(unit)
         self.entries.clear()
         self.messages = messages
+
+    def _build(self, draft: BlockDraft) -> Unit:
+        """The unit of a block: the known one at its new place where it is the same."""
+        row, out = draft.message.id, self.out
+        known = self.known.get(row)
+        if known is not None and known.is_of(draft):
+            draft.built = True
+            out.tokens_in.update(known.tokens_in)
+            out.capped.update(known.capped)
+            self.blocks[row] = known
+            return known.unit.move(draft.start)
+        unit = build_block(draft, self.rules, out)
+        unit = self._cap_results(unit) if self.cap else unit
+        if out.fates.keys().isdisjoint(unit.rows):
+            capped = {
+                each: out.capped[each] for each in unit.rows if each in out.capped
+            }
+            tokens_in = {each: out.tokens_in[each] for each in unit.rows}
+            self.blocks[row] = _BuiltBlock(
+                draft.message, tuple(draft.results), unit, tokens_in, capped
+            )
+        return unit
 
     def _take(self, message: Message, index: int) -> None:
         if message.role == "tool":
