@@ -26,6 +26,7 @@ from memory.context.text import shorten_text
 from memory.context.tokens import TokenCounter, choose_counter
 from memory.context.tool_blocks import (
     BlockDraft,
+    BuiltBlock,
     RepairRules,
     ResultMatcher,
     build_block,
@@ -249,24 +250,6 @@ class _ReopenedError(Exception):
     """A message changes what was made of earlier ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class _BuiltBlock:
-    """A tool block in which nothing had to be repaired, and what it was built of.
-
-    With the tokens of its rows, and which of its results were cut to the cap.
-    """
-
-    message: Message
-    results: tuple[tuple[Message, int], ...]
-    unit: Unit
-    tokens_in: Mapping[int, int]
-    capped: Mapping[int, Fate]
-
-    def is_of(self, draft: BlockDraft) -> bool:
-        """Whether building this draft gives the same."""
-        return self.message is draft.message and self.results == (*draft.results,)
-
-
 class LogReader:
     """Reads a log in stored order, in linear time, and later what came after it.
 
@@ -291,8 +274,8 @@ class LogReader:
         self.current: BlockDraft | None = None
         self.since: list[int] = []
         self.prompts: list[Message] = []
-        self.blocks: dict[int, _BuiltBlock] = {}
-        self.known: Mapping[int, _BuiltBlock] = {}
+        self.blocks: dict[int, BuiltBlock] = {}
+        self.known: Mapping[int, BuiltBlock] = {}
 
     def builds_like(self, other: LogReader) -> bool:
         """Whether both make the same of a tool block, whatever else is in their logs."""
@@ -321,24 +304,16 @@ class LogReader:
 
     def _build(self, draft: BlockDraft) -> Unit:
         """The unit of a block: the known one at its new place where it is the same."""
-        row, out = draft.message.id, self.out
-        known = self.known.get(row)
-        if known is not None and known.is_of(draft):
-            draft.built = True
-            out.tokens_in.update(known.tokens_in)
-            out.capped.update(known.capped)
-            self.blocks[row] = known
-            return known.unit.move(draft.start)
-        unit = build_block(draft, self.rules, out)
-        unit = self._cap_results(unit) if self.cap else unit
-        if out.fates.keys().isdisjoint(unit.rows):
-            capped = {
-                each: out.capped[each] for each in unit.rows if each in out.capped
-            }
-            tokens_in = {each: out.tokens_in[each] for each in unit.rows}
-            self.blocks[row] = _BuiltBlock(
-                draft.message, tuple(draft.results), unit, tokens_in, capped
-            )
+        row = draft.message.id
+        block = self.known.get(row)
+        if block is None or not block.is_of(draft):
+            unit = build_block(draft, self.rules, self.out)
+            unit = self._cap_results(unit) if self.cap else unit
+            block = BuiltBlock.keep(draft, unit, self.out)
+        else:
+            unit = block.build_again(draft, self.out)
+        if block is not None:
+            self.blocks[row] = block
         return unit
 
     def _take(self, message: Message, index: int) -> None:

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
+from django.utils import timezone
 from rich.console import Console
 from rich.table import Table
 
 from agents.lab import kept_replays, table
+from agents.lab.halves import Asked, replay_asked
 from agents.lab.policies import OWN, Policy, read_policies
-from agents.lab.replay import ReplayedCall, replay_calls, select_calls, select_myses
+from agents.lab.replay import ReplayedCall, select_calls
 from agents.lab.report import ReportBuilder
 from memory.management.terminal import make_command_error, require_owner, show_bar
 from memory.problems import Problem
@@ -128,10 +130,12 @@ def _read_policies(policies: str, strategies: str) -> list[Policy]:
 def _walk(
     owner: Any, policies: list[Policy], span: list[datetime | None]
 ) -> Iterator[ReplayedCall]:
-    calls = select_calls(*span)
-    total = calls.filter(mysis_id=owner.pk).count()
+    total = select_calls(*span).filter(mysis_id=owner.pk).count()
+    since, until = span
+    # Two processes read them, at two times.
+    asked = Asked(owner.pk, "", since, until or timezone.now(), policies)
     with show_bar(f"Replaying {owner.name}", total) as advance:
-        for call in replay_calls(select_myses(owner.pk, ""), calls, policies):
+        for call in replay_asked(asked, total):
             yield call
             advance(1)
 
