@@ -17,7 +17,7 @@ from memory.assembly.prepare import Subject
 from memory.assembly.replay import (
     PastCall,
     build_past_call,
-    find_branch,
+    find_standing,
     list_branches,
     select_used,
 )
@@ -50,8 +50,8 @@ def walk_calls(calls: QuerySet[SentContext], now: Subject) -> Iterator[PastCall]
             offered = shared.read_tools(sent)
             shown = render_ends(sent, known, shared.texts, offered)
             summary = shared.find_summary(sent)
-            branch = find_branch(sent.last_id or 0, shared.branches)
-            yield build_past_call(sent, now, shown, summary, branch)
+            standing = find_standing(sent.last_id or 0, shared.branches)
+            yield build_past_call(sent, now, shown, summary, standing)
         after = batch[-1].pk
 
 
