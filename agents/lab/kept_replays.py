@@ -135,8 +135,9 @@ def _make_room() -> None:
             code="too_many",
         )
     over = Replay.objects.exclude(state__in=Replay.UNDER_WAY).order_by("-pk")
-    old = list(over.values_list("pk", flat=True)[MOST_KEPT - 1 :])
-    Replay.objects.filter(pk__in=old).delete()
+    for old in over[MOST_KEPT - 1 :]:
+        _announce(old, state="deleted")
+        old.delete()
 
 
 @transaction.atomic

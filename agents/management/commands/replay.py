@@ -23,6 +23,10 @@ from memory.management.terminal import make_command_error, require_owner, show_b
 from memory.problems import Problem
 
 WIDE = 200
+SUMMARIES = (
+    "Every policy was given the summaries that were recorded: what its own would have "
+    "saved and cost is not in its figures."
+)
 # A column of the table: its heading, and a cell out of the figures of a policy.
 COLUMNS: tuple[tuple[str, Callable[[Any], str]], ...] = (
     ("policy", lambda one: str(one["name"])),
@@ -114,6 +118,7 @@ class Command(BaseCommand):
             f"{found['equal']:,} of {found['calls']:,} calls came out under their own "
             "policy as they were sent, byte for byte."
         )
+        self.stdout.write(SUMMARIES)
         for why, count in found["differing"].items():
             self.stdout.write(f"{count:,} did not: {why}")
         for why, count in found["unknown"].items():
