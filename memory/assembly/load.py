@@ -158,6 +158,7 @@ class SharedRows:
     def __init__(self) -> None:
         self._asked: tuple[int, int, int, Standing] | None = None
         self._rows: list[LogRow] = []
+        self._messages: dict[int, Message] = {}
 
     def read(
         self, mysis_id: int, after: int, through: int, standing: Standing
@@ -167,7 +168,12 @@ class SharedRows:
         if self._asked != asked:
             self._rows = _read_since(*asked, [])
             self._asked = asked
+            self._messages = {row.pk: to_message(row) for row in self._rows}
         return self._rows
+
+    def to_message(self, row: LogRow) -> Message:
+        """A row that was just read as the message that all views have of it."""
+        return self._messages[row.pk]
 
 
 def _read_since(
@@ -213,7 +219,8 @@ def _extend_tail(
         found = {row.pk: row for row in (*beside, *run)}
     elif known.keys().isdisjoint(new):
         # As nearly always: all stays, and some are added.
-        messages = (*earlier.messages, *map(to_message, new.values()))
+        make = shared.to_message if shared else to_message
+        messages = (*earlier.messages, *map(make, new.values()))
         return LoadedTail(messages, found, start, earlier.cut, wish)
     return LoadedTail(_make_messages(found, earlier), found, start, earlier.cut, wish)
 
