@@ -31,7 +31,8 @@ from memory.assembly.sent_view import (
 from memory.context.types import OfferedTools
 from memory.models import Branch, HistorySummary, SentContext
 
-BATCH = 50
+# Few: the stored views of long histories are large once they are read.
+BATCH = 10
 # Tools of calls that are kept apart: each is tens of kilobytes.
 MOST_TOOLS = 8
 
