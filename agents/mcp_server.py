@@ -6,7 +6,6 @@ so any web process may answer any of them. The gate in ``zoea.mcp`` finds the ca
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from collections.abc import Callable, Mapping
@@ -14,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
-from django.core.serializers.json import DjangoJSONEncoder
 from django.utils import timezone
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -32,9 +30,7 @@ from agents.dashboard.yield_board import (
 )
 from agents.dashboard.yields import GROUPINGS, parse_span
 from agents.db import run_long_in_db
-from agents.lab import kept_replays
-from agents.lab.policies import MOST_POLICIES, read_policies
-from agents.models import Replay
+from agents.lab import tools
 from agents.record_search import RECORDS, describe_hit, search_records
 from agents.tools.guard import ArgumentsError, check_arguments
 from agents.tools.own_tool_answers import (
@@ -59,7 +55,6 @@ from agents.tools.own_tools import (
 )
 from agents.tools.request import Tool
 from memory.audit import NOBODY, Actor, acting_as
-from memory.handles import MAX_ID
 from memory.models.secret_tools import read_secret_tools
 from memory.problems import find_busy
 from memory.redaction import hide_secret_texts, hide_secrets, sealed
@@ -75,7 +70,9 @@ INSTRUCTIONS = (
     "zoea_preview_context shows what a Mysis would be sent next; zoea_yield tells who "
     "earns what; "
     "zoea_start_replay proves on recorded calls which context policy is better, and "
-    "zoea_read_replay tells. A Mysis is named by "
+    "zoea_read_replay tells; zoea_predict_price tells what a setting would cost an hour, "
+    "zoea_recommend_policy the cheapest policy that lost nothing, zoea_analytics what "
+    "came of prompts, policies and models. A Mysis is named by "
     "its number or its name."
 )
 
@@ -112,36 +109,6 @@ _YIELD = define_tool(
     [],
 )
 
-_START_REPLAY = define_tool(
-    "zoea_start_replay",
-    "Assemble recorded model calls anew under other context policies, without a model, "
-    "to see what each would cost and lose. Returns the number of the replay; "
-    "zoea_read_replay tells what came of it.",
-    {
-        "policies": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": MOST_POLICIES,
-            "items": {"type": ["string", "object"]},
-            "description": "Each the name of a stored policy, or an object with a "
-            "strategy, and maybe name, options, budget_tokens and budget_reserve",
-        },
-        "mysis_id": MYSIS,
-        "label": text_field("A group or tag instead; without both, the fleet"),
-        "since": text_field("A moment, or so long ago: 90m, 6h, 7d (default all)"),
-        "until": text_field("A moment (default now)"),
-    },
-    ["policies"],
-)
-
-_READ_REPLAY = define_tool(
-    "zoea_read_replay",
-    "How far a replay is, and the figures of each policy: tokens, cost with and without "
-    "the provider's cache, shared beginning, summaries asked for, and what was lost.",
-    {"replay": {"type": "integer", "minimum": 1, "description": "Its number"}},
-    ["replay"],
-)
-
 _RECORDS = define_tool(
     "zoea_search_records",
     "Search what stands beside the messages: orders, events in words, acts (events that "
@@ -156,15 +123,14 @@ _RECORDS = define_tool(
 )
 
 # Those that need the role operator.
-WRITING = SENDING | ORDERING | {_START_REPLAY.spec.name}
+WRITING = SENDING | ORDERING | tools.WRITING
 
 TOOLS: Mapping[str, Tool] = {
     **FOR_PROGRAMS,
     _PREVIEW.spec.name: _PREVIEW,
     _YIELD.spec.name: _YIELD,
     _RECORDS.spec.name: _RECORDS,
-    _START_REPLAY.spec.name: _START_REPLAY,
-    _READ_REPLAY.spec.name: _READ_REPLAY,
+    **tools.TOOLS,
 }
 
 
@@ -325,35 +291,10 @@ def _answer_records(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     return list_matches(found)
 
 
-def _start_replay(arguments: Mapping[str, Any], scope: Scope) -> Answer:
-    reference, label = arguments.get("mysis_id"), arguments.get("label", "")
-    if reference is not None and label:
-        raise LocalRefusedError("label: leave it out, or name no mysis_id.")
-    replay = kept_replays.start_replay(
-        policies=read_policies(arguments["policies"]),
-        by=scope.by,
-        mysis=None if reference is None else scope.find_target(reference),
-        label=label,
-        since=kept_replays.read_moment("since", arguments.get("since")),
-        until=kept_replays.read_moment("until", arguments.get("until")),
-    )
-    return make_answer({"id": replay.pk, "total": replay.total})
-
-
-def _read_replay(arguments: Mapping[str, Any], scope: Scope) -> Answer:
-    number = arguments["replay"]
-    found = Replay.objects.filter(pk=min(number, MAX_ID)).first()
-    if found is None:
-        raise LocalRefusedError(f"There is no replay {number}.")
-    told = kept_replays.describe_replay(found)
-    return make_answer(json.loads(json.dumps(told, cls=DjangoJSONEncoder)))
-
-
 _ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
     **ANSWERS,
     _PREVIEW.spec.name: _preview,
     _YIELD.spec.name: _answer_yield,
     _RECORDS.spec.name: _answer_records,
-    _START_REPLAY.spec.name: _start_replay,
-    _READ_REPLAY.spec.name: _read_replay,
+    **tools.ANSWERS,
 }

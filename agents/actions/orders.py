@@ -42,7 +42,10 @@ SAID_BY_OPERATORS = (
 WORKING = "working"
 REPORTS = (str(OrderState.DONE), str(OrderState.NOT_DONE), WORKING)
 # Columns that are stored with what is said of an order, and with a report.
-SAID = ("state", "note", "since_turn", "since_at", "changed_by", "changed_at")
+SAID = (
+    *("state", "note", "since_turn", "since_at"),
+    *("changed_by", "changed_at", "replaced_by"),
+)
 REPORTED = (*SAID, "shown_at")
 
 
@@ -115,14 +118,16 @@ def clear_open_orders(
 
 def _supersede(myses: Sequence[Mysis], newer: Order) -> None:
     """End what these locked Myses have open; the event of the newer order tells it."""
-    note = explain_superseded(newer.pk)
+    note = f"Order {newer.pk} took its place."
     found = _lock(_select_open(myses))
-    _save(found, newer.sender, OrderState.SUPERSEDED, note, whole=True)
-
-
-def explain_superseded(newer: int) -> str:
-    """The note of an order that ended because another was given."""
-    return f"Order {newer} took its place."
+    _save(
+        found,
+        newer.sender,
+        OrderState.SUPERSEDED,
+        note,
+        whole=True,
+        replaced_by=newer.pk,
+    )
 
 
 def _select_open(myses: Sequence[Mysis]) -> QuerySet[OrderRecipient]:
@@ -244,16 +249,20 @@ def _save(
     note: str | None,
     *,
     whole: bool = False,
+    replaced_by: int | None = None,
 ) -> None:
     """Store what was said of locked recipients, each with its event.
 
-    ``whole`` marks the events of recipients beside one of the order itself.
+    ``whole`` marks the events of recipients beside one of the order itself;
+    ``replaced_by`` is the number of the order that took its place.
     """
     now, lines = timezone.now(), []
     for row in rows:
         again = _is_reopened(row, state)
         noted = state is None or (state == REOPEN and not again)
         acts = {"whole": whole, "reopened": again, "noted": noted}
+        if not noted:
+            row.replaced_by = replaced_by
         if again:
             row.state = find_reached(row)
             row.since_turn, row.since_at = row.mysis.turn_count, now

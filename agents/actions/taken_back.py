@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from agents import events
 from agents.actions.notes import forget_note, save_note
-from agents.actions.orders import describe_change, explain_superseded, find_reached
+from agents.actions.orders import describe_change, find_reached
 from agents.models import Delivery, Mysis, OrderRecipient, OrderState
 from agents.models.orders import OPEN_STATES
 from memory.assembly import history_summaries
@@ -25,7 +25,10 @@ from memory.notes import select_notes
 TAKEN_BACK = "Taken back with its message."
 # What of a recipient of an order is kept for an undo.
 _TIMES = ("since_at", "changed_at", "answered_at")
-_RECIPIENT = ("state", "note", "since_turn", "changed_by", *_TIMES)
+_RECIPIENT = (
+    *("state", "note", "since_turn", "changed_by", "replaced_by"),
+    *_TIMES,
+)
 Json = dict[str, Any]
 
 
@@ -111,7 +114,7 @@ def _take_back_orders(mysis: Mysis, branch: Branch, moment: datetime) -> list[Js
     )
     gave_way = Q(
         state=OrderState.SUPERSEDED,
-        note__in=[explain_superseded(row.order_id) for row in replacing],
+        replaced_by__in=replacing.values("order_id"),
         changed_at__gte=moment,
     )
     ended = answered | reported | gave_way
@@ -147,7 +150,7 @@ def _end_recipient(row: OrderRecipient, by: str) -> None:
 def _set_recipient_state(
     row: OrderRecipient, state: str, note: str, by: str, **acts: bool
 ) -> None:
-    row.state, row.note = state, note
+    row.state, row.note, row.replaced_by = state, note, None
     row.changed_by, row.changed_at = by[:200], timezone.now()
     row.save(update_fields=_RECIPIENT)
     kind, owner, data = describe_change(row.order, state, by, note, row.mysis_id)
@@ -159,7 +162,8 @@ def _give_back_order(branch: Branch, kept: Json) -> None:
     rows = OrderRecipient.objects.filter(
         pk=kept["id"], changed_by=branch.by, changed_at=kept["set_at"]
     )
-    rows.update(**{name: kept[name] for name in _RECIPIENT})
+    # What an older version kept lacks what it did not know.
+    rows.update(**{name: kept[name] for name in _RECIPIENT if name in kept})
 
 
 def _end_correction(branch: Branch, by: str) -> None:

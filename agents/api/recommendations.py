@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
 from django.http import HttpRequest
@@ -11,7 +12,7 @@ from pydantic import Field
 from agents.api.turns import get_mysis
 from agents.lab.recommend import (
     Candidate,
-    Recommendation,
+    describe_recommendation,
     recommend_for_fleet,
     recommend_for_mysis,
 )
@@ -55,13 +56,15 @@ class CandidateOut(Schema):
 class RecommendationOut(Schema):
     """The cheapest policy of the newest finished replay that lost nothing in its calls.
 
-    ``best`` is its name: `own` where nothing costs less than what is in use, null where
+    These were made from ``since`` to ``until``. ``best`` is its name: `own` where nothing costs less than what is in use, null where
     every one lost something. ``saved`` is the part of the price of `own` that it saves.
     Before the first finished replay ``replay`` is null, and nothing was judged.
     """
 
     replay: int | None = Field(examples=[7])
     calls: int = Field(examples=[240])
+    since: datetime | None = Field(examples=["2026-11-25T05:00:00Z"])
+    until: datetime | None = Field(examples=["2026-11-25T11:00:00Z"])
     unit: Literal["dollars", "tokens"] = Field(examples=["dollars"])
     best: TextOrNull = Field(examples=["tight"])
     saved: float | None = Field(examples=[0.38])
@@ -71,7 +74,7 @@ class RecommendationOut(Schema):
 @recommendations_router.get("/recommendation", response=RecommendationOut)
 def read_fleet_recommendation(request: HttpRequest) -> dict[str, Any]:
     """By the newest finished replay of the whole fleet."""
-    return _describe(recommend_for_fleet())
+    return describe_recommendation(recommend_for_fleet())
 
 
 @recommendations_router.get(
@@ -81,15 +84,4 @@ def read_mysis_recommendation(
     request: HttpRequest, reference: MysisReference
 ) -> dict[str, Any]:
     """By the newest finished replay that has calls of this Mysis."""
-    return _describe(recommend_for_mysis(get_mysis(reference)))
-
-
-def _describe(found: Recommendation | None) -> dict[str, Any]:
-    return {
-        "replay": found and found.replay.pk,
-        "calls": found.calls if found else 0,
-        "unit": "dollars" if found and found.priced else "tokens",
-        "best": found.best.name if found and found.best else None,
-        "saved": found and found.saved,
-        "candidates": found.candidates if found else [],
-    }
+    return describe_recommendation(recommend_for_mysis(get_mysis(reference)))

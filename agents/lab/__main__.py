@@ -1,6 +1,7 @@
 """``python -m agents.lab REPLAY JOB``: works on one kept replay, for a job of a worker.
 
 In a process of its own, since it computes for long: turns would wait for its thread.
+Without arguments it replays what standard input asks for (see ``agents.lab.halves``).
 """
 
 from __future__ import annotations
@@ -16,12 +17,18 @@ NICENESS = 10
 
 def main() -> None:
     """Run it to its end."""
-    os.nice(NICENESS)
+    given = sys.argv[1:3]
+    if given:
+        os.nice(NICENESS)
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
     django.setup()
     # What needs models can be loaded only now.
-    from agents.lab.kept_replays import run_replay
+    from agents.lab import halves, kept_replays
 
-    run_replay(*map(int, sys.argv[1:3]))
+    if given:
+        kept_replays.run_replay(*map(int, given))
+    else:
+        halves.write_half()
 
 
 if __name__ == "__main__":

@@ -30,13 +30,9 @@ from agents.actions.base import ActionError
 from agents.dashboard.time_axis import parse_moment
 from agents.dashboard.yields import parse_span
 from agents.events import Kind
+from agents.lab.halves import Asked, replay_asked
 from agents.lab.policies import OWN, Policy
-from agents.lab.replay import (
-    ReplayedCall,
-    replay_calls,
-    select_calls,
-    select_myses,
-)
+from agents.lab.replay import ReplayedCall, select_calls, select_myses
 from agents.lab.report import ReportBuilder
 from agents.models import Mysis, Replay, ReplayCall
 from agents.scheduling import BEHIND_TURNS, LIVE
@@ -139,8 +135,9 @@ def _make_room() -> None:
             code="too_many",
         )
     over = Replay.objects.exclude(state__in=Replay.UNDER_WAY).order_by("-pk")
-    old = list(over.values_list("pk", flat=True)[MOST_KEPT - 1 :])
-    Replay.objects.filter(pk__in=old).delete()
+    for old in over[MOST_KEPT - 1 :]:
+        _announce(old, state="deleted")
+        old.delete()
 
 
 @transaction.atomic
@@ -400,8 +397,11 @@ def build_row(call: ReplayedCall, place: int) -> ReplayCall:
 
 def read_calls(replay: Replay) -> Iterator[ReplayedCall]:
     """The calls that a replay asks for, each under its policies."""
-    return replay_calls(
-        select_myses(replay.mysis_id, replay.label),
-        select_calls(replay.since, replay.until),
+    asked = Asked(
+        replay.mysis_id,
+        replay.label,
+        replay.since,
+        replay.until,
         [Policy(**policy) for policy in replay.policies],
     )
+    return replay_asked(asked, replay.total)

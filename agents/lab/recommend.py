@@ -274,3 +274,17 @@ def _list_losses(figures: Figures, own: Figures) -> Iterable[str]:
     more = figures["compactions"] - own["compactions"]
     if more > 0:
         yield f"{more:,} more summaries are asked for, and a model has to make them."
+
+
+def describe_recommendation(found: Recommendation | None) -> dict[str, Any]:
+    """What is recommended, as JSON tells it; the candidates as they are."""
+    return {
+        "replay": found and found.replay.pk,
+        "calls": found.calls if found else 0,
+        "since": found and found.since,
+        "until": found and found.until,
+        "unit": "dollars" if found and found.priced else "tokens",
+        "best": found.best.name if found and found.best else None,
+        "saved": found and found.saved,
+        "candidates": found.candidates if found else [],
+    }

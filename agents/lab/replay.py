@@ -36,7 +36,7 @@ from agents.lab.report import (
 from agents.lab.retaken import find_endpoint
 from agents.llm.model_types import Endpoint, read_longest_answer, read_token_prices
 from agents.models import ModelCall, Mysis, OrderRecipient
-from memory.assembly.log_rows import LAST
+from memory.assembly.log_rows import LAST, Standing
 from memory.assembly.packing import unpack_ledger
 from memory.assembly.past_calls import walk_calls
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
@@ -227,12 +227,12 @@ class _MysisReplay:
 
     def run(self, calls: QuerySet[SentContext]) -> Iterator[ReplayedCall]:
         last: LastCall | None = None
-        branch: int | None = None
+        standing: Standing | None = None
         for past in walk_calls(calls, self.now):
-            if past.before.branch != branch:
+            if past.before.standing != standing:
                 # At first, and where the call before may be of what was taken back.
-                branch = past.before.branch
-                last = read_last_call(self.mysis.pk, past.sent.pk, "", None, branch)
+                standing = past.before.standing
+                last = read_last_call(self.mysis.pk, past.sent.pk, "", None, standing)
                 for lane in self.lanes:
                     lane.forget_newest()
             yield self._replay(past, last)
@@ -262,7 +262,7 @@ class _MysisReplay:
         sent, pins = past.sent, past.subject.pins
         if "inputs" in sent.stats:
             return {}
-        waiting = self.orders.list_waiting(sent, past.before.branch)
+        waiting = self.orders.list_waiting(sent, past.before.standing)
         mission = "\n".join(pins) or None
         if waiting:
             mission = self.orders.read_text(waiting[0])
@@ -285,7 +285,7 @@ class _MysisReplay:
         answers = {m.id for m in rows if m.role == "tool" and not m.is_error}
         return CallBase(
             answers=whole & answers,
-            orders=self.orders.find_open(past.sent, past.before.branch),
+            orders=self.orders.find_open(past.sent, past.before.standing),
             state=past.before.state or "",
             values=len(past.sent.facts),
         )
@@ -367,18 +367,15 @@ class _OrderTimes:
         taken = {pk: branch for pk, branch in given if branch is not None}
         return cls([pk for pk, _ in given], ended, taken)
 
-    def find_open(self, sent: SentContext, branch: int) -> frozenset[int]:
-        """Those that were open when a call was made, and the newest that stood.
-
-        What the ``branch`` of that number, or one before it, took back stood no more.
-        """
+    def find_open(self, sent: SentContext, standing: Standing) -> frozenset[int]:
+        """Those that were open when a call was made, and the newest that stood."""
         place = bisect_right(self.given, sent.last_id or 0)
-        while place and not self._stood(self.given[place - 1], branch):
+        while place and not self._stood(self.given[place - 1], standing):
             place -= 1
         newest = self.given[max(0, place - 1) : place]
-        return frozenset((*self.list_waiting(sent, branch), *newest))
+        return frozenset((*self.list_waiting(sent, standing), *newest))
 
-    def list_waiting(self, sent: SentContext, branch: int) -> tuple[int, ...]:
+    def list_waiting(self, sent: SentContext, standing: Standing) -> tuple[int, ...]:
         """Those that somebody had to report when a call was made, oldest first."""
         through, at = sent.last_id or 0, sent.created_at
         return tuple(
@@ -386,7 +383,7 @@ class _OrderTimes:
             for number, ended in sorted(self.ended.items())
             if number <= through
             and (ended is None or ended > at)
-            and self._stood(number, branch)
+            and self._stood(number, standing)
         )
 
     def read_text(self, number: int) -> str:
@@ -396,5 +393,5 @@ class _OrderTimes:
             self._texts[number] = rows.values_list("content", flat=True).first() or ""
         return self._texts[number]
 
-    def _stood(self, number: int, branch: int) -> bool:
-        return self.taken.get(number, LAST) > branch
+    def _stood(self, number: int, standing: Standing) -> bool:
+        return standing.has(number, self.taken.get(number))

@@ -46,7 +46,7 @@ from memory.assembly.log_rows import (
     to_message,
 )
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
-from memory.assembly.replay import find_branch, load_past_call
+from memory.assembly.replay import find_standing, list_branches, load_past_call
 from memory.calibration import read_factor
 from memory.context.tokens import choose_counter
 from memory.context.types import Message
@@ -209,7 +209,9 @@ def read_prompt(sent: SentContext) -> str:
 
 def find_order(sent: SentContext) -> LogRow | None:
     """The newest order that a call had before it."""
-    return read_newest_order(sent.mysis_id, sent.last_id or 0, find_branch(sent))
+    through = sent.last_id or 0
+    standing = find_standing(through, list_branches(sent.mysis_id))
+    return read_newest_order(sent.mysis_id, through, standing)
 
 
 # --- Thought of, started, discarded

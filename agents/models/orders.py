@@ -157,6 +157,7 @@ class OrderRecipient(models.Model):
     Mysis first had it before it, ``answered_at`` when a turn that had it ended, whatever
     was said of it. ``since_at`` is when it got the order, last said that it works on it,
     or was given it again, and ``since_turn`` the number of its newest turn then.
+    ``replaced_by`` is the number of the order that took its place, if it ended by one.
     """
 
     OPEN: ClassVar = OPEN_STATES
@@ -184,6 +185,7 @@ class OrderRecipient(models.Model):
     since_at = models.DateTimeField(default=timezone.now, db_default=Now())
     changed_by = models.CharField(max_length=200, blank=True)
     changed_at = models.DateTimeField(null=True, blank=True)
+    replaced_by = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
         constraints = [

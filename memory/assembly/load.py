@@ -15,8 +15,10 @@ from itertools import accumulate
 from memory.assembly.log_rows import (
     COLUMNS,
     LAST,
+    NOW,
     SIZE,
     LogRow,
+    Standing,
     read_rows,
     to_message,
     to_rows,
@@ -85,7 +87,7 @@ class TailRequest:
     """Whose rows are wanted, for which strategy and budget, after which summary.
 
     Reading goes on where that of ``last``, the call before, began. Rows after
-    ``through`` are left out, and what was taken back up to the ``branch`` of that number.
+    ``through`` are left out, and those that are not ``standing``.
     """
 
     mysis_id: int
@@ -95,7 +97,7 @@ class TailRequest:
     summary: HistorySummary | None = None
     last: SentContext | None = None
     through: int = LAST
-    branch: int = LAST
+    standing: Standing = NOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,25 +156,31 @@ class SharedRows:
     """Rows of the past, where nothing changes: read once for all views of one moment."""
 
     def __init__(self) -> None:
-        self._asked: tuple[int, ...] = ()
+        self._asked: tuple[int, int, int, Standing] | None = None
         self._rows: list[LogRow] = []
+        self._messages: dict[int, Message] = {}
 
     def read(
-        self, mysis_id: int, after: int, through: int, branch: int
+        self, mysis_id: int, after: int, through: int, standing: Standing
     ) -> list[LogRow]:
-        """The rows after an id, up to another, as of a branch."""
-        asked = mysis_id, after, through, branch
+        """The rows after an id, up to another, that stood."""
+        asked = mysis_id, after, through, standing
         if self._asked != asked:
             self._rows = _read_since(*asked, [])
             self._asked = asked
+            self._messages = {row.pk: to_message(row) for row in self._rows}
         return self._rows
+
+    def to_message(self, row: LogRow) -> Message:
+        """A row that was just read as the message that all views have of it."""
+        return self._messages[row.pk]
 
 
 def _read_since(
-    mysis_id: int, after: int, through: int, branch: int, unsure: list[int]
+    mysis_id: int, after: int, through: int, standing: Standing, unsure: list[int]
 ) -> list[LogRow]:
-    values = {"mysis": mysis_id, "after": after, "through": through, "branch": branch}
-    return read_rows(_SINCE, {**values, "unsure": unsure})
+    values = {"mysis": mysis_id, "after": after, "through": through, "unsure": unsure}
+    return read_rows(_SINCE, values | standing._asdict())
 
 
 def _extend_tail(
@@ -191,7 +199,7 @@ def _extend_tail(
     known, before = earlier.rows, earlier.start
     if before is None:
         return None
-    place = wish.mysis_id, max(known), wish.through, wish.branch
+    place = wish.mysis_id, max(known), wish.through, wish.standing
     if shared is not None:
         since = shared.read(*place)
     else:
@@ -211,7 +219,8 @@ def _extend_tail(
         found = {row.pk: row for row in (*beside, *run)}
     elif known.keys().isdisjoint(new):
         # As nearly always: all stays, and some are added.
-        messages = (*earlier.messages, *map(to_message, new.values()))
+        make = shared.to_message if shared else to_message
+        messages = (*earlier.messages, *map(make, new.values()))
         return LoadedTail(messages, found, start, earlier.cut, wish)
     return LoadedTail(_make_messages(found, earlier), found, start, earlier.cut, wish)
 
@@ -321,7 +330,7 @@ def _read_newest(wish: TailRequest, after: int, limit: int, most: int) -> _Newes
         "after": after,
         "floor": _find_floor(wish),
         "through": wish.through,
-        "branch": wish.branch,
+        **wish.standing._asdict(),
         "covered": _list_covered(wish),
         "limit": limit,
         "most": most,
@@ -346,7 +355,7 @@ def _with_call(wish: TailRequest, rows: list[LogRow]) -> list[LogRow]:
         "mysis": wish.mysis_id,
         "before": rows[0].pk,
         "limit": TAIL_ROWS,
-        "branch": wish.branch,
+        **wish.standing._asdict(),
     }
     return [*read_rows(_BEFORE, values), *rows]
 

@@ -50,18 +50,34 @@ def read_rows_by_id(ids: Iterable[int]) -> dict[int, LogRow]:
     return {entry.pk: entry for entry in read_rows("WHERE id = ANY(%s)", [list(ids)])}
 
 
-def read_newest_order(
-    mysis_id: int, through: int = LAST, branch: int = LAST
-) -> LogRow | None:
-    """The newest message that a human or a broadcast brought, up to an id (A14).
+class Standing(NamedTuple):
+    """What stood at a moment: all that no branch up to the number ``branch`` took back.
 
-    None that the ``branch`` of that number, or one before it, took back.
+    Without the rows of the gap: a branch had taken them back then, and was undone since.
     """
+
+    branch: int = LAST
+    gap_first: int = 0
+    gap_through: int = 0
+
+    def has(self, row: int, branch: int | None) -> bool:
+        """Whether a row stood that a ``branch`` took back, None for none; as `STOOD`."""
+        in_gap = self.gap_first <= row <= self.gap_through
+        return not in_gap and (branch is None or branch > self.branch)
+
+
+NOW = Standing()
+
+
+def read_newest_order(
+    mysis_id: int, through: int = LAST, standing: Standing = NOW
+) -> LogRow | None:
+    """The newest message that a human or a broadcast brought, up to an id (A14)."""
     which = f"""
     WHERE mysis_id = %(mysis)s AND id <= %(through)s AND {IS_ORDER} AND {STOOD}
     ORDER BY id DESC LIMIT 1
     """
-    values = {"mysis": mysis_id, "through": through, "branch": branch}
+    values = {"mysis": mysis_id, "through": through, **standing._asdict()}
     return next(iter(read_rows(which, values)), None)
 
 

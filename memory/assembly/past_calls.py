@@ -14,7 +14,13 @@ from django.db.models import QuerySet
 from memory.assembly.log_rows import read_rows_by_id
 from memory.assembly.packing import unpack_sources
 from memory.assembly.prepare import Subject
-from memory.assembly.replay import PastCall, build_past_call, select_used
+from memory.assembly.replay import (
+    PastCall,
+    build_past_call,
+    find_standing,
+    list_branches,
+    select_used,
+)
 from memory.assembly.sent_view import (
     find_ends,
     list_end_texts,
@@ -23,9 +29,10 @@ from memory.assembly.sent_view import (
     render_tools,
 )
 from memory.context.types import OfferedTools
-from memory.models import HistorySummary, SentContext
+from memory.models import Branch, HistorySummary, SentContext
 
-BATCH = 50
+# Few: the stored views of long histories are large once they are read.
+BATCH = 10
 # Tools of calls that are kept apart: each is tens of kilobytes.
 MOST_TOOLS = 8
 
@@ -44,7 +51,8 @@ def walk_calls(calls: QuerySet[SentContext], now: Subject) -> Iterator[PastCall]
             offered = shared.read_tools(sent)
             shown = render_ends(sent, known, shared.texts, offered)
             summary = shared.find_summary(sent)
-            yield build_past_call(sent, now, shown, summary)
+            standing = find_standing(sent.last_id or 0, shared.branches)
+            yield build_past_call(sent, now, shown, summary, standing)
         after = batch[-1].pk
 
 
@@ -63,9 +71,11 @@ class _SharedReads:
     mysis_id: int
     texts: dict[str, str] = field(default_factory=dict)
     _tools: dict[str, OfferedTools | None] = field(default_factory=dict)
+    branches: list[Branch] = field(init=False)
     _summaries: dict[int, list[HistorySummary]] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.branches = list_branches(self.mysis_id)
         self._summaries = {}
         for row in select_used(self.mysis_id).order_by("pk"):
             self._summaries.setdefault(row.generation, []).append(row)

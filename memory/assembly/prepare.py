@@ -19,7 +19,7 @@ from django.utils import timezone
 from memory.assembly import load
 from memory.assembly.hashes import SentPin, check_pins, hash_encoded
 from memory.assembly.history_summaries import read_newest_summary
-from memory.assembly.log_rows import LAST
+from memory.assembly.log_rows import LAST, NOW, Standing
 from memory.assembly.packing import pack_ledger, pack_sources
 from memory.assembly.sent_view import (
     LastCall,
@@ -126,8 +126,7 @@ class LogMoment:
     """What a view is made of beside its subject: the log and its state at a moment.
 
     ``through`` is the newest row, ``sent`` the id that the context of the call would
-    have, ``branch`` the number of the newest branch, before which nothing else was taken
-    back. ``summary`` is the one in use, ``state`` the game's as a text; None: as now.
+    have, ``standing`` what was not taken back. ``summary`` is the one in use, ``state`` the game's as a text; None: as now.
     With a text, ``short_state`` is its short form, as far as that is known, and ``data``
     are the handles of the answers that were kept. ``replaced`` are messages that stand in
     the place of the rows of these ids.
@@ -136,7 +135,7 @@ class LogMoment:
     summary: HistorySummary | None
     through: int = LAST
     sent: int = LAST
-    branch: int = LAST
+    standing: Standing = NOW
     state: str | None = None
     short_state: str = ""
     data: Mapping[str, str] = field(default_factory=dict)
@@ -163,7 +162,7 @@ def prepare_request(
     work = known.work
     moment = before or LogMoment(read_newest_summary(subject.mysis_id))
     known.last = known.last or read_last_call(
-        subject.mysis_id, moment.sent, work.digest, work.messages, moment.branch
+        subject.mysis_id, moment.sent, work.digest, work.messages, moment.standing
     )
     if moment.state is None:
         account = _read_state(subject, known, now)
@@ -222,7 +221,7 @@ def _load_request(
             row,
             last,
             moment.through,
-            moment.branch,
+            moment.standing,
         ),
         reads.tail,
         reads.work.tail,

@@ -14,6 +14,7 @@ from typing import Any, cast
 from django.db.models import QuerySet
 
 from memory.assembly.load import LoadedTail
+from memory.assembly.log_rows import Standing
 from memory.assembly.prepare import (
     COALESCED_INPUTS,
     LogMoment,
@@ -83,7 +84,9 @@ class PastCall:
 
 def load_past_call(sent: SentContext, now: Subject) -> PastCall:
     """A call with all that is stored of its moment; the rest is as it is ``now``."""
-    return build_past_call(sent, now, render_sent(sent), _find_summary(sent))
+    standing = find_standing(sent.last_id or 0, list_branches(sent.mysis_id))
+    shown = render_sent(sent)
+    return build_past_call(sent, now, shown, _find_summary(sent), standing)
 
 
 def build_past_call(
@@ -91,14 +94,15 @@ def build_past_call(
     now: Subject,
     shown: RenderedView,
     summary: HistorySummary | None,
+    standing: Standing,
 ) -> PastCall:
-    """`load_past_call` where its view and its summary were read already."""
+    """`load_past_call` where its view, its summary and what stood were read already."""
     texts = _read_synthetic_texts(sent, shown)
     before = LogMoment(
         summary=summary,
         through=sent.last_id or 0,
         sent=sent.pk,
-        branch=find_branch(sent),
+        standing=standing,
         state=texts.get("state", ""),
         short_state=sent.stats.get("short_state", ""),
         data=sent.stats.get("inputs", {}).get("data", {}),
@@ -275,15 +279,26 @@ def _texts_from_end(messages: Sequence[Wire]) -> list[str]:
     return texts[::-1]
 
 
-def find_branch(sent: SentContext) -> int:
-    """The newest branch that had taken something back by then; 0 for none."""
-    # One that was imported has no correction: it came with its first message.
-    rows = Branch.objects.filter(
-        mysis_id=sent.mysis_id,
-        first_id__lte=sent.last_id or 0,
-        correction_id__lte=sent.last_id or 0,
-    )
-    return rows.order_by("-pk").values_list("pk", flat=True).first() or 0
+def list_branches(mysis_id: int) -> list[Branch]:
+    """The branches of a Mysis that can count for a call, the newest first."""
+    rows = Branch.objects.filter(mysis_id=mysis_id).order_by("-pk")
+    return list(rows.only("first_id", "through_id", "correction_id", "undone_at"))
+
+
+def find_standing(through: int, branches: Sequence[Branch]) -> Standing:
+    """What stood for a call whose newest message is this one.
+
+    The newest branch counts that had taken something back by then. Nothing comes after
+    the correction of one that is undone: a call that had it was made before the undo.
+    """
+    for branch in branches:
+        # One that was imported has no correction: it came with its first message.
+        if branch.first_id > through or branch.correction_id > through:
+            continue
+        if branch.undone_at is not None and branch.correction_id == through:
+            return Standing(branch.pk - 1, branch.first_id, branch.through_id)
+        return Standing(branch.pk)
+    return Standing(0)
 
 
 def _find_summary(sent: SentContext) -> HistorySummary | None:

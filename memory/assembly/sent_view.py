@@ -15,7 +15,7 @@ from typing import Any
 
 from memory.assembly import log_rows
 from memory.assembly.hashes import hash_text, hash_view
-from memory.assembly.log_rows import LAST, LogRow
+from memory.assembly.log_rows import NOW, LogRow, Standing
 from memory.assembly.packing import Packed, unpack_ledger, unpack_sources
 from memory.context.result_types import Assembly
 from memory.context.tool_calls import GAME, GAME_HELP, get_sent_form
@@ -39,7 +39,8 @@ CROSS JOIN LATERAL (SELECT CASE WHEN sent.digest <> %s THEN sent.view END AS vie
 WHERE sent.mysis_id = %s AND sent.id < %s
   -- One whose newest message was taken back since is no call before the next one.
   AND NOT EXISTS (SELECT FROM memory_memory AS newest
-    WHERE newest.id = sent.last_id AND newest.branch_id <= %s)
+    WHERE newest.id = sent.last_id
+      AND (newest.branch_id <= %s OR newest.id BETWEEN %s AND %s))
 ORDER BY sent.id DESC LIMIT 1
 """
 _TEXTS = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
@@ -181,14 +182,14 @@ def read_last_call(
     before: int,
     digest: str,
     messages: list[dict[str, Any]] | None,
-    branch: int = LAST,
+    standing: Standing = NOW,
 ) -> LastCall | None:
     """The newest call whose context has an id below ``before``; None without one.
 
     ``messages`` is the view of that ``digest``, if it is in memory already. None counts
-    that the ``branch`` of that number, or one before it, took back.
+    whose newest message does not stand.
     """
-    values = [digest, mysis_id, before, branch]
+    values = [digest, mysis_id, before, *standing]
     rows: Any = SentContext.objects.raw(_LAST_SENT, values)
     for row in rows:
         known = messages if row.view is None else None

@@ -7,6 +7,7 @@ into the system message, whatever the strategy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from memory.context.text import shorten_text
 from memory.context.tokens import TokenCounter, choose_counter
 from memory.context.tool_blocks import (
     BlockDraft,
+    BuiltBlock,
     RepairRules,
     ResultMatcher,
     build_block,
@@ -113,7 +115,7 @@ def repair_request(
     """
     messages = _sort_by_id(request.messages)
     reader = _read_on(earlier, request, options, messages) if earlier else None
-    reader = reader or _read_anew(request, options, messages)
+    reader = reader or _read_anew(request, options, messages, earlier)
     repaired, rules = reader.out, reader.rules
     count, sanitize = rules.count, rules.sanitize
     in_user = has_notes_in_user(request, strategy or request.strategy)
@@ -157,7 +159,10 @@ def _sort_by_id(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _read_anew(
-    request: AssemblyRequest, options: CommonOptions, messages: tuple[Message, ...]
+    request: AssemblyRequest,
+    options: CommonOptions,
+    messages: tuple[Message, ...],
+    earlier: LogReader | None,
 ) -> LogReader:
     count = choose_counter(request.counter, request.calibration)
     policy_of = build_policy_lookup(request.tool_policy)
@@ -166,7 +171,10 @@ def _read_anew(
     through = request.offered.through_game if request.offered else None
     rules = RepairRules(count, policy_of, request.dialect, given, sanitize, through)
     reader = LogReader(rules, request, options)
+    if earlier is not None and earlier.builds_like(reader):
+        reader.known = earlier.blocks
     reader.read(messages)
+    reader.known = {}
     return reader
 
 
@@ -247,7 +255,8 @@ class LogReader:
 
     `current` is the tool block to which further results may still belong, `since` the
     rows after it: they move behind the block when one more of its results comes.
-    `notes` are those of the strategies.
+    `notes` are those of the strategies. `blocks` are those that it built, `known` those
+    of the reader before, where a log goes on elsewhere than at its end.
     """
 
     def __init__(
@@ -265,6 +274,17 @@ class LogReader:
         self.current: BlockDraft | None = None
         self.since: list[int] = []
         self.prompts: list[Message] = []
+        self.blocks: dict[int, BuiltBlock] = {}
+        self.known: Mapping[int, BuiltBlock] = {}
+
+    def builds_like(self, other: LogReader) -> bool:
+        """Whether both make the same of a tool block, whatever else is in their logs."""
+        mine, its = self.rules, other.rules
+        return (
+            not self.out.secret
+            and mine.sanitize is its.sanitize
+            and self.depends_on == other.depends_on
+        )
 
     def read(self, messages: tuple[Message, ...]) -> None:
         """Read what was not read yet; _ReopenedError where it ends no earlier unit."""
@@ -277,13 +297,24 @@ class LogReader:
         if not known:
             self._choose_prompt()
         for entry in self.entries:
-            if isinstance(entry, BlockDraft):
-                unit = build_block(entry, self.rules, self.out)
-            else:
-                unit = entry
-            self.out.units.append(self._cap_results(unit) if self.cap else unit)
+            unit = self._build(entry) if isinstance(entry, BlockDraft) else entry
+            self.out.units.append(unit)
         self.entries.clear()
         self.messages = messages
+
+    def _build(self, draft: BlockDraft) -> Unit:
+        """The unit of a block: the known one at its new place where it is the same."""
+        row = draft.message.id
+        block = self.known.get(row)
+        if block is None or not block.is_of(draft):
+            unit = build_block(draft, self.rules, self.out)
+            unit = self._cap_results(unit) if self.cap else unit
+            block = BuiltBlock.keep(draft, unit, self.out)
+        else:
+            unit = block.build_again(draft, self.out)
+        if block is not None:
+            self.blocks[row] = block
+        return unit
 
     def _take(self, message: Message, index: int) -> None:
         if message.role == "tool":

@@ -8,15 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from memory.context.budget import BudgetImpossible
 from memory.context.repair import RepairedRequest
 from memory.context.result_types import (
     Assembly,
+    LedgerCounts,
     LedgerLine,
-    count_dispositions,
-    explain_losses,
 )
 from memory.context.tokens import choose_error_bound
 from memory.context.types import (
@@ -59,6 +59,7 @@ _PRESENT: frozenset[Disposition] = frozenset(
     {"kept", "pinned", "superseded", "masked", "truncated", "displaced"}
 )
 _ABSENT = frozenset(DISPOSITIONS) - {"kept", "truncated", "displaced"}
+_LEFT_OUT: frozenset[Disposition] = frozenset({"out_of_window", "dropped_for_budget"})
 # Whose text is sent as it was stored.
 _SENT_WHOLE: frozenset[Disposition] = frozenset({"kept", "pinned", "displaced"})
 _KEPT = Fate("kept", None, "Sent as stored.")
@@ -109,8 +110,12 @@ def report_sent(
     if prepared.system is not None and prepared.system.source is not None:
         view[prepared.system.source] = prepared.frame.system
     lines = _write_ledger(prepared, sent.fates, view, last)
-    status, reason = _choose_status(sent, lines)
-    figures = _common_statistics(prepared, lines, status, reason)
+    counts = LedgerCounts.count(lines)
+    status, reason = _choose_status(sent, counts)
+    figures = _common_statistics(prepared, lines, counts) | {
+        "status": status,
+        "reason": reason,
+    }
     figures.update(_view_statistics(prepared, sent, wire))
     last.written = wire.written
     return Assembly(
@@ -143,7 +148,8 @@ def report_unsent(
     if error is not None:
         reason = error.explain(prepared.request.budget)
     lines = _write_unsent_ledger(prepared, _WAITING if error is None else _UNSENT)
-    figures = _common_statistics(prepared, lines, status, reason)
+    figures = _common_statistics(prepared, lines, LedgerCounts.count(lines))
+    figures |= {"status": status, "reason": reason}
     figures["over_budget"] = error is not None
     return Assembly(
         status=status,
@@ -161,11 +167,11 @@ def report_unsent(
     )
 
 
-def _choose_status(sent: ViewDraft, lines: Sequence[LedgerLine]) -> tuple[Status, str]:
+def _choose_status(sent: ViewDraft, counts: LedgerCounts) -> tuple[Status, str]:
     if sent.failure:
         return "fallback_used", f"{sent.failure}; the window stands in."
-    whole = all(line.disposition in _SENT_WHOLE for line in lines)
-    reason = explain_losses(lines)
+    whole = _SENT_WHOLE.issuperset(counts.by_disposition)
+    reason = counts.explain_losses()
     if sent.plan.reason:
         reason = sent.plan.reason if whole else f"{sent.plan.reason} {reason}"
     if sent.plan.status is not None:
@@ -174,30 +180,34 @@ def _choose_status(sent: ViewDraft, lines: Sequence[LedgerLine]) -> tuple[Status
 
 
 def _common_statistics(
-    prepared: RepairedRequest, lines: Sequence[LedgerLine], status: Status, reason: str
+    prepared: RepairedRequest, lines: Sequence[LedgerLine], counts: LedgerCounts
 ) -> dict[str, Any]:
-    """Every key, with the values of a view that is not sent."""
+    """Every key, with the values of a view that is not sent, and no status yet."""
     request = prepared.request
-    gone = ("out_of_window", "dropped_for_budget")
-    left_out = {line.id for line in lines if line.disposition in gone}
+    tally = counts.by_disposition
     return {
         "strategy": request.strategy,
-        "status": status,
-        "reason": reason,
-        "messages_in": len(lines),
+        "status": "",
+        "reason": "",
+        "messages_in": counts.lines,
         "messages_out": 0,
-        "tokens_in": sum(line.tokens_in for line in lines),
+        "tokens_in": counts.tokens_in,
         "tokens_out": 0,
         "tokens_by_category": dict.fromkeys(_CATEGORIES, 0),
         "budget": request.budget.tokens,
         "reserve": request.budget.reserve,
         "over_budget": False,
         "window_exceeded": False,
-        **count_dispositions(lines, prepared.messages),
+        "superseded": _count_superseded(prepared, lines, tally),
+        "masked": tally.get("masked", 0),
+        "truncated": tally.get("truncated", 0),
+        "summarized": tally.get("summarized", 0),
+        "orphans": tally.get("orphan", 0),
+        "displaced": tally.get("displaced", 0),
         "fillers": 0,
         "prefix_shared_bytes": 0,
         "summary_calls": request.compaction.summary_calls,
-        "units_dropped": sum(unit.rows[0] in left_out for unit in prepared.units),
+        "units_dropped": _count_dropped(prepared, lines, tally),
         "generation": request.summary.generation if request.summary else 0,
         "tick_skew": request.tick_skew,
         "calibration": request.calibration if request.counter == "estimate" else 1.0,
@@ -205,6 +215,32 @@ def _common_statistics(
         "build_ms": None,
         "compression": dict(_NO_COMPRESSION),
     }
+
+
+def _count_superseded(
+    prepared: RepairedRequest,
+    lines: Sequence[LedgerLine],
+    tally: Mapping[Disposition, int],
+) -> int:
+    """How many results were superseded; prompts are not counted."""
+    if "superseded" not in tally:
+        return 0
+    return sum(
+        line.disposition == "superseded" and message.role == "tool"
+        for line, message in zip(lines, prepared.messages, strict=True)
+    )
+
+
+def _count_dropped(
+    prepared: RepairedRequest,
+    lines: Sequence[LedgerLine],
+    tally: Mapping[Disposition, int],
+) -> int:
+    """How many units are outside the window or had no room."""
+    if _LEFT_OUT.isdisjoint(tally):
+        return 0
+    left_out = {line.id for line in lines if line.disposition in _LEFT_OUT}
+    return sum([unit.rows[0] in left_out for unit in prepared.units])
 
 
 def _view_statistics(
@@ -257,25 +293,28 @@ def _write_ledger(
     `fates` stand in the order in which they applied, after those of the repair.
     """
     repaired = prepared.repaired
-    by = prepared.request.strategy
-    left_out = Fate("out_of_window", by, "Older than what is sent.")
+    left_out = _leave_out(prepared.request.strategy)
     newest_first = [*(each for each in reversed(fates) if each), repaired.fates]
-    decided = set[int]().union(*newest_first)
+    decided = dict[int, Fate]()
+    for each in reversed(newest_first):
+        decided.update(each)
     told, lines = LedgerByRow(), list[LedgerLine]()
-    count_in, known = repaired.tokens_in, last.lines
+    count_in, known, pins = repaired.tokens_in, last.lines, repaired.pins
     for message in prepared.messages:
         row = message.id
-        if row not in decided:
-            fate = _KEPT if row in view else left_out
-        elif row in repaired.pins:
+        tokens_out, fate = view.get(row), decided.get(row)
+        allowed, other = (
+            (_ABSENT, left_out) if tokens_out is None else (_PRESENT, _KEPT)
+        )
+        tokens_out = tokens_out or 0
+        if fate is None:
+            fate = other
+        elif row in pins:
             fate = repaired.fates[row]
-        elif row in view:
-            fate = _find_fate(row, newest_first, _PRESENT) or _KEPT
-        else:
-            fate = _find_fate(row, newest_first, _ABSENT) or left_out
-        tokens_out = view.get(row, 0)
-        if fate.disposition == "pinned" and row in repaired.pins:
-            tokens_out += prepared.count(repaired.pins[row])
+            if fate.disposition == "pinned":
+                tokens_out += prepared.count(pins[row])
+        elif fate.disposition not in allowed:
+            fate = _find_fate(row, newest_first, allowed) or other
         if last.written is None:
             lines.append(_write_line(row, fate, prepared, tokens_out))
             continue
@@ -287,6 +326,12 @@ def _write_ledger(
         lines.append(before[1])
     last.lines = told
     return lines
+
+
+@lru_cache(maxsize=32)
+def _leave_out(strategy: str) -> Fate:
+    """The fate of what a strategy does not tell of: the very same one in each view."""
+    return Fate("out_of_window", strategy, "Older than what is sent.")
 
 
 def _write_unsent_ledger(prepared: RepairedRequest, fate: Fate) -> list[LedgerLine]:

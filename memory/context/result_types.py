@@ -11,7 +11,6 @@ from memory.context.types import (
     Dialect,
     Disposition,
     Kind,
-    Message,
     OfferedTools,
     Status,
     SummaryWanted,
@@ -52,36 +51,33 @@ class LedgerLine:
     handle: str | None
 
 
-def count_dispositions(
-    ledger: Sequence[LedgerLine], messages: Sequence[Message]
-) -> dict[str, int]:
-    """The statistics that count dispositions; of superseded rows only results count."""
-    tally = Tally(line.disposition for line in ledger)
-    superseded = sum(
-        line.disposition == "superseded" and message.role == "tool"
-        for line, message in zip(ledger, messages, strict=True)
-    )
-    return {
-        "superseded": superseded,
-        "masked": tally["masked"],
-        "truncated": tally["truncated"],
-        "summarized": tally["summarized"],
-        "orphans": tally["orphan"],
-        "displaced": tally["displaced"],
-    }
+@dataclass(frozen=True, slots=True)
+class LedgerCounts:
+    """How many lines of a ledger have each disposition, and their tokens as stored."""
 
+    lines: int
+    tokens_in: int
+    by_disposition: Mapping[Disposition, int]
 
-def explain_losses(ledger: Sequence[LedgerLine]) -> str:
-    """One sentence that says how many messages were not sent in full, and why."""
-    tally = Tally(line.disposition for line in ledger)
-    parts = [
-        f"{tally[disposition]} {words}"
-        for disposition, words in _WORDS.items()
-        if tally[disposition]
-    ]
-    if not parts:
-        return "Every stored message is sent in full."
-    return f"Of {len(ledger)} stored messages: {', '.join(parts)}."
+    @classmethod
+    def count(cls, ledger: Sequence[LedgerLine]) -> LedgerCounts:
+        """Of all lines of a ledger."""
+        return cls(
+            len(ledger),
+            sum([line.tokens_in for line in ledger]),
+            Tally([line.disposition for line in ledger]),
+        )
+
+    def explain_losses(self) -> str:
+        """One sentence that says how many messages were not sent in full, and why."""
+        parts = [
+            f"{count} {words}"
+            for disposition, words in _WORDS.items()
+            if (count := self.by_disposition.get(disposition))
+        ]
+        if not parts:
+            return "Every stored message is sent in full."
+        return f"Of {self.lines} stored messages: {', '.join(parts)}."
 
 
 @dataclass(frozen=True, slots=True)

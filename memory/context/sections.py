@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from memory.context.result_types import NoteLine
 from memory.context.types import (
@@ -121,6 +122,7 @@ def add_pins(system: str, pins: Iterable[str]) -> str:
     return _join((text if section else "") + header + "".join(lines), notes)
 
 
+@lru_cache(maxsize=8)
 def split_pins(system: str) -> tuple[str, tuple[str, ...]]:
     """A system message as its text and its pins; `add_pins` joins them again.
 

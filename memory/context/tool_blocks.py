@@ -9,6 +9,7 @@ the others are superseded by it.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from memory.context.text import clean_text
@@ -221,6 +222,40 @@ def build_block(draft: BlockDraft, rules: RepairRules, out: RepairedLog) -> Unit
     rows = (message.id, *(result.id for result, _ in draft.results))
     signed = is_signed(message)
     return Unit(tuple(items), draft.start, rows, signed, pending, turn=message.turn)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltBlock:
+    """A block in which nothing had to be repaired, and what it was built of.
+
+    With the tokens of its rows, and which of its results were cut to the cap.
+    """
+
+    message: Message
+    results: tuple[tuple[Message, int], ...]
+    unit: Unit
+    tokens_in: Mapping[int, int]
+    capped: Mapping[int, Fate]
+
+    @classmethod
+    def keep(cls, draft: BlockDraft, unit: Unit, out: RepairedLog) -> BuiltBlock | None:
+        """What was built of a draft; None where a repair may depend on the log."""
+        if not out.fates.keys().isdisjoint(unit.rows):
+            return None
+        capped = {row: out.capped[row] for row in unit.rows if row in out.capped}
+        tokens_in = {row: out.tokens_in[row] for row in unit.rows}
+        return cls(draft.message, (*draft.results,), unit, tokens_in, capped)
+
+    def is_of(self, draft: BlockDraft) -> bool:
+        """Whether building this draft would give the same."""
+        return self.message is draft.message and self.results == (*draft.results,)
+
+    def build_again(self, draft: BlockDraft, out: RepairedLog) -> Unit:
+        """The same unit at the place of the draft, with all that it says of its rows."""
+        draft.built = True
+        out.tokens_in.update(self.tokens_in)
+        out.capped.update(self.capped)
+        return self.unit.move(draft.start)
 
 
 def is_signed(message: Message) -> bool:

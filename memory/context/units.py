@@ -121,6 +121,21 @@ class Unit:
             self.turn,
         )
 
+    def move(self, start: int) -> Unit:
+        """The same unit at another place of its log."""
+        if start == self.start:
+            return self
+        return Unit(
+            self.items,
+            start,
+            self.rows,
+            self.signed,
+            self.pending,
+            self.intent,
+            self.required,
+            self.turn,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Fate:

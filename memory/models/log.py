@@ -16,9 +16,10 @@ from memory.models.vectors import CallsText, build_plain_vector, build_scoped_ve
 # What a person said, not another Mysis (A14); in SQL, and word for word what the index
 # of orders has as its condition.
 IS_ORDER = f"origin IN ('human', 'broadcast') AND NOT starts_with(sender, '{PEER}')"
-# What was not taken back; and what was not yet when the branch of a number was the newest.
+# What was not taken back; and what was not at a moment, with the values of its `Standing`.
 STANDS = "branch_id IS NULL"
-STOOD = "(branch_id IS NULL OR branch_id > %(branch)s)"
+STOOD = """((branch_id IS NULL OR branch_id > %(branch)s)
+  AND id NOT BETWEEN %(gap_first)s AND %(gap_through)s)"""
 _IS_PEERS = Func(
     F("sender"), Value(PEER), function="starts_with", output_field=BooleanField()
 )

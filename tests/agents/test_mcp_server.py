@@ -15,12 +15,15 @@ from django.test import Client as Browser
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
+from agents.lab import kept_replays
+from agents.lab.policies import read_policies
 from agents.models import Broadcast, Mysis, Pin
 from bench.processes import Server
 from memory.gamestate.extract import read_result
 from memory.handles import LARGEST_PART
 from memory.models import Memory
 from memory.snapshots import writes
+from tests.agents.lab.histories import make_pilot, record_turn
 from tests.factories import make_account, make_memory, make_mysis
 from tests.programs import ACCEPT, HELLO
 from zoea.auth import create_token
@@ -31,6 +34,7 @@ READING = {
     "zoea_search_messages", "zoea_search_reasoning", "zoea_search_broadcasts",
     "zoea_recall", "zoea_list_myses", "zoea_swarm_status", "zoea_preview_context", "zoea_list_orders",
     "zoea_list_events", "zoea_yield", "zoea_search_records", "zoea_read_replay",
+    "zoea_predict_price", "zoea_recommend_policy", "zoea_analytics",
 }  # fmt: skip
 SENDING = {
     "zoea_send_message", "zoea_broadcast", "zoea_send_order", "zoea_change_order",
@@ -151,6 +155,46 @@ async def test_a_replay_is_asked_for_and_read(
         assert words in await refusal(server, operator, tool, **asked | change)
     missing = await refusal(server, viewer, "zoea_read_replay", replay=9**9)
     assert "There is no replay" in missing
+
+
+async def test_the_lab_tells_prices_outcomes_and_the_best_policy(
+    server: Server, viewer: str
+) -> None:
+    ada = make_pilot(strategy="tiered")
+    record_turn(ada, calls=3)
+    tool = "zoea_predict_price"
+    asked = {"strategy": "window", "options": {"window": 2}}
+    found = await value(server, viewer, tool, mysis_id=ada.name, **asked)
+    assert (found["calls"], found["sampled"], found["problem"]) == (3, 3, "")
+    assert found["basis"] == "From 3 calls of the last hour."
+    now, then = found["now"], found["then"]
+    assert now["tokens"] == now["input"] + now["output"]
+    assert 0 < then["tokens"] < now["tokens"]
+    for given, words in (
+        ({}, "policy: name a policy, a prompt or a model"),
+        (asked, "policy: name the policy that is changed, or a mysis"),
+        ({"mysis_id": ada.name, "policy": "none"}, "no policy"),
+        ({"mysis_id": ada.name, "strategy": "x" * 999}, "strategy: "),
+        ({"mysis_id": "Nobody", **asked}, "there is no Mysis"),
+    ):
+        assert words in await refusal(server, viewer, tool, **given)
+    tool = "zoea_recommend_policy"
+    found = await value(server, viewer, tool)
+    assert (found["replay"], found["candidates"]) == (None, [])
+    policies = read_policies([{"name": "short", **asked}])
+    replay = kept_replays.start_replay(policies=policies, by="test")
+    replay.refresh_from_db()
+    kept_replays.run_replay(replay.pk, replay.job_id or 0)
+    for given in ({}, {"mysis_id": ada.name}):
+        found = await value(server, viewer, tool, **given)
+        assert (found["replay"], found["calls"]) == (replay.pk, 3)
+        assert [one["name"] for one in found["candidates"]] == ["own", "short"]
+        assert found["since"] < found["until"]
+    found = await value(server, viewer, "zoea_analytics", by="policy", since="6h")
+    assert [one["calls"] for one in found["items"]] == [3]
+    assert (found["by"], found["lines"], found["total"]["calls"]) == ("policy", 1, 3)
+    said = await refusal(server, viewer, "zoea_analytics", since="never")
+    assert "since: give 90m" in said
 
 
 async def test_what_stands_beside_the_messages_is_searched(

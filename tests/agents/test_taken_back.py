@@ -86,12 +86,17 @@ def test_an_order_that_gave_way_to_one_that_is_taken_back_is_open_again(ada: Mys
     answer(ada, "I sell.")
     Mysis.objects.update(state="idle")
     actions.send_order(myses=[ada], text="Buy fuel.", by=BY, supersedes=True)
-    assert recipient(old).state == "superseded"
+    newer = Order.objects.latest("pk").pk
+    # Whatever is said of it since: it is known by its number which order that was.
+    orders.change_order(order=Order.objects.get(pk=old), by=BY, note="So it is.")
+    found = recipient(old)
+    assert (found.state, found.replaced_by) == ("superseded", newer)
     branch = branch_after(ada, sell)
     found = recipient(old)
-    assert (found.state, found.note) == ("shown", "")
+    assert (found.state, found.note, found.replaced_by) == ("shown", "", None)
     actions.undo_branch(branch=branch, by=BY)
-    assert recipient(old).state == "superseded"
+    found = recipient(old)
+    assert (found.state, found.replaced_by) == ("superseded", newer)
 
 
 def test_one_answered_before_and_reported_since_is_answered_and_not_overdue(ada: Mysis):

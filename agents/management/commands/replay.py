@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
+from django.utils import timezone
 from rich.console import Console
 from rich.table import Table
 
 from agents.lab import kept_replays, table
+from agents.lab.halves import Asked, replay_asked
 from agents.lab.policies import OWN, Policy, read_policies
-from agents.lab.replay import ReplayedCall, replay_calls, select_calls, select_myses
+from agents.lab.replay import ReplayedCall, select_calls
 from agents.lab.report import ReportBuilder
 from memory.management.terminal import (
     LightCommand,
@@ -26,6 +28,10 @@ from memory.management.terminal import (
 from memory.problems import Problem
 
 WIDE = 200
+SUMMARIES = (
+    "Every policy was given the summaries that were recorded: what its own would have "
+    "saved and cost is not in its figures."
+)
 # A column of the table: its heading, and a cell out of the figures of a policy.
 COLUMNS: tuple[tuple[str, Callable[[Any], str]], ...] = (
     ("policy", lambda one: str(one["name"])),
@@ -117,6 +123,7 @@ class Command(LightCommand):
             f"{found['equal']:,} of {found['calls']:,} calls came out under their own "
             "policy as they were sent, byte for byte."
         )
+        self.stdout.write(SUMMARIES)
         for why, count in found["differing"].items():
             self.stdout.write(f"{count:,} did not: {why}")
         for why, count in found["unknown"].items():
@@ -133,10 +140,12 @@ def _read_policies(policies: str, strategies: str) -> list[Policy]:
 def _walk(
     owner: Any, policies: list[Policy], span: list[datetime | None]
 ) -> Iterator[ReplayedCall]:
-    calls = select_calls(*span)
-    total = calls.filter(mysis_id=owner.pk).count()
+    total = select_calls(*span).filter(mysis_id=owner.pk).count()
+    since, until = span
+    # Two processes read them, at two times.
+    asked = Asked(owner.pk, "", since, until or timezone.now(), policies)
     with show_bar(f"Replaying {owner.name}", total) as advance:
-        for call in replay_calls(select_myses(owner.pk, ""), calls, policies):
+        for call in replay_asked(asked, total):
             yield call
             advance(1)
 

@@ -23,7 +23,7 @@ from agents import events
 from agents.actions.base import ActionError
 from agents.lab import kept_replays, table
 from agents.lab.policies import read_policies
-from agents.models import Mysis, Replay, ReplayCall, Turn
+from agents.models import Event, Mysis, Replay, ReplayCall, Turn
 from agents.retention import plan_steps
 from agents.scheduling import BEHIND_TURNS
 from memory.models import AuditEntry
@@ -195,6 +195,8 @@ def test_the_oldest_finished_ones_make_room(
     first, second = work(start(ada)), work(start(ada))
     third = start(ada)
     assert set(Replay.objects.all()) == {second, third}, first
+    gone = Event.objects.filter(data__state="deleted")
+    assert [one.data["replay"] for one in gone] == [first.pk]
     with pytest.raises(ActionError) as refused:
         start(ada)
     assert refused.value.status == 409
@@ -307,6 +309,7 @@ def test_the_command_replays_at_once(ada: Mysis, tmp_path: Path):
     names = [line.strip().split("  ")[0] for line in lines[1:5]]
     assert names == ["own", "of Ada", "window", "mask"]
     assert lines[5].startswith("3 of 3 calls came out under their own policy as they")
+    assert "given the summaries that were recorded" in lines[6]
     header, *rows = csv.reader(file.open())
     assert (tuple(header), len(rows)) == (table.COLUMNS, 12)
     out = io.StringIO()

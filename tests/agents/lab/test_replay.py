@@ -295,6 +295,26 @@ def test_an_order_that_was_taken_back_is_none_to_be_kept(ada: Mysis):
     assert call.figures[OWN].orders == (1, 1)
 
 
+def test_a_call_before_an_undo_has_the_log_as_it_was_then(ada: Mysis):
+    last = Memory.objects.latest("pk")
+    record_turn(ada)
+    branch = actions.take_branch(
+        mysis=ada, asked=last.pk, text="No.", by="operator:ann"
+    )
+    # It brings no answer, or there would be no undo.
+    record_call(ada, make_turn(ada, outcome="error"), 1, TurnReads())
+    actions.undo_branch(branch=branch, by="operator:ann")
+    record_turn(ada)
+    calls = replay(ada, [Policy("again", "tiered", {}, 16_000, 2_000)])
+    assert [call.differs for call in calls] == [""] * len(calls)
+    between, after = calls[-3:-1]
+    # What stands again was taken back for it; the correction stood, and is an order.
+    assert between.figures[OWN].orders[1] == 1
+    assert between.figures["again"].shared_bytes == 0
+    assert after.figures["again"].shared_bytes == 0
+    assert after.figures[OWN].messages > between.figures[OWN].messages
+
+
 def test_summaries_are_judged_by_the_prices_of_the_call(
     ada: Mysis, monkeypatch: pytest.MonkeyPatch
 ):

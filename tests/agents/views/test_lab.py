@@ -5,14 +5,17 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.db.models import Max, Min
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
 from agents.actions import ActionError
 from agents.lab import kept_replays, recommend, replay_page
@@ -516,11 +519,17 @@ def test_a_recommendation_over_rest(admin: Client, ada: Mysis, narrow: ContextPo
     for address in ("recommendation", "myses/Ada/recommendation"):
         found = admin.get(f"/api/v1/{address}").json()
         assert (found["replay"], found["best"], found["candidates"]) == (None, None, [])
+        assert (found["since"], found["until"]) == (None, None)
     asked = work(ask(admin, policies=[narrow.pk]))
     for address in ("recommendation", "myses/Ada/recommendation"):
         found = admin.get(f"/api/v1/{address}").json()
         told = found["replay"], found["best"], found["calls"], found["unit"]
         assert told == (asked.pk, "narrow", 3, "tokens")
+        span = asked.calls.aggregate(first=Min("at"), last=Max("at"))
+        told = [parse_datetime(found[name]) for name in ("since", "until")]
+        # JSON has milliseconds.
+        for moment, stored in zip(told, span.values(), strict=True):
+            assert abs(moment - stored) < timedelta(milliseconds=1)
         own, best = found["candidates"]
         assert (own["name"], own["policy"]) == ("own", None)
         assert (best["policy"], best["faults"]) == ("narrow", [])
