@@ -104,6 +104,10 @@ class FleetRow:
     gauge: charts.Gauge | None
     hour: MysisHour
 
+    def __hash__(self) -> int:
+        # Looked up for each row of each page: all that it shows takes long to hash.
+        return hash((self.id, self.state, self.activity, self.said))
+
 
 class Column(NamedTuple):
     """A column of the fleet table, drawn by ``templates/agents/fleet/cell_<name>.html``.
@@ -322,15 +326,14 @@ def share_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
     """The same, made once for all who look.
 
     A row is made anew where its Mysis is stored in another way or an event tells of it,
-    and after ten seconds.
+    and after ten seconds: each at a moment of its own, so that nobody waits for all.
     """
     newest = Event.objects.filter(mysis=OuterRef("pk")).order_by("-xid", "-id")
     rows = Mysis.objects.filter(pk__in=ids).values(
         *STORED, ACCOUNT, event=Subquery(newest.values("id")[:1])
     )
-    seen = time_bucket(now, shift=3)
     stored: dict[Hashable, Mapping[str, Any]] = {
-        ("row", seen, *row.values()): row for row in rows
+        ("row", time_bucket(now, shift=row["id"]), *row.values()): row for row in rows
     }
 
     def make(keys: Sequence[Hashable]) -> dict[Hashable, FleetRow]:

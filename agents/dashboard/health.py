@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import TypeVar
 
 from django.db.models import Count, Max, Sum
 
@@ -17,6 +18,7 @@ from agents.dashboard.charts import (
     find_first_turn_since,
     load_fleet_hour,
 )
+from agents.dashboard.shared_results import shared, time_bucket
 from agents.dashboard.troubles import Trouble, find_troubles, join_equal
 from agents.idle import IdleGroup, Idlers, read_idlers
 from agents.models import (
@@ -27,6 +29,7 @@ from agents.models import (
 )
 from agents.usage import today
 
+T = TypeVar("T")
 # How many troubles, and lines of those that idle, the front page and the health page show.
 SHOWN, ALL_TROUBLES = 4, 500
 IDLE_SHOWN = 3
@@ -132,6 +135,24 @@ def add_up_fleet(now: datetime) -> FleetSums:
         read_fleet_money(),
         budget_bars.load_fleet_limits(),
         fleet.count_flags(),
+    )
+
+
+def share_fleet_sums(now: datetime) -> FleetSums:
+    """The sums of the fleet, each added up once in ten seconds for all who look.
+
+    They change with every turn: they are a little old here, so that the rows of those
+    who did something need not wait for them. No two are due at the same moment.
+    """
+
+    def share(name: str, shift: int, add_up: Callable[[], T]) -> T:
+        return shared.get(("sum", name, time_bucket(now, shift)), add_up)
+
+    return FleetSums(
+        share("hour", 0, lambda: load_fleet_hour(find_first_turn_since(now - HOUR))),
+        share("purse", 2, read_fleet_money),
+        share("limits", 4, budget_bars.load_fleet_limits),
+        share("flags", 6, fleet.count_flags),
     )
 
 
