@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import TypeVar
@@ -128,6 +128,12 @@ def read_health(
     )
 
 
+def read_progress(found: Health) -> Health:
+    """The same, as far as the fleet has come by now."""
+    newest = Mysis.objects.aggregate(tick=Max("tick"), newest=Max("last_memory_at"))
+    return replace(found, **newest)
+
+
 def add_up_fleet(now: datetime) -> FleetSums:
     """Add up what the fleet has and spends."""
     return FleetSums(
@@ -157,9 +163,10 @@ def share_fleet_sums(now: datetime) -> FleetSums:
 
 
 def read_fleet_money() -> FleetMoney:
-    """What the fleet has, and costs today; two queries for any number of Myses."""
-    flown = Account.objects.exclude(active_mysis=None).values("username")
-    held = game_state.load_snapshots(flown, "get_status")
+    """What the fleet has, and costs today; as many queries for any number of Myses."""
+    flown = Account.objects.exclude(active_mysis=None)
+    names = flown.values_list("username", flat=True)
+    held = game_state.load_snapshots(names, "get_status")
     known = [
         (one.credits, one.snapshot.captured_at)
         for each in held.values()

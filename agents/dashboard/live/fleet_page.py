@@ -137,17 +137,21 @@ def draw_shared_rows(rows: FleetRows) -> Fragment:
 def share_head(now: datetime, wide: int, turns: int, orders: int) -> list[Fragment]:
     """The head and the last orders as of these events, drawn once for all who look.
 
-    In a fleet some turn ends all the time: those of two seconds show together. Who grew
-    late since, and what is mended without an event, shows with the next ten seconds.
+    In a fleet some turn ends all the time: those of two seconds show together, and only
+    in how far the fleet has come. Who grew late since, and what is mended without an
+    event, shows with the next ten seconds.
     """
     head_bucket, orders_bucket = time_bucket(now, shift=5), time_bucket(now, shift=7)
     together = int(now.timestamp()) // TURNS_TOGETHER
     ended = shared.get(("turns", together), lambda: turns)
     # Also for a head that is drawn already: else all of them were due with the next one.
     sums = health.share_fleet_sums(now)
+    found = shared.get(
+        ("health", wide, head_bucket), lambda: health.read_health(now, known=sums)
+    )
     head = shared.get(
-        ("health", wide, ended, head_bucket),
-        lambda: fragments.draw_fleet_head(health.read_health(now, known=sums)),
+        ("head", wide, ended, head_bucket),
+        lambda: fragments.draw_fleet_head(health.read_progress(found)),
     )
     given = shared.get(("orders", orders, orders_bucket), fragments.draw_newest_orders)
     return [*head, given]
