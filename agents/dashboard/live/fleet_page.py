@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from agents import events
 from agents.dashboard import feed, fleet, health
 from agents.dashboard.event_kinds import NEWS
+from agents.dashboard.feed import FeedLine
 from agents.dashboard.fleet import FleetRow, FleetRows
 from agents.dashboard.live import events_page, fragments
 from agents.dashboard.live.changes import WIDE, Dirty
@@ -50,9 +51,8 @@ class FleetPage:
             ]
         )
         shown, told = self.has
-        newest = fragments.draw_newest_feed()
-        feed = [] if newest.version == told else [fragments.swap_fragment(newest)]
-        return [*self._since(shared.peek(("drawn", shown)), rows), *head, *feed]
+        swaps = self._since(shared.peek(("drawn", shown)), rows)
+        return [*swaps, *head, *_draw_feed_since(shared.peek(("told", told)))]
 
     def _since(self, shown: FleetRows | None, rows: FleetRows) -> list[SafeString]:
         if shown is None or not shown.lists_as(rows):
@@ -127,6 +127,27 @@ def _draw_feed(dirty: Dirty) -> list[SafeString]:
     return [fragments.prepend_feed_lines(told)] if told else []
 
 
+def _draw_feed_since(shown: Sequence[FeedLine] | None) -> list[SafeString]:
+    """The lines above those that a viewer shows; all where these are not the newest."""
+    lines = feed.load_newest_feed()
+    if lines == shown:
+        return []
+    known = {line.id for line in shown or ()}
+    fresh = [line for line in lines if line.id not in known]
+    kept = lines[len(fresh) :]
+    if shown is None or not (fresh and kept) or kept != shown[: len(kept)]:
+        return [fragments.swap_fragment(fragments.draw_feed(lines))]
+    return [fragments.prepend_feed_lines(fresh)]
+
+
+def draw_shared_feed() -> Fragment:
+    """The feed; its version stands for the lines that a page with it shows."""
+    lines = feed.load_newest_feed()
+    fragment = fragments.draw_feed(lines)
+    shared.get(("told", fragment.version), lambda: lines)
+    return fragment
+
+
 def draw_shared_rows(rows: FleetRows) -> Fragment:
     """The list of rows; its version stands for what a page with it shows."""
     fragment = fragments.draw_fleet_rows(rows)
@@ -167,7 +188,5 @@ def share_front(now: datetime) -> list[Fragment]:
     told = tuple(newest.get(kind, 0) for kind in NEWS)
     return [
         *share_head(now, wide, turns, orders),
-        shared.get(
-            ("feed", told, time_bucket(now, shift=9)), fragments.draw_newest_feed
-        ),
+        shared.get(("feed", told, time_bucket(now, shift=9)), draw_shared_feed),
     ]

@@ -157,7 +157,12 @@ def _feed_line(line: feed.FeedLine) -> SafeString:
 
 def draw_newest_feed(group: str = "") -> Fragment:
     """The feed from its newest line on; of one chip if named."""
-    return Fragment("feed", draw_feed_lines(feed.load_newest_feed(group), group))
+    return draw_feed(feed.load_newest_feed(group), group)
+
+
+def draw_feed(lines: Iterable[feed.FeedLine], group: str = "") -> Fragment:
+    """The whole list of the feed."""
+    return Fragment("feed", draw_feed_lines(lines, group))
 
 
 def draw_mysis_head(found: dashboard_mysis.Head) -> Fragment:
