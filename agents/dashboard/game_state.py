@@ -180,7 +180,7 @@ def load_snapshots(
     What this process has read is not read again: most are as they were before.
     """
     values = {"usernames": list(usernames), "tools": list(tools) or None}
-    rows = fetch_rows(_VERSIONS, values, prepare=True)
+    rows = fetch_rows(_VERSIONS, values, prepare=True) if values["usernames"] else ()
     owners = {(pk, version): who for pk, version, who in rows}
     found: defaultdict[str, list[HeldSnapshot]] = defaultdict(list)
     for key, one in _snapshots.get_many(list(owners), _read_snapshots).items():

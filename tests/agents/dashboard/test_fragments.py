@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents import actions, events
-from agents.dashboard import charts, feed, fleet
+from agents.dashboard import charts, conversation, feed, fleet
 from agents.dashboard.accounts import AccountStatus
 from agents.dashboard.charts import MysisHour
 from agents.dashboard.live import fleet_page, fragments
@@ -157,6 +157,24 @@ def test_a_cell_that_shows_the_same_is_not_drawn_again(db: None):
     before = fragments._draw_cell.cache_info().misses
     fragments.draw_cells(replace(row, activity="thinking"))
     assert fragments._draw_cell.cache_info().misses == before + 1
+
+
+def test_a_line_of_a_conversation_is_drawn_once_while_it_stays_the_same(
+    admin_client: Client,
+):
+    mysis = make_mysis(name="Ada")
+    add_conversation(mysis)
+    lines = conversation.load_newest_lines(mysis)
+    whole = fragments.draw_template("conversation/lines", lines=lines, mysis=mysis)
+    assert fragments.draw_log_lines(lines, mysis) == whole
+    drawn = fragments._draw_log_line.cache_info().misses
+    assert whole in admin_client.get("/myses/Ada/").content.decode()
+    assert fragments._draw_log_line.cache_info().misses == drawn
+    # What can change is part of it, and so is the address of its Mysis.
+    taken = [replace(lines[0], taken_by=5), *lines[1:]]
+    assert "taken back" in fragments.draw_log_lines(taken, mysis)
+    mysis.name = "Brahe"
+    assert 'href="/myses/Brahe/' in fragments.draw_log_lines(lines, mysis)
 
 
 def test_gauges_and_sparklines_are_drawn_with_their_words():
