@@ -223,7 +223,7 @@ def find_first_turn_since(moment: datetime) -> int | None:
     Ids rise with the start, so a range of ids of one Mysis is one index range,
     while a range of times would read every Mysis's turns.
     """
-    found = fetch_rows(_FIRST_TURN, [moment], prepare=True)
+    found = fetch_rows(_FIRST_TURN, [moment])
     return found[0][0] if found else None
 
 
