@@ -17,10 +17,10 @@ from agents.dashboard import conversation
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.live import fragments
 from agents.dashboard.live import turn_page as live_turn_page
+from agents.dashboard.search import FOUND
 from agents.forms import MysisForm, add_action_error
 from agents.models import Mysis, Turn
 from agents.views.access import PageRequest, admin_required, find_mysis
-from agents.views.hits import FOUND
 from memory.handles import parse_id
 from memory.models import Memory
 
