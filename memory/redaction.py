@@ -156,12 +156,31 @@ def hide_secrets_offline(text: str) -> str:
 # Where a page is cut into pieces: a page writes a "<" of a text in another way, so no
 # secret reaches over the beginning of an element.
 _ELEMENTS = re.compile(r"<(?=(?:div|tr|td|li|p|svg|option)[ >])")
+_ITEMS = re.compile(r"<(?=(?:li|tr|section|form|select)[ >])")
+# The longest item whose masked form is kept, in characters: a row of a fleet.
+_ITEM = 20_000
 
 
 def hide_secrets_in_page(page: str) -> str:
-    """As `hide_secrets`, for HTML: what an earlier page had too is not searched again."""
+    """As `hide_secrets`, for HTML: what an earlier page had too is not searched again.
+
+    First items are looked for, as rows of a fleet, then the elements of a new one.
+    """
     known = sealed.read()
-    return "<".join([_mask(part, known, frozenset()) for part in _ELEMENTS.split(page)])
+    return "<".join(
+        [
+            (_remember_item if len(item) <= _ITEM else _mask_elements)(item, known)
+            for item in _ITEMS.split(page)
+        ]
+    )
+
+
+def _mask_elements(item: str, known: KnownValues) -> str:
+    parts = _ELEMENTS.split(item)
+    return "<".join([_mask(part, known, frozenset()) for part in parts])
+
+
+_remember_item = lru_cache(maxsize=2_048)(_mask_elements)
 
 
 class MaskingFormatter(logging.Formatter):

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from agents.admin import access, alerts, drafts, myses, prompts, records
+from agents.admin import (
+    access,
+    alerts,
+    drafts,
+    myses,
+    prompts,
+    records,
+    settings,
+)
 
-__all__ = ["access", "alerts", "drafts", "myses", "prompts", "records"]
+__all__ = ["access", "alerts", "drafts", "myses", "prompts", "records", "settings"]

@@ -55,6 +55,10 @@ SELECT mysis_id, floor(extract(epoch FROM started_at) / %(seconds)s)::bigint, co
 FROM agents_turn WHERE mysis_id = ANY(%(myses)s) AND id >= %(floor)s
 GROUP BY 1, 2
 """  # noqa: S608 (no input in the text)
+_FIRST_TURN = """
+SELECT id FROM agents_turn WHERE started_at >= %s::timestamptz
+ORDER BY started_at, id LIMIT 1
+"""
 HourLine = tuple[
     int, int, int, int, Decimal, int, int | None, float, int, Decimal, float
 ]
@@ -219,8 +223,8 @@ def find_first_turn_since(moment: datetime) -> int | None:
     Ids rise with the start, so a range of ids of one Mysis is one index range,
     while a range of times would read every Mysis's turns.
     """
-    newer = Turn.objects.filter(started_at__gte=moment).order_by("started_at")
-    return newer.values_list("id", flat=True).first()
+    found = fetch_rows(_FIRST_TURN, [moment])
+    return found[0][0] if found else None
 
 
 def load_last_hours(mysis_ids: Sequence[int], now: datetime) -> dict[int, MysisHour]:

@@ -199,9 +199,16 @@ def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
         values = tuple(floor if one == _FLOOR else one for one in values)
     found = fetch_rows(text, values)
     return _make_lines(
-        (mysis, number, kind, at, hide_secrets_in_value(json.loads(data)))
+        (mysis, number, kind, at, _read_data(data))
         for mysis, number, kind, at, _, data in found
     )
+
+
+@lru_cache(maxsize=1_024)
+def _read_data(text: str) -> Data:
+    # Of the newest lines most were the newest a moment ago.
+    found: Data = hide_secrets_in_value(json.loads(text))
+    return found
 
 
 @lru_cache(maxsize=16)

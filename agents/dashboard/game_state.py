@@ -11,15 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
-from django.db.models import Case, QuerySet, TextField, Value, When
+from django.db.models import Case, TextField, Value, When
 from django.db.models.functions import Length
 from django.utils import timezone
 
 from agents.dashboard import map
 from agents.dashboard.shared_results import SharedResults, time_bucket
-from agents.models import Account, ToolPolicy
 from memory.gamestate import sections
 from memory.gamestate.confidence import (
     LOGGED_OUT,
@@ -70,7 +68,12 @@ Key = tuple[int, str, str]
 _names = SharedResults(NAMES_KEPT)
 # The number of a snapshot, and how often it was written.
 Version = tuple[int, int]
-VERSIONED = ("pk", "username", "version")
+_VERSIONS = """
+SELECT id, version, username FROM memory_gamesnapshot
+WHERE username = ANY(%(usernames)s::text[]) AND logged_out_at IS NULL
+  AND (%(tools)s::text[] IS NULL OR tool_name = ANY(%(tools)s::text[]))
+  AND tool_name NOT IN (SELECT tool FROM agents_toolpolicy WHERE policy = 'secret')
+"""
 _snapshots = SharedResults(SNAPSHOTS_KEPT)
 
 
@@ -170,18 +173,15 @@ def _look_up_names(keys: Sequence[Key]) -> dict[Key, str]:
 
 
 def load_snapshots(
-    usernames: Sequence[str] | QuerySet[Account, Any], *tools: str
+    usernames: Iterable[str], *tools: str
 ) -> dict[str, list[HeldSnapshot]]:
     """The snapshots of accounts, of these ``tools`` if named; none of a logged-out one.
 
     What this process has read is not read again: most are as they were before.
     """
-    rows = GameSnapshot.objects.filter(username__in=usernames, logged_out_at=None)
-    # Within the same statement.
-    hidden = ToolPolicy.objects.filter(policy="secret").values("tool")
-    rows = rows.exclude(tool_name__in=hidden)
-    rows = rows.filter(tool_name__in=tools) if tools else rows
-    owners = {(pk, version): who for pk, who, version in rows.values_list(*VERSIONED)}
+    values = {"usernames": list(usernames), "tools": list(tools) or None}
+    rows = fetch_rows(_VERSIONS, values, prepare=True) if values["usernames"] else ()
+    owners = {(pk, version): who for pk, version, who in rows}
     found: defaultdict[str, list[HeldSnapshot]] = defaultdict(list)
     for key, one in _snapshots.get_many(list(owners), _read_snapshots).items():
         if one is not None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from typing import TypeVar
 
 from django.db.models import Count, Max, Sum
 
@@ -17,6 +18,7 @@ from agents.dashboard.charts import (
     find_first_turn_since,
     load_fleet_hour,
 )
+from agents.dashboard.shared_results import shared, time_bucket
 from agents.dashboard.troubles import Trouble, find_troubles, join_equal
 from agents.idle import IdleGroup, Idlers, read_idlers
 from agents.models import (
@@ -27,6 +29,7 @@ from agents.models import (
 )
 from agents.usage import today
 
+T = TypeVar("T")
 # How many troubles, and lines of those that idle, the front page and the health page show.
 SHOWN, ALL_TROUBLES = 4, 500
 IDLE_SHOWN = 3
@@ -125,6 +128,12 @@ def read_health(
     )
 
 
+def read_progress(found: Health) -> Health:
+    """The same, as far as the fleet has come by now."""
+    newest = Mysis.objects.aggregate(tick=Max("tick"), newest=Max("last_memory_at"))
+    return replace(found, **newest)
+
+
 def add_up_fleet(now: datetime) -> FleetSums:
     """Add up what the fleet has and spends."""
     return FleetSums(
@@ -135,10 +144,29 @@ def add_up_fleet(now: datetime) -> FleetSums:
     )
 
 
+def share_fleet_sums(now: datetime) -> FleetSums:
+    """The sums of the fleet, each added up once in ten seconds for all who look.
+
+    They change with every turn: they are a little old here, so that the rows of those
+    who did something need not wait for them. No two are due at the same moment.
+    """
+
+    def share(name: str, shift: int, add_up: Callable[[], T]) -> T:
+        return shared.get(("sum", name, time_bucket(now, shift)), add_up)
+
+    return FleetSums(
+        share("hour", 0, lambda: load_fleet_hour(find_first_turn_since(now - HOUR))),
+        share("purse", 2, read_fleet_money),
+        share("limits", 4, budget_bars.load_fleet_limits),
+        share("flags", 6, fleet.count_flags),
+    )
+
+
 def read_fleet_money() -> FleetMoney:
-    """What the fleet has, and costs today; two queries for any number of Myses."""
-    flown = Account.objects.exclude(active_mysis=None).values("username")
-    held = game_state.load_snapshots(flown, "get_status")
+    """What the fleet has, and costs today; as many queries for any number of Myses."""
+    flown = Account.objects.exclude(active_mysis=None)
+    names = flown.values_list("username", flat=True)
+    held = game_state.load_snapshots(names, "get_status")
     known = [
         (one.credits, one.snapshot.captured_at)
         for each in held.values()

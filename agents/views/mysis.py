@@ -17,6 +17,7 @@ from agents.dashboard import conversation
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.live import fragments
 from agents.dashboard.live import turn_page as live_turn_page
+from agents.dashboard.search import FOUND
 from agents.forms import MysisForm, add_action_error
 from agents.models import Mysis, Turn
 from agents.views.access import PageRequest, admin_required, find_mysis
@@ -43,12 +44,15 @@ def mysis_page(request: PageRequest, key: str) -> HttpResponse:
     found = dashboard_mysis.load_head(mysis, now)
     parts = fragments.draw_mysis(found, now)
     live = urlencode({"page": "mysis", "mysis": str(mysis.pk)})
+    is_marked = place is not None or FOUND in request.GET
     context = {
         "mysis": mysis,
         "head": found,
         "row": found.row,
         "parts": {part.id: part for part in parts},
         "lines": shown,
+        # What a search led to is marked, and its words in all lines.
+        "drawn": "" if is_marked else fragments.draw_log_lines(shown, mysis),
         "older": _find_older_id(mysis, shown),
         "place": place,
         "live_query": live,

@@ -14,7 +14,6 @@ WIDE = frozenset(
     {
         Kind.MYSIS_STATE,
         Kind.ERROR,
-        Kind.TURN_FINISHED,
         Kind.ALERT_RAISED,
         Kind.ALERT_CLEARED,
     }
@@ -26,9 +25,10 @@ class Dirty:
     """Myses to draw again, with the newest event that says so, and feed lines.
 
     ``newest`` is the last event of the stream, ``wide`` the last one that
-    concerns the fleet as a whole, ``prompts`` the last one that changed a prompt,
-    ``orders`` the last one that changed an order; 0 for none. ``states`` are those of the Myses whose state changed,
-    ``branched`` those of whose log something was taken back.
+    concerns the fleet as a whole, ``turns`` the last end of a turn, ``prompts`` the last
+    one that changed a prompt, ``orders`` the last one that changed an order; 0 for none.
+    ``states`` are those of the Myses whose state changed, ``branched`` those of whose
+    log something was taken back.
     """
 
     myses: dict[int, int] = field(default_factory=dict)
@@ -36,6 +36,7 @@ class Dirty:
     alerts: deque[Item] = field(default_factory=lambda: deque(maxlen=ALERTS))
     newest: int = 0
     wide: int = 0
+    turns: int = 0
     prompts: int = 0
     orders: int = 0
     states: set[int] = field(default_factory=set)
@@ -53,6 +54,8 @@ class Dirty:
                 self.branched.add(owner)
         if item["kind"] in WIDE:
             self.wide = item["id"]
+        if item["kind"] == Kind.TURN_FINISHED:
+            self.turns = item["id"]
         if item["kind"] == Kind.PROMPT_CHANGED:
             self.prompts = item["id"]
         if item["kind"] == Kind.ORDER_CHANGED:
@@ -73,7 +76,7 @@ class Dirty:
         taken = replace(self, myses=myses, states=states, branched=branched)
         self.feed = deque(maxlen=FEED)
         self.alerts = deque(maxlen=ALERTS)
-        self.newest = self.wide = self.prompts = self.orders = 0
+        self.newest = self.wide = self.turns = self.prompts = self.orders = 0
         self.everything = False
         self.states.difference_update(chosen)
         self.branched.difference_update(chosen)

@@ -11,11 +11,16 @@ from django.utils.safestring import SafeString
 from agents import events
 from agents.dashboard import feed, fleet, health
 from agents.dashboard.event_kinds import NEWS
+from agents.dashboard.feed import FeedLine
 from agents.dashboard.fleet import FleetRow, FleetRows
 from agents.dashboard.live import events_page, fragments
 from agents.dashboard.live.changes import WIDE, Dirty
 from agents.dashboard.live.fragments import Fragment, SentVersions
 from agents.dashboard.shared_results import shared, time_bucket
+from agents.events import Kind
+
+# Seconds.
+TURNS_TOGETHER = 2
 
 
 class FleetPage:
@@ -31,12 +36,12 @@ class FleetPage:
         self.ids: list[int] = []
         self.matching: frozenset[int] = frozenset()
         self.sent = SentVersions()
-        self.newest = self.wide = self.orders = 0
+        self.newest = self.wide = self.turns = self.orders = 0
 
     def draw_all(self, version: int) -> list[SafeString]:
         """Head, all rows, the feed; of the last two what the viewer has not got."""
         now = timezone.now()
-        self.newest = self.wide = self.orders = version
+        self.newest = self.wide = self.turns = self.orders = version
         rows = fleet.load_view(self.view, now)
         head = self.sent.draw_news(
             [
@@ -46,9 +51,8 @@ class FleetPage:
             ]
         )
         shown, told = self.has
-        newest = fragments.draw_newest_feed()
-        feed = [] if newest.version == told else [fragments.swap_fragment(newest)]
-        return [*self._since(shared.peek(("drawn", shown)), rows), *head, *feed]
+        swaps = self._since(shared.peek(("drawn", shown)), rows)
+        return [*swaps, *head, *_draw_feed_since(shared.peek(("told", told)))]
 
     def _since(self, shown: FleetRows | None, rows: FleetRows) -> list[SafeString]:
         if shown is None or not shown.lists_as(rows):
@@ -61,11 +65,12 @@ class FleetPage:
         now = timezone.now()
         self.newest = dirty.newest or self.newest
         self.wide = dirty.wide or self.wide
+        self.turns = dirty.turns or self.turns
         self.orders = dirty.orders or self.orders
         if dirty.everything:
             return [*self._recheck(now), *_draw_feed(dirty)]
         swaps: list[SafeString] = []
-        if dirty.wide and self._matching() != self.matching:
+        if (dirty.wide or dirty.turns) and self._matching() != self.matching:
             swaps += self._list(self._all_rows(now))
         mine = [("cells", n, v) for n, v in dirty.myses.items() if n in self.ids]
         for found in shared.get_many(mine, _load_cells).values():
@@ -96,11 +101,11 @@ class FleetPage:
         return shared.get(key, lambda: fleet.load_view(self.view, now))
 
     def _matching(self) -> frozenset[int]:
-        key = ("matching", self.view, self.wide)
+        key = ("matching", self.view, self.wide, self.turns)
         return shared.get(key, lambda: frozenset(fleet.find_matching_ids(self.view)))
 
     def _head(self, now: datetime) -> list[SafeString]:
-        head = share_head(now, self.wide, self.orders)
+        head = share_head(now, self.wide, self.turns, self.orders)
         return self.sent.draw_news([*head, *events_page.draw_group_counts()])
 
 
@@ -122,6 +127,27 @@ def _draw_feed(dirty: Dirty) -> list[SafeString]:
     return [fragments.prepend_feed_lines(told)] if told else []
 
 
+def _draw_feed_since(shown: Sequence[FeedLine] | None) -> list[SafeString]:
+    """The lines above those that a viewer shows; all where these are not the newest."""
+    lines = feed.load_newest_feed()
+    if lines == shown:
+        return []
+    known = {line.id for line in shown or ()}
+    fresh = [line for line in lines if line.id not in known]
+    kept = lines[len(fresh) :]
+    if shown is None or not (fresh and kept) or kept != shown[: len(kept)]:
+        return [fragments.swap_fragment(fragments.draw_feed(lines))]
+    return [fragments.prepend_feed_lines(fresh)]
+
+
+def draw_shared_feed() -> Fragment:
+    """The feed; its version stands for the lines that a page with it shows."""
+    lines = feed.load_newest_feed()
+    fragment = fragments.draw_feed(lines)
+    shared.get(("told", fragment.version), lambda: lines)
+    return fragment
+
+
 def draw_shared_rows(rows: FleetRows) -> Fragment:
     """The list of rows; its version stands for what a page with it shows."""
     fragment = fragments.draw_fleet_rows(rows)
@@ -129,39 +155,38 @@ def draw_shared_rows(rows: FleetRows) -> Fragment:
     return fragment
 
 
-def share_sums(now: datetime) -> health.FleetSums:
-    """The sums of the fleet, added up once in ten seconds for all who look.
-
-    They change with every turn: they are a little old here, so that the rows of those
-    who did something need not wait for them. A new socket brings those of its moment.
-    """
-    return shared.get(("sums", time_bucket(now)), lambda: health.add_up_fleet(now))
-
-
-def share_head(now: datetime, wide: int, orders: int) -> list[Fragment]:
+def share_head(now: datetime, wide: int, turns: int, orders: int) -> list[Fragment]:
     """The head and the last orders as of these events, drawn once for all who look.
 
-    Who grew late since, and what is mended without an event, shows with the next
-    ten seconds.
+    In a fleet some turn ends all the time: those of two seconds show together, and only
+    in how far the fleet has come. Who grew late since, and what is mended without an
+    event, shows with the next ten seconds.
     """
     head_bucket, orders_bucket = time_bucket(now, shift=5), time_bucket(now, shift=7)
-    head = shared.get(("health", wide, head_bucket), lambda: _draw_head(now))
+    together = int(now.timestamp()) // TURNS_TOGETHER
+    ended = shared.get(("turns", together), lambda: turns)
+    # Also for a head that is drawn already: else all of them were due with the next one.
+    sums = health.share_fleet_sums(now)
+    found = shared.get(
+        ("health", wide, head_bucket), lambda: health.read_health(now, known=sums)
+    )
+    head = shared.get(
+        ("head", wide, ended, head_bucket),
+        lambda: fragments.draw_fleet_head(health.read_progress(found)),
+    )
     given = shared.get(("orders", orders, orders_bucket), fragments.draw_newest_orders)
     return [*head, given]
 
 
-def _draw_head(now: datetime) -> list[Fragment]:
-    return fragments.draw_fleet_head(health.read_health(now, known=share_sums(now)))
-
-
 def share_front(now: datetime) -> list[Fragment]:
     """Head, orders and feed as of the newest events, for a page before its socket."""
-    newest = events.find_newest(set[str](WIDE).union(NEWS))
+    newest = events.find_newest({*WIDE, *NEWS, Kind.TURN_FINISHED, Kind.ORDER_CHANGED})
     wide = max((newest.get(kind, 0) for kind in WIDE), default=0)
+    turns, orders = (
+        newest.get(kind, 0) for kind in (Kind.TURN_FINISHED, Kind.ORDER_CHANGED)
+    )
     told = tuple(newest.get(kind, 0) for kind in NEWS)
     return [
-        *share_head(now, wide, newest.get(events.Kind.ORDER_CHANGED, 0)),
-        shared.get(
-            ("feed", told, time_bucket(now, shift=7)), fragments.draw_newest_feed
-        ),
+        *share_head(now, wide, turns, orders),
+        shared.get(("feed", told, time_bucket(now, shift=9)), draw_shared_feed),
     ]

@@ -17,6 +17,7 @@ from typing import Any
 from django.conf import settings
 from django.forms.utils import flatatt
 from django.template.loader import render_to_string
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -157,7 +158,12 @@ def _feed_line(line: feed.FeedLine) -> SafeString:
 
 def draw_newest_feed(group: str = "") -> Fragment:
     """The feed from its newest line on; of one chip if named."""
-    return Fragment("feed", draw_feed_lines(feed.load_newest_feed(group), group))
+    return draw_feed(feed.load_newest_feed(group), group)
+
+
+def draw_feed(lines: Iterable[feed.FeedLine], group: str = "") -> Fragment:
+    """The whole list of the feed."""
+    return Fragment("feed", draw_feed_lines(lines, group))
 
 
 def draw_mysis_head(found: dashboard_mysis.Head) -> Fragment:
@@ -198,14 +204,32 @@ def draw_clock(now: datetime) -> Fragment:
 def draw_log_lines(
     lines: Sequence[Line], mysis: Mysis, swap: bool = False
 ) -> SafeString:
-    return draw_template("conversation/lines", lines=lines, mysis=mysis, swap=swap)
+    """Lines of a conversation; each is drawn once for as long as it stays the same."""
+    # Without a script a moment of today reads in another way.
+    today = timezone.now().date()
+    return format_html_join(
+        "",
+        "{}",
+        (
+            (_draw_log_line(Keyed((mysis.page_key, today), mysis), one, swap),)
+            for one in lines
+        ),
+    )
+
+
+@lru_cache(maxsize=CACHED_ROWS)
+def _draw_log_line(mysis: Keyed[Mysis], line: Line, swap: bool) -> SafeString:
+    return draw_template(
+        "conversation/lines", lines=[line], mysis=mysis.value, swap=swap
+    )
 
 
 def draw_log(lines: Sequence[Line], mysis: Mysis) -> Fragment:
     """A conversation from its newest page on, with a way to what is older."""
     older = lines[0].id if lines else None
+    drawn = draw_log_lines(lines, mysis)
     return Fragment(
-        "log", draw_template("conversation/log", lines=lines, mysis=mysis, older=older)
+        "log", draw_template("conversation/log", drawn=drawn, mysis=mysis, older=older)
     )
 
 

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents import actions, events
-from agents.dashboard import charts, fleet
+from agents.dashboard import charts, conversation, feed, fleet
 from agents.dashboard.accounts import AccountStatus
 from agents.dashboard.charts import MysisHour
 from agents.dashboard.live import fleet_page, fragments
@@ -120,15 +120,23 @@ def test_a_page_that_lists_others_is_sent_whole(admin_client: Client):
     assert 'id="fleet-rows"' in frame_of({"rows": "0" * 16})
 
 
-def test_a_feed_that_is_shown_is_sent_when_more_happened(admin_client: Client):
+def test_of_a_feed_that_is_shown_only_what_happened_since_is_sent(
+    admin_client: Client,
+):
+    events.append(Kind.ERROR, data={"detail": "Before."})
     has = loaded(admin_client)
-    assert not any(
-        'id="feed"' in part for part in FleetPage(fleet.FleetView(), **has).draw_all(0)
-    )
-    events.append(Kind.ERROR, data={"error": "Oh no"})
-    assert any(
-        'id="feed"' in part for part in FleetPage(fleet.FleetView(), **has).draw_all(0)
-    )
+    assert "feed" not in frame_of(has)
+    events.append(Kind.ERROR, data={"detail": "Oh no."})
+    events.append(Kind.ERROR, data={"detail": "Once more."})
+    frame = frame_of(has)
+    assert '<ol hx-swap-oob="afterbegin:#feed">' in frame
+    assert frame.index("Once more.") < frame.index("Oh no.")
+    assert "Before." not in frame
+    # A page that this process did not make, or whose lines are all older.
+    assert 'id="feed"' in frame_of({**has, "told": "0" * 16})
+    for _ in range(feed.SHOWN):
+        events.append(Kind.ERROR, data={"detail": "Again."})
+    assert 'id="feed"' in frame_of(has)
 
 
 def test_a_cell_is_drawn_anew_when_what_it_shows_changes(db: None):
@@ -149,6 +157,24 @@ def test_a_cell_that_shows_the_same_is_not_drawn_again(db: None):
     before = fragments._draw_cell.cache_info().misses
     fragments.draw_cells(replace(row, activity="thinking"))
     assert fragments._draw_cell.cache_info().misses == before + 1
+
+
+def test_a_line_of_a_conversation_is_drawn_once_while_it_stays_the_same(
+    admin_client: Client,
+):
+    mysis = make_mysis(name="Ada")
+    add_conversation(mysis)
+    lines = conversation.load_newest_lines(mysis)
+    whole = fragments.draw_template("conversation/lines", lines=lines, mysis=mysis)
+    assert fragments.draw_log_lines(lines, mysis) == whole
+    drawn = fragments._draw_log_line.cache_info().misses
+    assert whole in admin_client.get("/myses/Ada/").content.decode()
+    assert fragments._draw_log_line.cache_info().misses == drawn
+    # What can change is part of it, and so is the address of its Mysis.
+    taken = [replace(lines[0], taken_by=5), *lines[1:]]
+    assert "taken back" in fragments.draw_log_lines(taken, mysis)
+    mysis.name = "Brahe"
+    assert 'href="/myses/Brahe/' in fragments.draw_log_lines(lines, mysis)
 
 
 def test_gauges_and_sparklines_are_drawn_with_their_words():

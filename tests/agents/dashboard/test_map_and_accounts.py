@@ -506,8 +506,8 @@ def test_a_strip_costs_the_same_queries_at_any_size(
 
     add("Ada")
     health.read_fleet_money()
-    look(5)
+    look(6)
     for number in range(5):
         add(f"M{number}")
     health.read_fleet_money()
-    look(5)
+    look(6)

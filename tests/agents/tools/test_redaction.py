@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from agents.tools.chain import mask_arguments
+from memory import redaction
 from memory.redaction import (
     HIDDEN,
     SealedValues,
@@ -134,3 +135,14 @@ def test_arguments_in_events_are_masked_and_bounded() -> None:
     assert mask_arguments("", set()) == {}
     many = json.dumps({str(number): "z" * 400 for number in range(50)})
     assert len(mask_arguments(many, set())) == 500
+
+
+def test_an_item_that_an_earlier_page_had_too_is_not_searched_again() -> None:
+    item = "<li>" + "".join(f"<p>word {n} of a row</p>" for n in range(50)) + "</li>"
+    with patch.object(SealedValues, "read", lambda _: KnownValues()):
+        page = f"<ul>{item}<li>one</li></ul>"
+        assert hide_secrets_in_page(page) == page
+        before = redaction._remember.cache_info()
+        hide_secrets_in_page(f"<ol>{item}<li>two</li></ol>")
+        after = redaction._remember.cache_info()
+    assert after.hits + after.misses - before.hits - before.misses <= 2

@@ -1,0 +1,66 @@
+"""What a visit of the Fleet page makes anew: never all that shows at once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from agents.dashboard import fleet
+from agents.dashboard.live import fleet_page
+from agents.dashboard.shared_results import RECHECK_SHARED
+from bench.pages.scenes import add_account, add_turns
+from tests.factories import make_mysis
+from tests.statements import record_statements
+
+pytestmark = pytest.mark.django_db
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+# Statements of a visit to which nothing is due, and of the largest part that may be.
+QUIET, LARGEST = 7, 9
+
+
+def test_each_row_is_made_anew_at_a_moment_of_its_own():
+    for number in range(30):
+        make_mysis(name=f"M{number:02}")
+    shown = fleet.load_view(fleet.FleetView(), NOON).shown
+    fresh = []
+    for second in range(1, RECHECK_SHARED + 1):
+        now = NOON + timedelta(seconds=second)
+        again = fleet.load_view(fleet.FleetView(), now).shown
+        fresh.append(sum(a is not b for a, b in zip(shown, again, strict=True)))
+        shown = again
+    assert fresh == [3] * RECHECK_SHARED
+
+
+def test_no_visit_waits_for_all_that_is_shared(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    mysis = make_mysis(name="Ada")
+    add_account(mysis)
+    add_turns(mysis, turns=2)
+    began = timezone.now()
+    counts = []
+    for second in range(3 * RECHECK_SHARED):
+        now = began + timedelta(seconds=second)
+        monkeypatch.setattr(timezone, "now", lambda now=now: now)
+        with record_statements() as asked:
+            admin_client.get("/?sort=name")
+        counts.append(len(asked))
+    counts = counts[RECHECK_SHARED:]
+    assert min(counts) == QUIET
+    assert max(counts) <= QUIET + LARGEST
+
+
+def test_turns_that_end_in_the_same_two_seconds_show_together():
+    first = fleet_page.share_head(NOON, 1, 5, 0)
+    with record_statements() as asked:
+        assert fleet_page.share_head(NOON, 1, 6, 0) == first
+    assert asked == []
+    later = NOON + timedelta(seconds=fleet_page.TURNS_TOGETHER)
+    for now, wide in ((later, 1), (NOON, 2)):
+        # As soon as they are over, and at once where a state changed.
+        with record_statements() as asked:
+            fleet_page.share_head(now, wide, 6, 0)
+        assert any("agents_mysis" in sql for sql in asked)
