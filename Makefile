@@ -26,7 +26,7 @@ up: $(RUN) ## run everything and print the sign-in link (ARGS="--port 8001 --mys
 test: $(if $(ARGS),$(DEV),lint) $(AXE) $(HTML) $(CONFORMANCE) ## lint, then all tests; with ARGS="tests/memory -k search" those alone
 	@$(PYTHON) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-# Mypy keeps one core busy, and compiling the tests another.
+# Mypy in two processes, while a third compiles the tests.
 lint: $(DEV) ## style, templates, types, layers, migrations, deployment checks; loads the tests
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .
@@ -34,7 +34,7 @@ lint: $(DEV) ## style, templates, types, layers, migrations, deployment checks; 
 	@$(VENV)/bin/djangofmt check templates
 	@$(PYTHON) -m pytest --collect-only -qq >$(VENV)/collected || \
 		{ cat $(VENV)/collected; exit 1; } & collecting=$$!; \
-	$(PYTHON) -m mypy --strict $(CHECKED); status=$$?; \
+	$(PYTHON) -m mypy --strict -n 2 $(CHECKED); status=$$?; \
 	wait $$collecting && exit $$status
 	@PYTHONPATH=. $(VENV)/bin/lint-imports
 	@ZOEA_DATA=$$(mktemp -d) && export ZOEA_DATA && trap 'rm -rf "$$ZOEA_DATA"' EXIT && \

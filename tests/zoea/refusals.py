@@ -9,8 +9,8 @@ from types import ModuleType
 
 from agents.models import ErrorCode
 from tests.zoea.documents import ROOT
-from zoea import mcp
-from zoea.api import gate, idempotency
+from zoea import idempotency, mcp
+from zoea.api import gate
 
 # What is given a code, and at which place where it does not stand by name.
 REFUSALS: Mapping[str, int | None] = {"Problem": 1, "ActionError": None}

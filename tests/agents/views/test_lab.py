@@ -526,9 +526,9 @@ def test_a_recommendation_over_rest(admin: Client, ada: Mysis, narrow: ContextPo
         told = found["replay"], found["best"], found["calls"], found["unit"]
         assert told == (asked.pk, "narrow", 3, "tokens")
         span = asked.calls.aggregate(first=Min("at"), last=Max("at"))
-        told = [parse_datetime(found[name]) for name in ("since", "until")]
+        shown = [parse_datetime(found[name]) for name in ("since", "until")]
         # JSON has milliseconds.
-        for moment, stored in zip(told, span.values(), strict=True):
+        for moment, stored in zip(shown, span.values(), strict=True):
             assert abs(moment - stored) < timedelta(milliseconds=1)
         own, best = found["candidates"]
         assert (own["name"], own["policy"]) == ("own", None)
