@@ -177,10 +177,12 @@ def hide_secrets_in_page(page: str) -> str:
 
 def _mask_elements(item: str, known: KnownValues) -> str:
     parts = _ELEMENTS.split(item)
-    return "<".join([_mask(part, known, frozenset()) for part in parts])
+    masked = "<".join([_mask(part, known, frozenset()) for part in parts])
+    # The text itself where nothing is hidden: what is remembered holds it once.
+    return item if masked == item else masked
 
 
-_remember_item = lru_cache(maxsize=2_048)(_mask_elements)
+_remember_item = lru_cache(maxsize=1_024)(_mask_elements)
 
 
 class MaskingFormatter(logging.Formatter):

@@ -110,6 +110,10 @@ _NAMED = tuple(
             rf"\1{HIDDEN}",
         ),
         (
+            rf"({_NAME}[ \t]*:[ \t]*)(?=[\w-]{{0,{_NEAR}}}\d)[\w-]{{16,}}",
+            rf"\1{HIDDEN}",
+        ),
+        (
             rf"((?:{_WORD}|token|{_SESSION}) {{1,3}})"
             rf"(?=[a-z0-9]{{0,{_NEAR}}}\d)[a-z0-9]{{16,}}",
             rf"\1{HIDDEN}",

@@ -167,7 +167,12 @@ def change_password(request: HttpRequest) -> HttpResponseBase:
         answer = render(request, "429.html", context, status=429)
         answer["Retry-After"] = str(seconds)
         return answer
-    found = page(request)
+    try:
+        found = page(request)
+    except Exception:
+        # No word of the password: it was the program that failed.
+        tries.give_back()
+        raise
     if found.headers.get("Location") == reverse(CHANGED):
         tries.forget()
     elif not _is_wrong_password(found):
@@ -179,10 +184,13 @@ class OwnPasswordForm(AdminPasswordChangeForm):
     """The admin's form, whose write is one with its entry in the audit log."""
 
     def save(self, commit: bool = True) -> User:
-        """Hash outside of the transaction, which would keep a connection meanwhile."""
+        """Hash outside of the transaction, which would keep a connection meanwhile.
+
+        What an admin changed of the user meanwhile stays changed.
+        """
         user: User = super().save(commit=False)
         with transaction.atomic():
-            user.save()
+            user.save(update_fields=["password"])
             name = f"user:{user.get_username()}"
             record("user.password", name, after={"password": True})
         return user

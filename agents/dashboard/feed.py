@@ -36,7 +36,8 @@ from agents.events import Item, Kind
 from agents.models import Event, Mysis
 from memory.gamestate.values import format_title
 from memory.models import fetch_rows
-from memory.redaction import hide_secrets_in_value
+from memory.redaction import hide_secrets_in_value, sealed
+from memory.secret_patterns import KnownValues
 
 # Lines of the feed.
 SHOWN = 40
@@ -197,16 +198,16 @@ def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
     if group == BAD:
         floor = (Event.objects.aggregate(last=Max("pk"))["last"] or 0) - FAR
         values = tuple(floor if one == _FLOOR else one for one in values)
-    found = fetch_rows(text, values)
+    found, known = fetch_rows(text, values), sealed.read()
     return _make_lines(
-        (mysis, number, kind, at, _read_data(data))
+        (mysis, number, kind, at, _read_data(data, known))
         for mysis, number, kind, at, _, data in found
     )
 
 
 @lru_cache(maxsize=1_024)
-def _read_data(text: str) -> Data:
-    # Of the newest lines most were the newest a moment ago.
+def _read_data(text: str, known: KnownValues) -> Data:
+    """Masked by what is ``known`` to be secret; most lines were new a moment ago too."""
     found: Data = hide_secrets_in_value(json.loads(text))
     return found
 

@@ -110,7 +110,7 @@ def read_health(
     grouped = Mysis.objects.values_list("state").annotate(n=Count("id"), **newest)
     found = list(grouped.order_by())
     counts |= {state: count for state, count, *_ in found}
-    wrong = join_equal(find_troubles(now))
+    troubles, more = _read_troubles(now, most)
     workers, heartbeat = system_status.count_workers(now)
     return Health(
         total=sum(counts.values()),
@@ -118,8 +118,8 @@ def read_health(
         recipients=counts["idle"] + counts["running"],
         tick=max((tick for *_, tick, _ in found if tick is not None), default=None),
         newest=max((at for *_, at in found if at is not None), default=None),
-        troubles=tuple(wrong[:most]),
-        more=max(0, len(wrong) - most),
+        troubles=troubles,
+        more=more,
         idle=read_idlers() if counts["idle"] else Idlers(),
         workers=workers,
         heartbeat=heartbeat,
@@ -128,10 +128,20 @@ def read_health(
     )
 
 
-def read_progress(found: Health) -> Health:
-    """The same, as far as the fleet has come by now."""
+def read_progress(found: Health, now: datetime) -> Health:
+    """The same, with all that the end of a turn may change.
+
+    A turn that failed and is tried again changes no state, and tells of no error.
+    """
     newest = Mysis.objects.aggregate(tick=Max("tick"), newest=Max("last_memory_at"))
-    return replace(found, **newest)
+    troubles, more = _read_troubles(now, SHOWN)
+    return replace(found, troubles=troubles, more=more, **newest)
+
+
+def _read_troubles(now: datetime, most: int) -> tuple[tuple[Trouble, ...], int]:
+    """The worst troubles, and how many more there are."""
+    wrong = join_equal(find_troubles(now))
+    return tuple(wrong[:most]), max(0, len(wrong) - most)
 
 
 def add_up_fleet(now: datetime) -> FleetSums:

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 # Rows stay as they are written. Two things are let through: of a failed sign-in the count
 # of its minute goes up by one, and `manage.py prune` may delete, which says so by a
-# setting of its transaction. Whoever owns the database can still empty or drop the table, as `manage.py flush` does.
+# setting of its transaction. Whoever owns the database can still drop the table.
 KEEP_AS_WRITTEN = """
 CREATE FUNCTION memory_auditentry_keep() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -2,23 +2,20 @@
 
 from django.db import migrations
 
-# As for single rows: whoever prunes says so by a setting of the transaction.
+# Whoever prunes deletes row by row, which the trigger of migration 0019 lets through.
 REFUSE_TRUNCATE = """
-CREATE FUNCTION memory_auditentry_keep_all() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION memory_auditentry_refuse_truncate() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF current_setting('zoea.prunes_audit', true) = 'on' THEN
-        RETURN NULL;
-    END IF;
     RAISE EXCEPTION 'The audit log is append-only: % is refused.', TG_OP
         USING ERRCODE = 'restrict_violation';
 END
 $$;
-CREATE TRIGGER memory_auditentry_keep_all BEFORE TRUNCATE ON memory_auditentry
-    FOR EACH STATEMENT EXECUTE FUNCTION memory_auditentry_keep_all();
+CREATE TRIGGER memory_auditentry_refuse_truncate BEFORE TRUNCATE ON memory_auditentry
+    FOR EACH STATEMENT EXECUTE FUNCTION memory_auditentry_refuse_truncate();
 """
 FREE = """
-DROP TRIGGER memory_auditentry_keep_all ON memory_auditentry;
-DROP FUNCTION memory_auditentry_keep_all();
+DROP TRIGGER memory_auditentry_refuse_truncate ON memory_auditentry;
+DROP FUNCTION memory_auditentry_refuse_truncate();
 """
 
 

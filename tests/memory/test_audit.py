@@ -8,13 +8,15 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import Error, connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
+from agents.models import Mysis
 from memory import audit
 from memory.models import AuditEntry
+from tests.factories import make_mysis
 
 pytestmark = pytest.mark.django_db
 
@@ -47,6 +49,15 @@ def test_the_database_refuses_every_change(
         change()
     kept.refresh_from_db()
     assert (kept.who, kept.after) == ("ann", {"tries": 5})
+
+
+def test_flush_is_refused_as_a_whole() -> None:
+    kept = AuditEntry.objects.create(who="ann", action="mysis.start")
+    make_mysis(name="Ada")
+    with pytest.raises(CommandError, match="append-only"), transaction.atomic():
+        call_command("flush", interactive=False, verbosity=0)
+    kept.refresh_from_db()
+    assert Mysis.objects.filter(name="Ada").exists()
 
 
 def test_failed_sign_ins_of_a_minute_are_one_entry(

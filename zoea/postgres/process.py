@@ -168,13 +168,16 @@ def end_orphans(folder: Path, timeout: float) -> list[int]:
     beside a new server that loses data.
     """
     until = time.monotonic() + timeout
+    told = set[int]()
     while left := _processes_in(folder):
         if time.monotonic() > until:
             return [process.pid for process in left]
         for process in left:
-            with suppress(psutil.NoSuchProcess):
-                # The signal that the server itself would have sent.
-                process.send_signal(signal.SIGQUIT)
+            if process.pid not in told:
+                told.add(process.pid)
+                with suppress(psutil.NoSuchProcess):
+                    # The signal that the server itself would have sent.
+                    process.send_signal(signal.SIGQUIT)
         time.sleep(_POLL)
     return []
 

@@ -158,9 +158,9 @@ def draw_shared_rows(rows: FleetRows) -> Fragment:
 def share_head(now: datetime, wide: int, turns: int, orders: int) -> list[Fragment]:
     """The head and the last orders as of these events, drawn once for all who look.
 
-    In a fleet some turn ends all the time: those of two seconds show together, and only
-    in how far the fleet has come. Who grew late since, and what is mended without an
-    event, shows with the next ten seconds.
+    In a fleet some turn ends all the time: those of two seconds show together, with the
+    first of them, and the others with what is told next. Who grew late since, and what is
+    mended without a turn or an event, shows within ten seconds.
     """
     head_bucket, orders_bucket = time_bucket(now, shift=5), time_bucket(now, shift=7)
     together = int(now.timestamp()) // TURNS_TOGETHER
@@ -172,7 +172,7 @@ def share_head(now: datetime, wide: int, turns: int, orders: int) -> list[Fragme
     )
     head = shared.get(
         ("head", wide, ended, head_bucket),
-        lambda: fragments.draw_fleet_head(health.read_progress(found)),
+        lambda: fragments.draw_fleet_head(health.read_progress(found, now)),
     )
     given = shared.get(("orders", orders, orders_bucket), fragments.draw_newest_orders)
     return [*head, given]

@@ -11,7 +11,7 @@ from agents.dashboard import event_kinds, feed
 from agents.dashboard.live import fragments
 from agents.dashboard.shared_results import shared
 from agents.events import Kind
-from agents.models import Event
+from agents.models import Event, Provider
 from memory.models import Memory
 from memory.redaction import sealed
 from tests.factories import make_item, make_mysis
@@ -49,6 +49,19 @@ def test_viewers_of_the_same_news_have_their_lines_from_one_statement(
     looks = [make_item(42, Kind.TOOL_CALLED, ada.pk, tool="get_map", ok=True)]
     assert feed.make_news_lines(looks) == []
     assert len(shared._results) == kept + 1
+
+
+def test_a_secret_that_is_sealed_later_is_hidden_in_lines_of_before(db: None):
+    mysis = make_mysis(name="Ada")
+    data = {"tool": "say", "ok": True, "arguments": {"text": "a-key-of-mine"}}
+    events.append(Kind.TOOL_CALLED, mysis_id=mysis.pk, data=data)
+    [line] = feed.load_newest_feed()
+    assert "a-key-of-mine" in line.text
+    provider = Provider(name="openai", kind="openai")
+    provider.api_key = "a-key-of-mine"
+    provider.save()
+    [line] = feed.load_newest_feed()
+    assert "mine" not in line.text
 
 
 def test_growing_old_is_no_news(db: None):

@@ -64,3 +64,15 @@ def test_turns_that_end_in_the_same_two_seconds_show_together():
         with record_statements() as asked:
             fleet_page.share_head(now, wide, 6, 0)
         assert any("agents_mysis" in sql for sql in asked)
+
+
+def test_a_failed_turn_shows_without_a_change_of_state_and_goes_as_it_is_mended():
+    mysis = make_mysis(name="Ada", state="running")
+    shown = []
+    for number, error in enumerate(("", "No credit left.", "")):
+        mysis.last_error = error
+        mysis.save()
+        now = NOON + timedelta(seconds=number * fleet_page.TURNS_TOGETHER)
+        head = "".join(one.html for one in fleet_page.share_head(now, 1, number, 0))
+        shown.append("No credit left." in head)
+    assert shown == [False, True, False]

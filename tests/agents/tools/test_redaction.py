@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
@@ -55,6 +55,7 @@ ELEMENTS = st.lists(
 )
 
 
+@example("0" * 32, "registration_code: ", [("li", "", "")])
 @given(HEX, st.sampled_from(["", *(f"{key}: " for key in KEYS)]), ELEMENTS)
 def test_no_element_of_a_page_shows_a_secret_and_all_are_left(
     secret: str, name: str, elements: list[tuple[str, str, str]]
