@@ -51,11 +51,13 @@ def test_the_database_refuses_every_change(
     assert (kept.who, kept.after) == ("ann", {"tries": 5})
 
 
+@pytest.mark.django_db(transaction=True)
 def test_flush_is_refused_as_a_whole() -> None:
     kept = AuditEntry.objects.create(who="ann", action="mysis.start")
     make_mysis(name="Ada")
-    with pytest.raises(CommandError, match="append-only"), transaction.atomic():
+    with pytest.raises(CommandError) as refused:
         call_command("flush", interactive=False, verbosity=0)
+    assert "append-only" in str(refused.value.__cause__)
     kept.refresh_from_db()
     assert Mysis.objects.filter(name="Ada").exists()
 

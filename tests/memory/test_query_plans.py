@@ -116,7 +116,7 @@ QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
                 "after": 19_000,
                 "through": log_rows.LAST,
                 "unsure": [1, 2],
-                "branch": log_rows.LAST,
+                **log_rows.NOW._asdict(),
             },
         ),
         "memory_tail",

@@ -167,13 +167,16 @@ def share_head(now: datetime, wide: int, turns: int, orders: int) -> list[Fragme
     ended = shared.get(("turns", together), lambda: turns)
     # Also for a head that is drawn already: else all of them were due with the next one.
     sums = health.share_fleet_sums(now)
-    found = shared.get(
-        ("health", wide, head_bucket), lambda: health.read_health(now, known=sums)
+    found, through = shared.get(
+        ("health", wide, head_bucket),
+        lambda: (health.read_health(now, known=sums), ended),
     )
-    head = shared.get(
-        ("head", wide, ended, head_bucket),
-        lambda: fragments.draw_fleet_head(health.read_progress(found, now)),
-    )
+
+    def draw() -> list[Fragment]:
+        as_of = found if ended == through else health.read_progress(found, now)
+        return fragments.draw_fleet_head(as_of)
+
+    head = shared.get(("head", wide, ended, head_bucket), draw)
     given = shared.get(("orders", orders, orders_bucket), fragments.draw_newest_orders)
     return [*head, given]
 

@@ -140,7 +140,8 @@ def test_arguments_in_events_are_masked_and_bounded() -> None:
 
 def test_an_item_that_an_earlier_page_had_too_is_not_searched_again() -> None:
     item = "<li>" + "".join(f"<p>word {n} of a row</p>" for n in range(50)) + "</li>"
-    with patch.object(SealedValues, "read", lambda _: KnownValues()):
+    known = KnownValues()
+    with patch.object(SealedValues, "read", lambda _: known):
         page = f"<ul>{item}<li>one</li></ul>"
         assert hide_secrets_in_page(page) == page
         before = redaction._remember.cache_info()

@@ -12,7 +12,8 @@ from bench.soak import events, load, report
 def test_a_small_fleet_is_measured_and_ended() -> None:
     before = {process.pid for process in psutil.process_iter()}
     steps: list[str] = []
-    options = load.Options(myses=3, minutes=0.2, dashboards=2, sockets=3)
+    # Longer than a tick: each Mysis ends a turn in it.
+    options = load.Options(myses=3, minutes=0.3, dashboards=2, sockets=3)
     found = load.measure(options, steps.append)
     assert sum(found["turns"].values()) > 0
     assert found["sockets"]["frames"]["sockets"] == 3
