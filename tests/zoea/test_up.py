@@ -176,6 +176,7 @@ WAITING = """
 SELECT count(*) FROM procrastinate_jobs
 WHERE status = 'todo' AND task_name LIKE '%take_turn'
 """
+DUE = "AND coalesce(scheduled_at, now()) <= now()"
 
 
 def _hold(worker: psutil.Process, data: Path) -> bool:
@@ -195,9 +196,7 @@ def test_a_worker_started_by_hand_plays_the_game_of_up(first: Flight) -> None:
     worker = first.up.family()["worker"]
     assert eventually(lambda: _hold(worker, data))
     try:
-        assert eventually(
-            lambda: _count(data, f"{WAITING} AND scheduled_at <= now()") > 0
-        )
+        assert eventually(lambda: _count(data, WAITING + DUE) > 0)
         before = _finished(data)
         assert _run_by_hand(data, *WORKER).returncode == 0
         assert _finished(data) > before
