@@ -169,8 +169,8 @@ def open_clients(
 
     What is yielded waits until they have, and gives what they say of it.
     """
-    told = [*SOCKETS, "clients", url, str(count), str(number), *words]
-    clients = subprocess.Popen(told, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    command = [*SOCKETS, "clients", url, str(count), str(number), *words]
+    clients = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert clients.stdout is not None
     lines = clients.stdout
 

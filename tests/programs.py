@@ -11,7 +11,7 @@ from zoea.auth import create_token
 
 ROOT = "/api/v1"
 # With which a program begins at /mcp, and what it has to accept.
-HELLO = {
+MCP_INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
@@ -21,7 +21,7 @@ HELLO = {
         "clientInfo": {"name": "test", "version": "1"},
     },
 }
-ACCEPT = {"Accept": "application/json, text/event-stream"}
+MCP_ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 class Program:

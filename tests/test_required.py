@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.agents.views import test_html as html
+from tests.agents.views.test_html import judge as judge
+from tests.browser import conftest as chromium
+from tests.browser import test_accessibility as accessibility
+from tests.browser.conftest import browser as browser
+from tests.browser.test_accessibility import axe as axe
 from tests.required import require
 from tests.upgrade import test_side_by_side as side_by_side
+from tests.upgrade.test_side_by_side import history as history
+from tests.zoea import test_mcp_conformance as conformance
 from tests.zoea import test_pgbouncer as pgbouncer
 from tests.zoea import test_proxies as proxies
+from tests.zoea.test_mcp_conformance import suite as suite
+from tests.zoea.test_pgbouncer import pooled as pooled
+from tests.zoea.test_proxies import site as site
+
+NOWHERE = Path("/nowhere/at/all")
 
 
 @pytest.mark.parametrize(
@@ -26,17 +40,26 @@ def test_what_is_missing_fails_an_integration_run(
 
 
 @pytest.mark.parametrize(
-    ("tests", "name", "value"),
+    ("tests", "name", "missing", "fixture"),
     [
-        (proxies, "NGINX", None),
-        (pgbouncer, "POOLER", None),
-        (side_by_side, "MISSING", "no history here"),
+        (proxies, "NGINX", None, "site"),
+        (pgbouncer, "POOLER", None, "pooled"),
+        (side_by_side, "MISSING", "no history here", "history"),
+        (chromium, "CHROMIUM", NOWHERE, "browser"),
+        (accessibility, "AXE", NOWHERE, "axe"),
+        (html, "JUDGE", NOWHERE, "judge"),
+        (conformance, "COMMAND", NOWHERE, "suite"),
     ],
 )
 def test_none_of_them_is_skipped_there(
-    monkeypatch: pytest.MonkeyPatch, tests: Any, name: str, value: str | None
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    tests: Any,
+    name: str,
+    missing: object,
+    fixture: str,
 ) -> None:
     monkeypatch.setenv("CI", "1")
-    monkeypatch.setattr(tests, name, value)
+    monkeypatch.setattr(tests, name, missing)
     with pytest.raises(pytest.fail.Exception):
-        tests.require_program()
+        request.getfixturevalue(fixture)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from pytest_django import Settings
 from agents.game import sessions
 from bench.providers.openai import FakeProvider
 from sandbox.game.testing import SandboxServer
+from tests.agents.runtime.workers import Workers
 
 
 @pytest.fixture
@@ -63,3 +65,23 @@ async def nothing_left_open() -> AsyncIterator[None]:
     yield
     await sessions.get_pool().close()
     await sync_to_async(connections.close_all)()
+
+
+@pytest.fixture(scope="module")
+def loaded_workers(
+    django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Workers]:
+    """The program of the workers, loaded once; they play a game of their own."""
+    folder, tick = tmp_path_factory.mktemp("workers"), 0.5
+    with SandboxServer(tick=tick) as game, Workers(folder, game.url, tick) as found:
+        yield found
+
+
+@pytest.fixture
+def workers(
+    transactional_db: None, loaded_workers: Workers, tmp_path: Path
+) -> Iterator[Workers]:
+    """Nobody yet; who has begun is killed before the tables are emptied."""
+    loaded_workers.folder = tmp_path
+    yield loaded_workers
+    loaded_workers.kill_all()

@@ -25,7 +25,7 @@ from memory.models import Memory
 from memory.snapshots import writes
 from tests.agents.lab.histories import make_pilot, record_turn
 from tests.factories import make_account, make_memory, make_mysis
-from tests.programs import ACCEPT, HELLO
+from tests.programs import MCP_ACCEPT, MCP_INITIALIZE
 from zoea.auth import create_token
 from zoea.models import ApiToken
 
@@ -87,7 +87,10 @@ def text(found: types.CallToolResult) -> str:
 
 def post(server: Server, **headers: str) -> httpx2.Response:
     return httpx2.post(
-        f"{server.origin}/mcp", json=HELLO, headers=ACCEPT | headers, timeout=60
+        f"{server.origin}/mcp",
+        json=MCP_INITIALIZE,
+        headers=MCP_ACCEPT | headers,
+        timeout=60,
     )
 
 

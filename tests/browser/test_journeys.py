@@ -6,6 +6,7 @@ import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.contrib.auth.models import User
 from django.db import connections
@@ -104,6 +105,7 @@ def test_keys_alone_stop_a_mysis_and_send_an_order(page: Page):
     assert Memory.objects.get().content == "Sell the ore."
 
 
+@pytest.mark.replaces_requests
 def test_a_prompt_is_previewed_then_saved_then_compared(page: Page):
     prompt = actions.get_default_prompt()
     make_mysis(name="Ada", prompt=prompt)
@@ -140,6 +142,7 @@ def test_a_budget_asks_only_for_what_its_scope_needs(page: Page):
     assert Budget.objects.get().target is None
 
 
+@pytest.mark.replaces_requests
 def test_two_strategies_are_compared_and_a_match_is_found(page: Page):
     mysis = make_mysis(name="Ada")
     scenes.add_conversation(mysis, exchanges=20)

@@ -48,11 +48,11 @@ def find_faults(page: Page, axe: str) -> list[str]:
 
 
 @SIZES
+@pytest.mark.replaces_requests
 def test_sliders_answer_at_once_and_the_last_hour_follows(
     page: Page, complaints: Complaints, ada: Mysis, axe: str, size: ViewportSize
 ):
-    # htmx logs a request that a newer one took the place of.
-    complaints.allowed = ("status of 422",)
+    complaints.allowed += ("status of 422",)
     page.set_viewport_size(size)
     page.goto("/myses/Ada/context/")
     # It stays where the page is not loaded again.
@@ -91,8 +91,7 @@ def test_sliders_answer_at_once_and_the_last_hour_follows(
 def test_a_replay_from_the_form_to_the_policy_in_use(
     page: Page, complaints: Complaints, ada: Mysis, axe: str, size: ViewportSize
 ):
-    # htmx logs a request that a newer one took the place of.
-    complaints.allowed = ("status of 422",)
+    complaints.allowed += ("status of 422",)
     page.set_viewport_size(size)
     page.goto("/policies/")
     page.get_by_role("link", name="Lab").click()
@@ -150,6 +149,7 @@ def test_a_mark_of_nothing_stands_at_the_lower_end(page: Page, ada: Mysis):
     expect(page.get_by_label("Lower mark, slider")).to_have_value("0")
 
 
+@pytest.mark.replaces_requests
 def test_the_palette_leads_to_the_lab(page: Page, admin: object):
     page.goto("/")
     page.keyboard.press("Control+k")

@@ -28,6 +28,7 @@ def ada(page: Page) -> Mysis:
     return mysis
 
 
+@pytest.mark.replaces_requests
 def test_a_policy_is_priced_as_it_is_chosen(page: Page, ada: Mysis) -> None:
     ContextPolicy.objects.create(
         name="lean", strategy="window", options={"window": 3}, budget_tokens=32_000
@@ -56,6 +57,7 @@ def test_a_policy_is_priced_as_it_is_chosen(page: Page, ada: Mysis) -> None:
     expect(price).to_contain_text("What its cache would save is not known.")
 
 
+@pytest.mark.replaces_requests
 def test_an_author_sees_the_price_while_writing(page: Page, ada: Mysis) -> None:
     prompt = actions.get_default_prompt()
     Mysis.objects.update(prompt=prompt)

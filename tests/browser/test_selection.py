@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Dialog, Page, Route, expect
 
 from agents import actions, events
@@ -51,6 +52,7 @@ def test_the_selected_are_stopped_and_the_others_go_on(page: Page):
     expect(bar).to_be_hidden()
 
 
+@pytest.mark.replaces_requests
 def test_hands_stay_on_the_keys(page: Page):
     ada, brahe = (make_mysis(name=name, state="running") for name in ("Ada", "Brahe"))
     live(page)
@@ -188,10 +190,11 @@ def cut_names(page: Page) -> list[str]:
     return found
 
 
+@pytest.mark.replaces_requests
 def test_the_form_of_a_model_keeps_the_focus_and_what_was_typed(
     page: Page, complaints: Complaints
 ):
-    complaints.allowed = ("409 (Conflict)", "422 (")
+    complaints.allowed += ("409 (Conflict)", "422 (")
     ada = make_mysis(name="Ada", state="running")
     live(page)
     page.get_by_role("link", name="Ada", exact=True).click()

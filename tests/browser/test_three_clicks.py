@@ -114,6 +114,7 @@ def test_why_it_did_that_is_told(page: Page, hand: Hand, settings: Settings):
     assert hand.clicks == 2
 
 
+@pytest.mark.replaces_requests
 def test_a_model_is_changed(page: Page, hand: Hand):
     ada = make_mysis(name="Ada", state="running")
     live(page)

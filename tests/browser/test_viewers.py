@@ -146,6 +146,7 @@ def test_saved_views_are_each_ones_own(enter: Callable[..., Page], ada: Mysis) -
     assert view.name == "Miners"
 
 
+@pytest.mark.replaces_requests
 def test_what_one_changes_the_others_see(enter: Callable[..., Page], ada: Mysis):
     viewer = enter("eve")
     live(viewer, "/myses/Ada/")

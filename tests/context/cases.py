@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from functools import wraps
 from itertools import product
@@ -28,15 +29,16 @@ from memory.context.types import (
 )
 from tests.context.histories import Log
 from tests.context.tools import list_described
+from tests.long_run import few_or_many
 
 STRATEGIES = registry.list_names()
 PINS = ("never attack miners", "report to Ada-7")
 ROOMY = Budget(10_000_000, 0)
 STATE = "## Current Game State\n\n" + "- Fuel: 60/100\n" * 40
 
-# Each strategy gets some 500 logs, in both dialects. For a long run:
+# Each strategy gets some 500 logs, in both dialects, and others in each run. For more:
 # CONTEXT_EXAMPLES=2000 pytest tests/context
-EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", few_or_many(40, 120)))
 fast = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -65,13 +67,26 @@ DIALECTS = ("openai", "anthropic")
 Test = Callable[..., None]
 
 
-def with_each(*cases: str) -> Callable[[Test], Test]:
+class ShowsNothing(Exception):
+    """What was drawn shows nothing of one strategy; it may of the others."""
+
+
+def only_if(holds: object) -> None:
+    """As ``assume``, for the one case at hand: the others still get the log."""
+    if not holds:
+        raise ShowsNothing
+
+
+def with_each(*cases: str, each_dialect: bool = True) -> Callable[[Test], Test]:
     """Give each drawn log to all of these, in both dialects where the test takes one.
 
-    To draw a log takes five times as long as to assemble it. What does not concern one
-    of them is left by ``return``: ``assume`` would keep the log from the others too.
+    To draw a log takes five times as long as to assemble it. Where it is not to have
+    ``each_dialect``, the test draws one itself. How often each case was seen through is
+    counted: ``conftest`` fails a property that came so far with no log of one of them.
     """
-    ways: Mapping[str, Sequence[str]] = {"strategy": cases, "dialect": DIALECTS}
+    ways: dict[str, Sequence[str]] = {"strategy": cases}
+    if each_dialect:
+        ways["dialect"] = DIALECTS
 
     def give(test: Test) -> Test:
         signature = inspect.signature(test)
@@ -79,14 +94,19 @@ def with_each(*cases: str) -> Callable[[Test], Test]:
         drawn = [
             each for name, each in signature.parameters.items() if name not in ways
         ]
+        every = list(product(*(ways[name] for name in names)))
+        checked = dict.fromkeys(map(" ".join, every), 0)
 
         @wraps(test)
         def run(*values: Any) -> None:
-            for way in product(*(ways[name] for name in names)):
+            for way in every:
                 note(" ".join(way))
-                test(*way, *values)
+                with suppress(ShowsNothing):
+                    test(*way, *values)
+                    checked[" ".join(way)] += 1
 
         run.__signature__ = signature.replace(parameters=drawn)  # type: ignore[attr-defined]
+        run.checked = checked  # type: ignore[attr-defined]
         return run
 
     return give

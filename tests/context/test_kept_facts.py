@@ -23,6 +23,7 @@ from tests.context.cases import (
     name_of,
     newest_head,
     newest_order,
+    only_if,
     requests,
     window_options,
     with_each,
@@ -38,8 +39,7 @@ def test_orders_and_the_newest_unit_are_never_lost(
 ) -> None:
     """I16 to I18: pins once and verbatim, the newest order, the newest unit."""
     request, result = build(log, strategy, dialect=dialect, **more)
-    if not result.messages:
-        return
+    only_if(result.messages)
     texts = checks.texts_of(result)
     for pin in request.pins:
         assert sum(text.count(pin) for text in texts) == 1
@@ -136,12 +136,13 @@ def test_a_larger_budget_never_keeps_less(
     options = {"result_cap": 0}
     _, small = build(log, strategy, budget=Budget(tokens, 0), options=options)
     _, large = build(log, strategy, budget=Budget(tokens + more, 0), options=options)
-    if any(
-        line.by == "budget" and line.disposition == "truncated"
-        for result in (small, large)
-        for line in result.ledger
-    ):
-        return
+    only_if(
+        not any(
+            line.by == "budget" and line.disposition == "truncated"
+            for result in (small, large)
+            for line in result.ledger
+        )
+    )
     assert len(real(small)) <= len(real(large))
 
 

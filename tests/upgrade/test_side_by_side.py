@@ -29,16 +29,15 @@ SELECT DISTINCT worker_id, (args->>'mysis_id')::bigint FROM procrastinate_jobs
 WHERE status = 'doing' AND task_name LIKE '%%take_turn'
 """
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.usefixtures("history"),
+    pytest.mark.django_db(transaction=True),
+]
 
 
-@pytest.fixture(autouse=True)
-def require_history() -> None:
-    """The program of before is read from the history."""
-    require_program()
-
-
-def require_program() -> None:
+@pytest.fixture
+def history() -> None:
+    """The program of before is read from it."""
     require(not MISSING, MISSING)
 
 

@@ -26,9 +26,15 @@ SECONDS = 240
 
 
 class Up:
-    """A running ``manage.py up`` on a data folder."""
+    """A running ``manage.py up`` on a data folder; it is killed after ``seconds``."""
 
-    def __init__(self, data: Path, *options: str, **environment: str) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *options: str,
+        seconds: float = SECONDS,
+        **environment: str,
+    ) -> None:
         self.data = data
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "up", *options],
@@ -45,8 +51,7 @@ class Up:
             text=True,
         )
         self.lines: list[str] = []
-        # Several tests may look at one flight.
-        self._watchdog = threading.Timer(3 * SECONDS, self.process.kill)
+        self._watchdog = threading.Timer(seconds, self.process.kill)
         self._watchdog.start()
 
     def wait_for(self, pattern: str) -> re.Match[str]:

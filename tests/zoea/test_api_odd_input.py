@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.factories import make_account, make_memory, make_mysis, make_turn
+from tests.long_run import few_or_many
 from tests.programs import Program
 from zoea import rate_limits
 from zoea.api import api
@@ -76,7 +77,7 @@ def encoded(text: str) -> str:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 @settings(
-    max_examples=6,
+    max_examples=few_or_many(6, 12),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import ClassVar
 
 import psutil
 import pytest
@@ -45,12 +46,18 @@ def post(
     connection.close()
     if answer.status == 503:
         time.sleep(int(answer.headers["Retry-After"]))
-        return post(server, secret, body)
+        return post(server, secret, body, path)
     return answer.status, said
 
 
 class Memory:
-    """Megabytes of a process while something goes on: before, at most, and after."""
+    """Megabytes of a process while something goes on: before, at most, and after.
+
+    Before is the least that it ever began with: what one test leaves counts for all
+    after it, and nothing can hide in it.
+    """
+
+    _least: ClassVar[dict[int, int]] = {}
 
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)
@@ -62,7 +69,9 @@ class Memory:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Look at it all the time until the block ends."""
-        self.before = self.most = self._now()
+        self.most = self._now()
+        known = self._least.get(self._process.pid, self.most)
+        self.before = self._least[self._process.pid] = min(known, self.most)
         over = threading.Event()
 
         def watch() -> None:
@@ -155,5 +164,5 @@ def test_a_large_history_is_assembled_and_its_memory_comes_back(
     with memory.watched(), ThreadPoolExecutor(3) as together:
         sent = [together.submit(post, server, secret, body) for _ in range(3)]
         assert [each.result()[0] for each in sent] == [200] * 3
-    assert memory.most < memory.before + 1_000, str(memory)
-    assert memory.falls_below(memory.before + 100), str(memory)
+    assert memory.most < memory.before + 600, str(memory)
+    assert memory.falls_below(memory.before + 150), str(memory)

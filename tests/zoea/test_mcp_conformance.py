@@ -18,7 +18,10 @@ from bench.processes import Server
 from tests.required import require
 from zoea.auth import create_token
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.usefixtures("suite"),
+    pytest.mark.django_db(transaction=True),
+]
 COMMAND = Path(sys.prefix) / "conformance/node_modules/.bin/conformance"
 
 CONCERNS = ("server-initialize", "ping", "tools-list", "dns-rebinding-protection")
@@ -59,7 +62,7 @@ OTHERS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def suite() -> None:
     """The programs, as the Makefile fetches them."""
     require(COMMAND.exists(), f"there is no {COMMAND}: make test fetches it with npm")

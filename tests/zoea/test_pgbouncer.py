@@ -54,14 +54,10 @@ pytestmark = [
 ]
 
 
-def require_program() -> None:
-    require(POOLER, "pgbouncer is not installed: apt-get install pgbouncer")
-
-
 @pytest.fixture
 def pooled() -> Iterator[str]:
     """The address of the test's database behind a pooler with three connections."""
-    require_program()
+    require(POOLER, "pgbouncer is not installed: apt-get install pgbouncer")
     known = connection.settings_dict
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

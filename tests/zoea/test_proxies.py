@@ -33,7 +33,7 @@ from websockets.typing import Origin
 from agents import events
 from agents.events import Kind
 from bench.processes import ROOT, run_server
-from tests.programs import ACCEPT, HELLO
+from tests.programs import MCP_ACCEPT, MCP_INITIALIZE
 from tests.required import require
 from zoea import proxies
 from zoea.auth import create_sign_in_link, create_token
@@ -228,13 +228,9 @@ def wait_until_open(port: int, process: subprocess.Popen[bytes]) -> None:
     raise AssertionError(f"nginx ended with {process.returncode}")
 
 
-def require_program() -> None:
-    require(NGINX, "nginx is not installed: apt-get install nginx-light")
-
-
 @pytest.fixture(scope="module")
 def site(django_db_setup: None, django_db_blocker: Any) -> Iterator[Site]:
-    require_program()
+    require(NGINX, "nginx is not installed: apt-get install nginx-light")
     tls, plain = find_free_ports(2)
     origin = f"https://127.0.0.1:{tls}"
     with (
@@ -284,12 +280,14 @@ def test_pages_rest_and_mcp_through_nginx(site: Site) -> None:
             visitor.get("/static/css/base.css"),
             visitor.get("/healthz"),
             visitor.get("/api/v1/myses", headers=bearer(token)),
-            visitor.post("/mcp", json=HELLO, headers=ACCEPT | bearer(token)),
+            visitor.post(
+                "/mcp", json=MCP_INITIALIZE, headers=MCP_ACCEPT | bearer(token)
+            ),
         ]
         refused = [
             visitor.get("/nowhere"),
             visitor.get("/api/v1/myses", headers=bearer("wrong")),
-            visitor.post("/mcp", json=HELLO, headers=ACCEPT),
+            visitor.post("/mcp", json=MCP_INITIALIZE, headers=MCP_ACCEPT),
         ]
     assert [one.status_code for one in answers] == [200] * 6
     assert [one.status_code for one in refused] == [404, 401, 401]
@@ -308,7 +306,7 @@ def test_nothing_is_answered_without_tls(site: Site) -> None:
         assert answer.status_code == 301
         assert HSTS not in answer.headers
     answer = httpx2.post(
-        f"{site.direct}/mcp", json=HELLO, headers=ACCEPT | bearer(token)
+        f"{site.direct}/mcp", json=MCP_INITIALIZE, headers=MCP_ACCEPT | bearer(token)
     )
     assert (answer.status_code, answer.json()["code"]) == (403, "tls_required")
 
@@ -363,9 +361,9 @@ async def test_wrong_tokens_lock_out_their_visitor_alone(site: Site) -> None:
     token = create_token(name="program", role="viewer")[1]
 
     def ask(visitor: httpx2.Client, path: str, secret: str) -> int:
-        headers = ACCEPT | bearer(secret)
+        headers = MCP_ACCEPT | bearer(secret)
         if path == "/mcp":
-            return visitor.post(path, json=HELLO, headers=headers).status_code
+            return visitor.post(path, json=MCP_INITIALIZE, headers=headers).status_code
         return visitor.get(path, headers=headers).status_code
 
     paths = ("/api/v1/myses", "/mcp", "/metrics")

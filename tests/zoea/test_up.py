@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.cookiejar import CookieJar
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -22,7 +23,7 @@ from tests.commands import Commands
 from zoea.management.commands.up import Command
 from zoea.postgres import data_directory
 
-from .running import LINK, ROOT, Up, eventually, left, rows
+from .running import LINK, ROOT, SECONDS, Up, eventually, left, rows
 
 Start = Callable[..., Up]
 
@@ -32,9 +33,9 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
     """Starts on a new folder, unless told another."""
     started: list[Up] = []
 
-    def start(*options: str, data: Path | None = None, **environment: str) -> Up:
+    def start(*options: str, data: Path | None = None, **more: Any) -> Up:
         data = data or tmp_path_factory.mktemp("up") / "data"
-        started.append(Up(data, *options, **environment))
+        started.append(Up(data, *options, **more))
         return started[-1]
 
     yield start
@@ -44,26 +45,33 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
 
 @dataclass(frozen=True)
 class Flight:
-    """A run of which the link has been read: where, and the way to sign in once."""
+    """A run of which the link has been read: where, the way to sign in once, and who."""
 
     up: Up
     url: str
     path: str
+    fleet: list[tuple[object, ...]]
 
     @classmethod
     def begin(cls, up: Up) -> Flight:
         """Wait for the link."""
-        return cls(up, *up.wait_for(LINK.pattern).groups())
+        url, path = up.wait_for(LINK.pattern).groups()
+        return cls(up, url, path, rows(up.data, FLEET))
 
 
 # Three flights of one fleet, for all tests that need no folder of their own: a start
-# takes longer than all that is then looked at.
+# takes longer than all that is then looked at. So the tests stand in the order of the
+# flights; each may be run alone, for the flights before its own are then flown for it.
+SHARED_SECONDS = 3 * SECONDS
+FLEET = "SELECT id, name FROM agents_mysis ORDER BY id"
 
 
 @pytest.fixture(scope="module")
 def first(up: Start) -> Flight:
     """The first start on a new folder."""
-    return Flight.begin(up("--port=0", "--myses=3", "--tick=0.5"))
+    return Flight.begin(
+        up("--port=0", "--myses=3", "--tick=0.5", seconds=SHARED_SECONDS)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +84,8 @@ def landed(first: Flight) -> Path:
 @pytest.fixture(scope="module")
 def second(landed: Path, up: Start) -> Flight:
     """The second start, with two workers."""
-    return Flight.begin(up("--port=0", "--tick=0.5", "--workers=2", data=landed))
+    words = ("--port=0", "--tick=0.5", "--workers=2")
+    return Flight.begin(up(*words, data=landed, seconds=SHARED_SECONDS))
 
 
 def _status(url: str, jar: CookieJar | None = None) -> int:
@@ -113,14 +122,13 @@ def _addresses(up: Up) -> set[str]:
     }
 
 
-def _fleet(data: Path) -> list[tuple[object, ...]]:
-    return rows(data, "SELECT id, name FROM agents_mysis ORDER BY id")
+def _count(data: Path, query: str) -> int:
+    (row,) = rows(data, query)
+    return int(str(row[0]))
 
 
 def _finished(data: Path) -> int:
-    query = "SELECT count(*) FROM agents_turn WHERE outcome = 'done'"
-    (row,) = rows(data, query)
-    return int(str(row[0]))
+    return _count(data, "SELECT count(*) FROM agents_turn WHERE outcome = 'done'")
 
 
 def test_the_first_start_makes_a_fleet_that_flies(first: Flight) -> None:
@@ -132,7 +140,7 @@ def test_the_first_start_makes_a_fleet_that_flies(first: Flight) -> None:
     assert "sessionid" in {cookie.name for cookie in jar}
     _status(url + path, stranger)
     assert "sessionid" not in {cookie.name for cookie in stranger}, "it is for once"
-    assert len(_fleet(first.up.data)) == 3
+    assert len(first.fleet) == 3
     assert eventually(lambda: _finished(first.up.data) > 0)
     assert set(first.up.family()) == {"sandbox", "worker", "daphne", "postgres"}
     assert _addresses(first.up) == {"127.0.0.1"}
@@ -164,6 +172,20 @@ def _run_by_hand(data: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 WORKER = ("manage.py", "procrastinate", "worker", "--one-shot")
+WAITING = """
+SELECT count(*) FROM procrastinate_jobs
+WHERE status = 'todo' AND task_name LIKE '%take_turn'
+"""
+DUE = "AND coalesce(scheduled_at, now()) <= now()"
+
+
+def _hold(worker: psutil.Process, data: Path) -> bool:
+    """Hold a worker at a moment at which not every turn is in its hands."""
+    worker.suspend()
+    if _count(data, WAITING):
+        return True
+    worker.resume()
+    return False
 
 
 def test_a_worker_started_by_hand_plays_the_game_of_up(first: Flight) -> None:
@@ -171,7 +193,15 @@ def test_a_worker_started_by_hand_plays_the_game_of_up(first: Flight) -> None:
     port = (data / "sandbox.port").read_text().strip()
     found = _run_by_hand(data, "-c", SETTINGS)
     assert found.stdout.split() == [f"http://127.0.0.1:{port}/mcp", "0.5"]
-    assert _run_by_hand(data, *WORKER).returncode == 0
+    worker = first.up.family()["worker"]
+    assert eventually(lambda: _hold(worker, data))
+    try:
+        assert eventually(lambda: _count(data, WAITING + DUE) > 0)
+        before = _finished(data)
+        assert _run_by_hand(data, *WORKER).returncode == 0
+        assert _finished(data) > before
+    finally:
+        worker.resume()
 
 
 def test_it_ends_all_that_it_has_started(landed: Path) -> None:
@@ -184,9 +214,9 @@ def test_it_ends_all_that_it_has_started(landed: Path) -> None:
     assert left(landed) == []
 
 
-def test_the_second_start_goes_on_with_the_fleet(second: Flight) -> None:
+def test_the_second_start_goes_on_with_the_fleet(first: Flight, second: Flight) -> None:
     data = second.up.data
-    assert [number for number, _ in _fleet(data)] == [1, 2, 3], "not made anew"
+    assert second.fleet == first.fleet, "not made anew"
     before = _finished(data)
     assert before > 0
     assert eventually(lambda: _finished(data) > before)
@@ -200,6 +230,7 @@ SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' 
 
 def test_a_killed_process_is_started_again(second: Flight) -> None:
     running = second.up
+    assert eventually(lambda: len(running.family()) == 4)
     # A worker that still starts would bring the database back itself.
     assert eventually(lambda: len(rows(running.data, LOCKED_WORKERS)) >= 2)
     before = {child.pid for child in _children(running)}
@@ -227,12 +258,12 @@ def test_killed_itself_it_takes_its_children_along(second: Flight, up: Start) ->
         return all("postgres" in one.name() for one in left(data))
 
     assert eventually(only_the_database_is_left)
-    third = Flight.begin(up("--port=0", data=data)).up
-    assert [number for number, _ in _fleet(data)] == [1, 2, 3]
+    third = Flight.begin(up("--port=0", data=data))
+    assert third.fleet == second.fleet
     # Two signals are as good as one.
-    third.process.send_signal(signal.SIGINT)
-    third.wait_for("Stopping")
-    assert third.end(signal.SIGINT) == (0, "")
+    third.up.process.send_signal(signal.SIGINT)
+    third.up.wait_for("Stopping")
+    assert third.up.end(signal.SIGINT) == (0, "")
     assert left(data) == []
 
 

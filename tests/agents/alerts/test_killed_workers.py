@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from threading import Event
-from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -13,37 +12,14 @@ from django.utils import timezone
 from agents import events
 from agents.actions.alerts import save_alert_target
 from agents.models import Alert, AlertDelivery, AlertTarget
-from sandbox.game.testing import SandboxServer
 from tests.agents.alerts.receiver import Receiver
 from tests.agents.runtime.workers import Workers
 from tests.factories import make_mysis
+from tests.long_run import few_or_many
 
 PATIENCE = 60.0
 PAUSE = Event()
-KILLS = 2
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def loaded(
-    django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Workers]:
-    """The program of the workers, loaded once."""
-    folder = tmp_path_factory.mktemp("workers")
-    with SandboxServer() as game, Workers(folder, game.url) as found:
-        yield found
-
-
-@pytest.fixture
-def workers(transactional_db: Any, loaded: Workers) -> Iterator[Workers]:
-    """Nobody yet; who has begun is killed before the tables are emptied."""
-    yield loaded
-    loaded.kill_all()
+KILLS = few_or_many(2, 3)
 
 
 def test_every_alert_is_told_though_workers_die_and_the_webhook_is_down(

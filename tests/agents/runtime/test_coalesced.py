@@ -24,9 +24,10 @@ from memory.models import ContextPolicy, Memory, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import in_db
+from tests.long_run import few_or_many
 
 REGISTER = call("register", '{"username": "Eve", "empire": "solarian"}')
-TURNS = 60
+TURNS = few_or_many(60, 100)
 
 
 def give_policy(mysis: Mysis, **options: Any) -> Mysis:

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -30,27 +30,11 @@ from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
 from tests.agents.runtime.workers import Workers
+from tests.long_run import few_or_many
 
-KILLS = 15
-FLEET, HANDS, TICK = 3, 2, 0.5
+KILLS = few_or_many(15, 50)
+FLEET, HANDS = 3, 2
 PATIENCE = 60.0
-
-
-@pytest.fixture(scope="module")
-def loaded(
-    django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Workers]:
-    """The program of the workers, loaded once; they play a game of their own."""
-    folder = tmp_path_factory.mktemp("workers")
-    with SandboxServer(tick=TICK) as game, Workers(folder, game.url) as found:
-        yield found
-
-
-@pytest.fixture
-def workers(transactional_db: Any, loaded: Workers) -> Iterator[Workers]:
-    """Nobody yet; who has begun is killed before the tables are emptied."""
-    yield loaded
-    loaded.kill_all()
 
 
 @pytest.mark.parametrize("spare", [True, False], ids=["another", "its successor"])

@@ -22,9 +22,10 @@ from memory.models import ContextPolicy, GameSnapshot, Memory, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import assert_paired, in_db, log
+from tests.long_run import few_or_many
 
 Json = dict[str, Any]
-CALLS = 60
+CALLS = few_or_many(60, 200)
 # What the model does, over and over; None ends a turn. One action: ticks pass after it.
 PLAN: list[list[tuple[str, Json]] | None] = [
     [("get_status", {}), ("get_system", {})],

@@ -15,9 +15,10 @@ from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import assert_paired, log
 from tests.agents.runtime.piloted import PilotedAnthropic, PilotedOpenAI
+from tests.long_run import few_or_many
 
 Strict = PilotedOpenAI | PilotedAnthropic
-CALLS = 30
+CALLS = few_or_many(30, 50)
 
 
 @pytest.fixture(params=[PilotedOpenAI, PilotedAnthropic])

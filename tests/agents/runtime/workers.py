@@ -27,20 +27,22 @@ LINE = 20
 
 
 class Workers:
-    """A context manager; ``folder`` has the files of the Myses."""
+    """A context manager; who is started from now on has its files in ``folder``.
 
-    def __init__(self, folder: Path, game: str) -> None:
+    ``tick`` are the seconds of the game at ``game``.
+    """
+
+    def __init__(self, folder: Path, game: str, tick: float = 1.0) -> None:
         self.folder = folder
         self.alive: list[int] = []
-        self._game = game
+        self._game, self._tick = game, tick
         self._read, self._write = os.pipe()
 
     def __enter__(self) -> Self:
         told = {"DATABASE_URL": database_url(), "SPACEMOLT_MCP_URL": self._game}
-        told |= {"ZOEA_SECONDS_PER_TICK": "1"}
-        words = [__name__, str(self.folder), str(self._write)]
+        told |= {"ZOEA_SECONDS_PER_TICK": str(self._tick)}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", *words],
+            [sys.executable, "-m", __name__, str(self._write)],
             cwd=ROOT,
             env=clean_environment(Path(os.environ["ZOEA_DATA"])) | told,
             stdin=subprocess.PIPE,
@@ -62,7 +64,7 @@ class Workers:
 
     def start(self) -> int:
         """Start one more; its process."""
-        self.alive.append(self._ask("start"))
+        self.alive.append(self._ask(f"start {self.folder}"))
         return self.alive[-1]
 
     def kill(self, pid: int) -> None:
@@ -101,23 +103,23 @@ class Workers:
         return file.read_text().splitlines() if file.exists() else []
 
 
-def serve(folder: Path, write: int) -> None:
+def serve(write: int) -> None:
     """Start and kill workers, as it is asked for by standard input."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
     import django
 
     django.setup()
-    _prepare(folder, write)
+    _load()
     children: set[int] = set()
     for line in sys.stdin:
-        word, *rest = line.split()
+        word, _, rest = line.rstrip("\n").partition(" ")
         if word == "start":
             pid = os.fork()
             if pid == 0:
-                _work()
+                _work(Path(rest), write)
             children.add(pid)
         else:
-            pid = int(rest[0])
+            pid = int(rest)
             _end(pid)
             children.remove(pid)
         sys.stdout.write(f"{pid}\n")
@@ -131,19 +133,26 @@ def _end(pid: int) -> None:
     os.waitpid(pid, 0)
 
 
-def _prepare(folder: Path, write: int) -> None:
+def _load() -> None:
+    """Load what a turn loads when it needs it, once for all workers."""
     from procrastinate.contrib.django import app
 
-    # What a turn loads when it needs it is loaded here, once for all workers.
     from agents.llm.wires import http
-    from agents.runtime import answers, recovery, turn
+    from agents.runtime import recovery
 
-    import_module("agents.llm.wires.pilot")
+    for name in ("agents.llm.wires.pilot", "agents.runtime.turn"):
+        import_module(name)
     http._load_certificates()
     app.worker_defaults["update_heartbeat_interval"] = HOUR
     app.worker_defaults["stalled_worker_timeout"] = HOUR
     recovery.STALLED_SECONDS = HOUR
     recovery.LOOK_SECONDS = recovery.FREE_SECONDS = 0.2
+
+
+def _watch_turns(folder: Path, write: int) -> None:
+    """Lock the file of a Mysis in its turn, and report each question to a model."""
+    from agents.runtime import answers, turn
+
     take_turn, complete = turn.take_turn, vars(answers)["complete"]
     flown: ContextVar[int] = ContextVar("flown")
 
@@ -165,8 +174,9 @@ def _prepare(folder: Path, write: int) -> None:
     vars(answers)["complete"] = report_and_complete
 
 
-def _work() -> None:
+def _work(folder: Path, write: int) -> None:
     """Be a worker; does not return."""
+    _watch_turns(folder, write)
     from django.core.management import execute_from_command_line
 
     null = os.open(os.devnull, os.O_RDWR)
@@ -180,4 +190,4 @@ def _work() -> None:
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]), int(sys.argv[2]))
+    serve(int(sys.argv[1]))

@@ -23,6 +23,7 @@ from memory.snapshots import reads as snapshots_reads
 from sandbox.game.testing import SandboxServer
 from tests.agents.tools.hours import Hours
 from tests.agents.tools.rival import Rival
+from tests.long_run import few_or_many
 from tests.memory.capturing import read_state_rows
 from tests.sandbox.arguments import GOODS, arguments
 
@@ -225,18 +226,20 @@ async def start(game: Game, mysis: Mysis, seed: int) -> Play:
     return Play(game, box, seed)
 
 
-async def test_what_is_believed_is_true(game: Game, mysis: Mysis) -> None:
-    play = await start(game, mysis, 1)
+@pytest.mark.parametrize("seed", range(1, few_or_many(2, 3)))
+async def test_what_is_believed_is_true(game: Game, seed: int, mysis: Mysis) -> None:
+    play = await start(game, mysis, seed)
     await play.open()
     assert play.merged > 0
     await play.on(70)
     assert play.believed > 70 * LEAST, "what is not looked at cannot be wrong"
 
 
+@pytest.mark.parametrize("seed", range(100, few_or_many(101, 102)))
 async def test_it_is_true_as_well_where_answers_are_lost_or_odd(
-    game: Game, mysis: Mysis
+    game: Game, seed: int, mysis: Mysis
 ) -> None:
-    play = await start(game, mysis, 100)
+    play = await start(game, mysis, seed)
     await play.open()
     await play.on(70, (*LOST, *SHAPED))
     assert play.believed > 70 * LEAST

@@ -22,7 +22,10 @@ JUDGE = Path(sys.prefix) / "html/node_modules/.bin/html-validate"
 RULES = {"root": True, "extends": ["html-validate:standard"]}
 
 
-@pytest.fixture(autouse=True)
+pytestmark = pytest.mark.usefixtures("judge")
+
+
+@pytest.fixture
 def judge() -> None:
     """The program, as the Makefile fetches it."""
     require(JUDGE.exists(), f"there is no {JUDGE}: make test fetches it with npm")

@@ -28,7 +28,7 @@ from zoea.auth import create_token
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WORKERS, MYSES, TURNS = 3, 6, 12
-SOON, LONG = 30.0, 120.0
+SOON, LONG, TICK = 30.0, 120.0, 0.5
 END = "the end of the flight"
 CELL = re.compile(r'id="(m\d+-(?:who|acts|context))" data-v="(\w+)"')
 
@@ -122,10 +122,10 @@ async def test_sockets_of_two_web_servers_are_in_step(tmp_path: Path) -> None:
     browser.force_login(User.objects.create_user("ann"))
     cookie = f"sessionid={browser.cookies['sessionid'].value}"
     with ExitStack() as stack:
-        sandbox = stack.enter_context(SandboxServer(tick=0.5))
-        game = {"SPACEMOLT_MCP_URL": sandbox.url, "ZOEA_SECONDS_PER_TICK": "0.5"}
+        sandbox = stack.enter_context(SandboxServer(tick=TICK))
+        game = {"SPACEMOLT_MCP_URL": sandbox.url, "ZOEA_SECONDS_PER_TICK": str(TICK)}
         webs = [stack.enter_context(run_server(at=0, **game)) for _ in range(2)]
-        workers = stack.enter_context(Workers(tmp_path, sandbox.url))
+        workers = stack.enter_context(Workers(tmp_path, sandbox.url, TICK))
         for _ in range(WORKERS):
             workers.start()
         stream = both(webs, "/ws/v1/events?after=0", Authorization=f"Bearer {token}")

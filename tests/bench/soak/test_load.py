@@ -36,7 +36,7 @@ def test_a_small_fleet_is_measured_and_ended() -> None:
 
 
 def test_few_events_go_through_one_stream(transactional_db: Any) -> None:
-    found = events.measure_here(lambda said: None, 250)
+    found = events.measure(lambda said: None, "250")
     for name in ("backlog", "live", "bare"):
         assert found[name]["frames"] == 250
         assert (found[name]["lost"], found[name]["twice"]) == (0, 0)
