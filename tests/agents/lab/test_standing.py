@@ -64,7 +64,7 @@ def list_by_calls(mysis: Mysis, standing: Standing) -> list[int]:
     """The newest rows of the calls that count, one call after another."""
     found, before = [], LAST
     while last := read_last_call(mysis.pk, before, "", None, standing):
-        found.append(last.sent.last_id)
+        found.append(last.sent.last_id or 0)
         before = last.sent.pk
     return found[::-1]
 
