@@ -30,7 +30,7 @@ from agents.dashboard.yield_board import (
 )
 from agents.dashboard.yields import GROUPINGS, parse_span
 from agents.db import run_long_in_db
-from agents.lab import tools
+from agents.lab import mcp_tools
 from agents.record_search import RECORDS, describe_hit, search_records
 from agents.tools.guard import ArgumentsError, check_arguments
 from agents.tools.own_tool_answers import (
@@ -123,14 +123,14 @@ _RECORDS = define_tool(
 )
 
 # Those that need the role operator.
-WRITING = SENDING | ORDERING | tools.WRITING
+WRITING = SENDING | ORDERING | mcp_tools.WRITING
 
 TOOLS: Mapping[str, Tool] = {
     **FOR_PROGRAMS,
     _PREVIEW.spec.name: _PREVIEW,
     _YIELD.spec.name: _YIELD,
     _RECORDS.spec.name: _RECORDS,
-    **tools.TOOLS,
+    **mcp_tools.TOOLS,
 }
 
 
@@ -296,5 +296,5 @@ _ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
     _PREVIEW.spec.name: _preview,
     _YIELD.spec.name: _answer_yield,
     _RECORDS.spec.name: _answer_records,
-    **tools.ANSWERS,
+    **mcp_tools.ANSWERS,
 }

@@ -8,7 +8,7 @@ from procrastinate.contrib.django import app
 from agents.alerts import outbox
 from agents.alerts.send import send_message
 from agents.db import run_in_db
-from agents.lab import kept_replays
+from agents.lab import kept_replays, replay_job
 from agents.lab.rewind import QUEUE as LAB_QUEUE
 from agents.lab.rewind import TASK as REWIND_TASK
 from agents.lab.rewind_walk import run_rewind as walk_rewind
@@ -57,7 +57,7 @@ async def run_replay(context: JobContext, *, replay_id: int) -> None:
     recovery.maintenance.ensure_running()
     if context.job.id is not None:
         with open_span("job run_replay", {"zoea.replay.id": replay_id}):
-            await kept_replays.run_apart(replay_id, context.job.id)
+            await replay_job.run_apart(replay_id, context.job.id)
 
 
 @app.task(name=outbox.TASK, queue=outbox.QUEUE)

@@ -118,7 +118,7 @@ def clear_open_orders(
 
 def _supersede(myses: Sequence[Mysis], newer: Order) -> None:
     """End what these locked Myses have open; the event of the newer order tells it."""
-    note = f"Order {newer.pk} took its place."
+    note = explain_superseded(newer.pk)
     found = _lock(_select_open(myses))
     _save(
         found,
@@ -128,6 +128,11 @@ def _supersede(myses: Sequence[Mysis], newer: Order) -> None:
         whole=True,
         replaced_by=newer.pk,
     )
+
+
+def explain_superseded(newer: int) -> str:
+    """The note of what ends because an order of this number took its place."""
+    return f"Order {newer} took its place."
 
 
 def _select_open(myses: Sequence[Mysis]) -> QuerySet[OrderRecipient]:

@@ -14,7 +14,11 @@ from django.utils import timezone
 
 from agents import events
 from agents.actions.notes import forget_note, save_note
-from agents.actions.orders import describe_change, find_reached
+from agents.actions.orders import (
+    describe_change,
+    explain_superseded,
+    find_reached,
+)
 from agents.models import Delivery, Mysis, OrderRecipient, OrderState
 from agents.models.orders import OPEN_STATES
 from memory.assembly import history_summaries
@@ -112,10 +116,11 @@ def _take_back_orders(mysis: Mysis, branch: Branch, moment: datetime) -> list[Js
         changed_by=f"{PEER}{mysis.name}"[:200],
         changed_at__gte=moment,
     )
-    gave_way = Q(
-        state=OrderState.SUPERSEDED,
-        replaced_by__in=replacing.values("order_id"),
-        changed_at__gte=moment,
+    newer = list(replacing.values_list("order_id", flat=True))
+    # An older version, running beside this one or of before, wrote the note alone.
+    noted = Q(replaced_by=None, note__in=map(explain_superseded, newer))
+    gave_way = Q(state=OrderState.SUPERSEDED, changed_at__gte=moment) & (
+        Q(replaced_by__in=newer) | noted
     )
     ended = answered | reported | gave_way
     kept = []

@@ -29,7 +29,7 @@ from memory.api.policies import (
     SourceOut,
     ToolDocument,
 )
-from memory.assembly.replay import Side, compare_views
+from memory.assembly.view_pairs import Side, compare_views
 from memory.context.documents import describe_usage
 from memory.context.types import Budget
 from memory.handles import parse_id

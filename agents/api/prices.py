@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Router, Schema
 from pydantic import Field
 
-from agents.lab.prices import Prediction, predict_price
-from agents.lab.trials import PriceIn, read_trial
+from agents.lab.price_questions import PriceIn, read_trial
+from agents.lab.prices import describe_prediction, predict_price
 from memory.api.parameters import ErrorOut
 
 prices_router = Router(tags=["context"])
@@ -43,7 +45,8 @@ class PriceOut(Schema):
 
 
 @prices_router.post("/prices", response={200: PriceOut, 404: ErrorOut})
-def predict(request: HttpRequest, body: PriceIn) -> Prediction:
+def predict(request: HttpRequest, body: PriceIn) -> dict[str, Any]:
     """What the last hour would have cost under another setting; stores nothing."""
     tried = read_trial(body)
-    return predict_price(tried.myses, tried.setting, timezone.now())
+    found = predict_price(tried.myses, tried.setting, timezone.now())
+    return describe_prediction(found)

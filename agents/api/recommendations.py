@@ -11,7 +11,6 @@ from pydantic import Field
 
 from agents.api.turns import get_mysis
 from agents.lab.recommend import (
-    Candidate,
     describe_recommendation,
     recommend_for_fleet,
     recommend_for_mysis,
@@ -48,17 +47,14 @@ class CandidateOut(Schema):
     )
     figures: dict[str, Any] = Field(examples=[FIGURES])
 
-    @staticmethod
-    def resolve_policy(one: Candidate) -> str | None:
-        return one.stored.name if one.stored else None
-
 
 class RecommendationOut(Schema):
     """The cheapest policy of the newest finished replay that lost nothing in its calls.
 
-    These were made from ``since`` to ``until``. ``best`` is its name: `own` where nothing costs less than what is in use, null where
-    every one lost something. ``saved`` is the part of the price of `own` that it saves.
-    Before the first finished replay ``replay`` is null, and nothing was judged.
+    These were made from ``since`` to ``until``. ``best`` is its name: `own` where nothing
+    costs less than what is in use, null where every one lost something. ``saved`` is the
+    part of the price of `own` that it saves. Before the first finished replay ``replay``
+    is null, and nothing was judged.
     """
 
     replay: int | None = Field(examples=[7])

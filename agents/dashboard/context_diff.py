@@ -16,7 +16,7 @@ from agents.dashboard import charts
 from agents.dashboard.conversation import read_calls
 from agents.dashboard.state_diff import StateChanges, compare_states
 from memory.assembly.prepare import PreparedRequest
-from memory.assembly.replay import MessagePair, Side, compare_views
+from memory.assembly.view_pairs import MessagePair, Side, compare_views
 from memory.context.result_types import LedgerLine
 from memory.models import SentContext
 

@@ -1,7 +1,7 @@
 """``python -m agents.lab REPLAY JOB``: works on one kept replay, for a job of a worker.
 
 In a process of its own, since it computes for long: turns would wait for its thread.
-Without arguments it replays what standard input asks for (see ``agents.lab.halves``).
+Without arguments it replays what standard input asks for (see ``agents.lab.two_processes``).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
     django.setup()
     # What needs models can be loaded only now.
-    from agents.lab import halves, kept_replays
+    from agents.lab import replay_job, two_processes
 
     if given:
-        kept_replays.run_replay(*map(int, given))
+        replay_job.run_replay(*map(int, given))
     else:
-        halves.write_half()
+        two_processes.answer_question()
 
 
 if __name__ == "__main__":

@@ -1,23 +1,18 @@
-"""Replays as they are kept: asked for, worked on by a job of the queue, cancelled.
+"""Replays as they are kept: asked for, queued, told, deleted.
 
-The job runs in a process of its own, behind the turns, one at a time in the whole fleet.
-Once a second it stores what it has and says how far it is. A replay whose process or
-worker was lost begins anew; one that is deleted ends, and leaves nothing.
+A job of the queue works on one behind the turns (`replay_job`), one at a time in the whole
+fleet. A replay whose process or worker was lost begins anew; one that is deleted ends, and
+leaves nothing.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
-from django.db import OperationalError, transaction
+from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from procrastinate.contrib.django.django_connector import DjangoConnector
@@ -30,11 +25,10 @@ from agents.actions.base import ActionError
 from agents.dashboard.time_axis import parse_moment
 from agents.dashboard.yields import parse_span
 from agents.events import Kind
-from agents.lab.halves import Asked, replay_asked
 from agents.lab.policies import OWN, Policy
-from agents.lab.replay import ReplayedCall, select_calls, select_myses
+from agents.lab.replay import select_calls, select_myses
 from agents.lab.report import ReportBuilder
-from agents.models import Mysis, Replay, ReplayCall
+from agents.models import Mysis, Replay
 from agents.scheduling import BEHIND_TURNS, LIVE
 from memory import audit
 from memory.gamestate.values import make_storable, repair_text
@@ -47,14 +41,10 @@ MOST_KEPT = 50
 MOST_UNDER_WAY = 10
 # Jobs that may be lost before a replay is given up.
 MOST_ATTEMPTS = 3
-# Seconds between two steps of progress, and the most calls that one stores.
-PULSE = 1.0
-BATCH = 500
 LOST = (
     f"{MOST_ATTEMPTS} processes in a row ended without a word: look into the worker's "
     "log, then ask for fewer calls."
 )
-FAILED = "It failed, and the worker's log says why: ask for other calls or policies."
 # What of a row is told as it is.
 AS_STORED = (
     *("label", "since", "until", "state", "done", "total", "error", "by"),
@@ -62,7 +52,6 @@ AS_STORED = (
 )
 State = Replay.State
 _jobs = JobManager(DjangoConnector())
-logger = logging.getLogger(__name__)
 
 
 @transaction.atomic
@@ -136,7 +125,7 @@ def _make_room() -> None:
         )
     over = Replay.objects.exclude(state__in=Replay.UNDER_WAY).order_by("-pk")
     for old in over[MOST_KEPT - 1 :]:
-        _announce(old, state="deleted")
+        announce_replay(old, state="deleted")
         old.delete()
 
 
@@ -156,7 +145,7 @@ def delete_replay(replay: Replay, *, by: str) -> None:
         _jobs.cancel_job_by_id(row.job_id, delete_job=True)
     told = {"of": row.subject, "state": row.state, "by": row.by}
     audit.record("replay.delete", name_replay(row), by=by, before=told)
-    _announce(row, state="deleted")
+    announce_replay(row, state="deleted")
     row.delete()
 
 
@@ -230,10 +219,10 @@ def _queue(replay: Replay) -> None:
     replay.state, replay.done = State.QUEUED, 0
     replay.attempts += 1
     replay.save(update_fields=["job_id", "state", "done", "attempts"])
-    _announce(replay)
+    announce_replay(replay)
 
 
-def _announce(replay: Replay, **more: Any) -> None:
+def announce_replay(replay: Replay, **more: Any) -> None:
     """Append the event that says how far a replay is."""
     data = {
         "replay": replay.pk,
@@ -265,143 +254,17 @@ def _resume(replay_id: int) -> bool:
     if jobs.exists():
         return False
     if replay.attempts >= MOST_ATTEMPTS:
-        _end(replay, State.FAILED, error=LOST)
+        end_replay(replay, State.FAILED, error=LOST)
     else:
         _queue(replay)
     return True
 
 
-def _end(replay: Replay, state: str, *, error: str = "") -> None:
+def end_replay(replay: Replay, state: str, *, error: str = "") -> None:
     """End a locked replay; one that failed keeps no rows."""
     replay.state, replay.error = state, error
     replay.finished_at = timezone.now()
     if state == State.FAILED:
         replay.calls.all().delete()
     replay.save()
-    _announce(replay)
-
-
-# --- The work itself
-
-
-async def run_apart(replay_id: int, job_id: int) -> None:
-    """`run_replay` in a process of its own, which ends where this is cancelled."""
-    words = [sys.executable, "-m", "agents.lab", str(replay_id), str(job_id)]
-    process = await asyncio.create_subprocess_exec(
-        *words, stdin=asyncio.subprocess.DEVNULL, cwd=settings.BASE_DIR
-    )
-    try:
-        await process.wait()
-    except asyncio.CancelledError:
-        process.terminate()
-        await process.wait()
-        raise
-
-
-def run_replay(replay_id: int, job_id: int) -> None:
-    """Replay the calls of a kept replay, unless it was deleted or has another job."""
-    replay = _claim(replay_id, job_id)
-    if replay is None:
-        return
-    try:
-        _Run(replay).run()
-    except OperationalError:
-        # The database is away: another job takes it up.
-        raise
-    except Exception:
-        logger.exception("Replay %s failed.", replay_id)
-        with transaction.atomic():
-            row = _lock(replay)
-            if row is not None:
-                _end(row, State.FAILED, error=FAILED)
-
-
-@transaction.atomic
-def _claim(replay_id: int, job_id: int) -> Replay | None:
-    rows = Replay.objects.select_for_update(of=("self",))
-    replay = rows.filter(
-        pk=replay_id, job_id=job_id, state__in=Replay.UNDER_WAY
-    ).first()
-    if replay is None:
-        return None
-    # What a lost process of it has stored.
-    replay.calls.all().delete()
-    replay.state, replay.done = State.RUNNING, 0
-    replay.started_at = timezone.now()
-    replay.save()
-    _announce(replay)
-    return replay
-
-
-def _lock(replay: Replay) -> Replay | None:
-    """The row, if this job still has to work on it."""
-    rows = Replay.objects.select_for_update(of=("self",))
-    return rows.filter(pk=replay.pk, job_id=replay.job_id, state=State.RUNNING).first()
-
-
-class _Run:
-    """One run over the calls of a replay."""
-
-    def __init__(self, replay: Replay) -> None:
-        self.replay = replay
-        self.report = ReportBuilder()
-        self.waiting: list[ReplayCall] = []
-        self.due = time.monotonic() + PULSE
-
-    def run(self) -> None:
-        for call in read_calls(self.replay):
-            self.report.add(call.figures, call.differs, call.unknown)
-            row = build_row(call, self.report.calls)
-            row.replay = self.replay
-            self.waiting.append(row)
-            late = time.monotonic() >= self.due
-            if (late or len(self.waiting) >= BATCH) and not self._store():
-                return
-        self._store(done=True)
-
-    @transaction.atomic
-    def _store(self, *, done: bool = False) -> bool:
-        """Store what is there and say so; False where nobody wants it any more."""
-        row = _lock(self.replay)
-        if row is None:
-            return False
-        ReplayCall.objects.bulk_create(self.waiting)
-        self.waiting = []
-        self.due = time.monotonic() + PULSE
-        row.done = self.report.calls
-        row.report = self.report.describe(list_names(row))
-        if done:
-            row.total = row.done
-            _end(row, State.DONE)
-        else:
-            row.save(update_fields=["done", "report"])
-            _announce(row)
-        return True
-
-
-def build_row(call: ReplayedCall, place: int) -> ReplayCall:
-    """A call as it is stored, or written into a file."""
-    sent, turn = call.sent, call.sent.call.turn
-    return ReplayCall(
-        place=place,
-        call_id=sent.call_id,
-        mysis_id=sent.mysis_id,
-        turn_id=turn.pk,
-        turn_number=turn.number,
-        call_number=sent.call.number,
-        at=sent.created_at,
-        figures={name: asdict(one) for name, one in call.figures.items()},
-        differs=call.differs,
-    )
-
-
-def read_calls(replay: Replay) -> Iterator[ReplayedCall]:
-    """The calls that a replay asks for, each under its policies."""
-    asked = Asked(
-        replay.mysis_id,
-        replay.label,
-        replay.since,
-        replay.until,
-        [Policy(**policy) for policy in replay.policies],
-    )
-    return replay_asked(asked, replay.total)
+    announce_replay(replay)

@@ -9,16 +9,17 @@ calls in a row share as it did.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agents.dashboard.charts import find_first_turn_since
 from agents.lab.retaken import ReassembledCall, Setting, find_endpoint, retake_calls
 from agents.llm.endpoints import resolve
 from agents.llm.model_types import Endpoint, ModelError, Usage, price_usage
 from agents.models import ModelCall, Mysis
+from memory.concurrency import ConcurrencyLimit
 from memory.models import fetch_rows
 
 # Settings of a Mysis whose calls cost more or less with them.
@@ -26,6 +27,10 @@ PRICED = ("model", "prompt", "policy")
 HOUR = timedelta(hours=1)
 # Calls that are assembled anew at most.
 SAMPLE = 20
+# Each assembles up to that many contexts, and every role may ask.
+_places = ConcurrencyLimit(
+    2, seconds=5, refusal="Others are asking what settings would cost: not predicted."
+)
 
 # Of the calls that were answered: how many, and what they used, by kind and model.
 _SUMS = """
@@ -118,7 +123,10 @@ class Sums(NamedTuple):
 def predict_price(
     myses: Sequence[Mysis], setting: Setting, now: datetime
 ) -> Prediction:
-    """What the calls of the last hour of these Myses would have used."""
+    """What the calls of the last hour of these Myses would have used.
+
+    Raises a 503 Problem where too many ask at once.
+    """
     floor = find_first_turn_since(now - HOUR)
     values = {"myses": [one.pk for one in myses], "floor": floor, "most": SAMPLE}
     rows = fetch_rows(_SUMS, values) if floor is not None else ()
@@ -128,8 +136,9 @@ def predict_price(
     present = _add_up(sums)
     if problem := _find_problem(myses, setting, calls):
         return Prediction(calls, present, problem=problem)
-    ids = [number for (number,) in fetch_rows(_SAMPLE, values)]
-    retaken = list(retake_calls(myses, setting, ids, replays=bool(present.cached)))
+    with _places.taken():
+        ids = [number for (number,) in fetch_rows(_SAMPLE, values)]
+        retaken = list(retake_calls(myses, setting, ids, replays=bool(present.cached)))
     if not retaken:
         return Prediction(
             calls,
@@ -143,6 +152,24 @@ def predict_price(
     then = _scale(_add_up(turns), retaken, _add_up(folded))
     notes = _write_notes(setting, retaken, turns, summaries=bool(folded))
     return Prediction(calls, present, then, len(retaken), notes)
+
+
+def describe_prediction(found: Prediction) -> dict[str, Any]:
+    """A prediction, as JSON tells it over every door."""
+    return {
+        "calls": found.calls,
+        "sampled": found.sampled,
+        "now": _describe_spending(found.now),
+        "then": found.then and _describe_spending(found.then),
+        "basis": found.basis,
+        "notes": [*found.notes],
+        "problem": found.problem,
+    }
+
+
+def _describe_spending(one: Spending) -> dict[str, Any]:
+    cost = None if one.cost is None else float(one.cost)
+    return {"tokens": one.tokens, **asdict(one), "cost": cost}
 
 
 def _find_problem(myses: Sequence[Mysis], setting: Setting, calls: int) -> str:

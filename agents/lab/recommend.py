@@ -13,8 +13,9 @@ from typing import Any
 from django.db.models import Max, Min, Q
 
 from agents.dashboard.shared_results import shared
+from agents.lab.call_figures import CallFigures
 from agents.lab.policies import OWN
-from agents.lab.report import CallFigures, PolicyTotals
+from agents.lab.report import PolicyTotals
 from agents.models import Mysis, Replay, ReplayCall
 from memory.context.offered_tools import pick_tool_options
 from memory.models import ContextPolicy
@@ -277,7 +278,7 @@ def _list_losses(figures: Figures, own: Figures) -> Iterable[str]:
 
 
 def describe_recommendation(found: Recommendation | None) -> dict[str, Any]:
-    """What is recommended, as JSON tells it; the candidates as they are."""
+    """What is recommended, as JSON tells it over every door."""
     return {
         "replay": found and found.replay.pk,
         "calls": found.calls if found else 0,
@@ -286,5 +287,16 @@ def describe_recommendation(found: Recommendation | None) -> dict[str, Any]:
         "unit": "dollars" if found and found.priced else "tokens",
         "best": found.best.name if found and found.best else None,
         "saved": found and found.saved,
-        "candidates": found.candidates if found else [],
+        "candidates": [*map(_describe_candidate, found.candidates)] if found else [],
+    }
+
+
+def _describe_candidate(one: Candidate) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "policy": one.stored.name if one.stored else None,
+        "price": one.price,
+        "faults": [*one.faults],
+        "gives_up": [*one.gives_up],
+        "figures": one.figures,
     }

@@ -23,8 +23,7 @@ from agents.context_inputs import (
     vary_tools,
 )
 from agents.dashboard.charts import find_first_turn_since
-from agents.lab.policies import OWN, Policy
-from agents.lab.report import (
+from agents.lab.call_figures import (
     FALLBACK,
     WHOLE,
     CallBase,
@@ -33,6 +32,7 @@ from agents.lab.report import (
     list_whole,
     measure_view,
 )
+from agents.lab.policies import OWN, Policy
 from agents.lab.retaken import find_endpoint
 from agents.llm.model_types import Endpoint, read_longest_answer, read_token_prices
 from agents.models import ModelCall, Mysis, OrderRecipient

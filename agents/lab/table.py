@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agents.lab.report import SURVIVING
+from agents.lab.call_figures import SURVIVING
 from agents.models import Mysis, Replay, ReplayCall
 
 # Calls that are read at once.

@@ -25,6 +25,7 @@ from agents.lab.forms import ReplayForm
 from agents.lab.kept_replays import delete_replay, list_names
 from agents.lab.policies import OWN
 from agents.lab.recommend import SETTINGS
+from agents.lab.report import SUMMARIES
 from agents.models import Replay, ReplayCall
 from agents.views.access import (
     PageRequest,
@@ -117,6 +118,7 @@ def replay_page(request: PageRequest, number: int) -> HttpResponse:
         return render(request, "agents/lab/more_rows.html", values)
     values["streams"] = under_way and values["last"] < STREAMED
     values["figures"] = parts.list_figures(replay)
+    values["summaries"] = SUMMARIES
     values["charts"] = parts.draw_charts(replay)
     values["may_start"] = is_operator(request)
     if replay.state == Replay.State.DONE:

@@ -126,10 +126,10 @@ class LogMoment:
     """What a view is made of beside its subject: the log and its state at a moment.
 
     ``through`` is the newest row, ``sent`` the id that the context of the call would
-    have, ``standing`` what was not taken back. ``summary`` is the one in use, ``state`` the game's as a text; None: as now.
-    With a text, ``short_state`` is its short form, as far as that is known, and ``data``
-    are the handles of the answers that were kept. ``replaced`` are messages that stand in
-    the place of the rows of these ids.
+    have, ``standing`` what was not taken back. ``summary`` is the one in use, ``state`` the
+    game's as a text; None: as now. With a text, ``short_state`` is its short form, as far as
+    that is known, and ``data`` are the handles of the answers that were kept. ``replaced``
+    are messages that stand in the place of the rows of these ids.
     """
 
     summary: HistorySummary | None

@@ -35,12 +35,14 @@ SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, other.view, stat
     )
   ) AS texts
 FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.call_id
-CROSS JOIN LATERAL (SELECT CASE WHEN sent.digest <> %s THEN sent.view END AS view) AS other
-WHERE sent.mysis_id = %s AND sent.id < %s
+CROSS JOIN LATERAL (SELECT CASE WHEN sent.digest <> %(digest)s
+  THEN sent.view END AS view) AS other
+WHERE sent.mysis_id = %(mysis)s AND sent.id < %(before)s
   -- One whose newest message was taken back since is no call before the next one.
   AND NOT EXISTS (SELECT FROM memory_memory AS newest
     WHERE newest.id = sent.last_id
-      AND (newest.branch_id <= %s OR newest.id BETWEEN %s AND %s))
+      AND (newest.branch_id <= %(branch)s
+        OR newest.id BETWEEN %(gap_first)s AND %(gap_through)s))
 ORDER BY sent.id DESC LIMIT 1
 """
 _TEXTS = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
@@ -189,8 +191,8 @@ def read_last_call(
     ``messages`` is the view of that ``digest``, if it is in memory already. None counts
     whose newest message does not stand.
     """
-    values = [digest, mysis_id, before, *standing]
-    rows: Any = SentContext.objects.raw(_LAST_SENT, values)
+    values = {"digest": digest, "mysis": mysis_id, "before": before}
+    rows: Any = SentContext.objects.raw(_LAST_SENT, values | standing._asdict())
     for row in rows:
         known = messages if row.view is None else None
         texts = dict(row.texts)

@@ -112,10 +112,7 @@ def report_sent(
     lines = _write_ledger(prepared, sent.fates, view, last)
     counts = LedgerCounts.count(lines)
     status, reason = _choose_status(sent, counts)
-    figures = _common_statistics(prepared, lines, counts) | {
-        "status": status,
-        "reason": reason,
-    }
+    figures = _common_statistics(prepared, lines, counts, status, reason)
     figures.update(_view_statistics(prepared, sent, wire))
     last.written = wire.written
     return Assembly(
@@ -148,8 +145,8 @@ def report_unsent(
     if error is not None:
         reason = error.explain(prepared.request.budget)
     lines = _write_unsent_ledger(prepared, _WAITING if error is None else _UNSENT)
-    figures = _common_statistics(prepared, lines, LedgerCounts.count(lines))
-    figures |= {"status": status, "reason": reason}
+    counts = LedgerCounts.count(lines)
+    figures = _common_statistics(prepared, lines, counts, status, reason)
     figures["over_budget"] = error is not None
     return Assembly(
         status=status,
@@ -180,15 +177,19 @@ def _choose_status(sent: ViewDraft, counts: LedgerCounts) -> tuple[Status, str]:
 
 
 def _common_statistics(
-    prepared: RepairedRequest, lines: Sequence[LedgerLine], counts: LedgerCounts
+    prepared: RepairedRequest,
+    lines: Sequence[LedgerLine],
+    counts: LedgerCounts,
+    status: Status,
+    reason: str,
 ) -> dict[str, Any]:
-    """Every key, with the values of a view that is not sent, and no status yet."""
+    """Every key, with the values of a view that is not sent."""
     request = prepared.request
     tally = counts.by_disposition
     return {
         "strategy": request.strategy,
-        "status": "",
-        "reason": "",
+        "status": status,
+        "reason": reason,
         "messages_in": counts.lines,
         "messages_out": 0,
         "tokens_in": counts.tokens_in,

@@ -15,7 +15,7 @@ from django.test import Client as Browser
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from agents.lab import kept_replays
+from agents.lab import kept_replays, replay_job
 from agents.lab.policies import read_policies
 from agents.models import Broadcast, Mysis, Pin
 from bench.processes import Server
@@ -67,6 +67,17 @@ async def ask(
     async with client(server, token) as session:
         found: types.CallToolResult = await session.call_tool(tool, arguments)
         return found
+
+
+async def value_over_rest(
+    server: Server, token: str, method: str, path: str, body: Any = None
+) -> Any:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        address = f"{server.origin}/api/v1{path}"
+        answer = await http.request(method, address, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
 
 
 async def value(server: Server, token: str, tool: str, **arguments: Any) -> Any:
@@ -170,6 +181,9 @@ async def test_the_lab_tells_prices_outcomes_and_the_best_policy(
     found = await value(server, viewer, tool, mysis_id=ada.name, **asked)
     assert (found["calls"], found["sampled"], found["problem"]) == (3, 3, "")
     assert found["basis"] == "From 3 calls of the last hour."
+    assert found == await value_over_rest(
+        server, viewer, "POST", "/prices", {"mysis": ada.name, **asked}
+    )
     now, then = found["now"], found["then"]
     assert now["tokens"] == now["input"] + now["output"]
     assert 0 < then["tokens"] < now["tokens"]
@@ -187,15 +201,18 @@ async def test_the_lab_tells_prices_outcomes_and_the_best_policy(
     policies = read_policies([{"name": "short", **asked}])
     replay = kept_replays.start_replay(policies=policies, by="test")
     replay.refresh_from_db()
-    kept_replays.run_replay(replay.pk, replay.job_id or 0)
+    replay_job.run_replay(replay.pk, replay.job_id or 0)
     for given in ({}, {"mysis_id": ada.name}):
         found = await value(server, viewer, tool, **given)
+        path = "/myses/Ada" if given else ""
+        address = f"{path}/recommendation"
+        assert found == await value_over_rest(server, viewer, "GET", address)
         assert (found["replay"], found["calls"]) == (replay.pk, 3)
         assert [one["name"] for one in found["candidates"]] == ["own", "short"]
         assert found["since"] < found["until"]
     found = await value(server, viewer, "zoea_analytics", by="policy", since="6h")
     assert [one["calls"] for one in found["items"]] == [3]
-    assert (found["by"], found["lines"], found["total"]["calls"]) == ("policy", 1, 3)
+    assert (found["by"], found["count"], found["total"]["calls"]) == ("policy", 1, 3)
     said = await refusal(server, viewer, "zoea_analytics", since="never")
     assert "since: give 90m" in said
 

@@ -9,7 +9,8 @@ import pytest
 from django.apps import apps
 from django.db import connection
 
-from agents.models import Broadcast, Delivery, Mysis, Order
+from agents.actions.orders import explain_superseded
+from agents.models import Broadcast, Delivery, Mysis, Order, OrderRecipient
 from agents.order_status import read_order
 from memory.models import Memory
 from tests.factories import make_memory, make_mysis, make_turn
@@ -52,3 +53,23 @@ def test_what_was_not_answered_before_the_upgrade_becomes_an_order() -> None:
     assert (second.text, second.to) == ("Home.", {"group": "miners"})
     assert [one.state for one in second.recipients] == ["shown", "answered"]
     assert Memory.objects.count() == 5
+
+
+def test_by_which_order_one_was_replaced_is_read_from_its_note() -> None:
+    """Not from what a person wrote, nor from one that is in another state."""
+    order = Order.objects.create(text="Go.", sender="operator:ann", to={})
+    notes = {
+        explain_superseded(7): "superseded",
+        f"{explain_superseded(8)} So it is.": "superseded",
+        "": "superseded",
+        explain_superseded(9): "done",
+    }
+    for note, state in notes.items():
+        OrderRecipient.objects.create(
+            order=order, mysis=make_mysis(), state=state, note=note
+        )
+    upgrade = import_module("agents.migrations.0029_order_replaced_by")
+    with connection.cursor() as cursor:
+        cursor.execute(upgrade._FROM_NOTES)
+    found = OrderRecipient.objects.order_by("pk").values_list("replaced_by", flat=True)
+    assert list(found) == [7, None, None, None]

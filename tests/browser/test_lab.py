@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
-from agents.lab import kept_replays
+from agents.lab import replay_job
 from agents.models import Mysis, Replay
 from bench.pages.browser import WIDE
 from memory.models import ContextPolicy
@@ -105,7 +105,7 @@ def test_a_replay_from_the_form_to_the_policy_in_use(
     assert find_faults(page, axe) == []
     replay = Replay.objects.get()
     assert replay.job_id is not None
-    kept_replays.run_replay(replay.pk, replay.job_id)
+    replay_job.run_replay(replay.pk, replay.job_id)
     # By itself, once a second.
     expect(page.locator("#replay-progress")).to_contain_text("3 calls")
     expect(page.locator("#replay-rows tr")).to_have_count(3)

@@ -14,11 +14,15 @@ from django.utils import timezone
 from rich.console import Console
 from rich.table import Table
 
-from agents.lab import kept_replays, table
-from agents.lab.halves import Asked, replay_asked
+from agents.lab import kept_replays, replay_job, table
 from agents.lab.policies import OWN, Policy, read_policies
 from agents.lab.replay import ReplayedCall, select_calls
-from agents.lab.report import ReportBuilder
+from agents.lab.report import SUMMARIES, ReportBuilder
+from agents.lab.two_processes import (
+    ReplayQuestion,
+    SecondProcessError,
+    replay_question,
+)
 from memory.management.terminal import (
     LightCommand,
     make_command_error,
@@ -28,10 +32,6 @@ from memory.management.terminal import (
 from memory.problems import Problem
 
 WIDE = 200
-SUMMARIES = (
-    "Every policy was given the summaries that were recorded: what its own would have "
-    "saved and cost is not in its figures."
-)
 # A column of the table: its heading, and a cell out of the figures of a policy.
 COLUMNS: tuple[tuple[str, Callable[[Any], str]], ...] = (
     ("policy", lambda one: str(one["name"])),
@@ -96,12 +96,12 @@ class Command(LightCommand):
         report = ReportBuilder()
         try:
             with _open_table(options["csv"], owner.name) as write:
-                for call in _walk(owner, policies, span):
-                    report.add(call.figures, call.differs, call.unknown)
-                    write(call, report.calls)
+                _replay(owner, policies, span, report, write)
         except OSError as error:
             place = options["csv"]
             raise make_command_error(f"{place}: {error.strerror or error}") from error
+        except SecondProcessError as error:
+            raise make_command_error(str(error)) from error
         found = report.describe([OWN, *(policy.name for policy in policies)])
         if options["json"]:
             self.stdout.write(json.dumps({"mysis": owner.name, **found}))
@@ -137,17 +137,24 @@ def _read_policies(policies: str, strategies: str) -> list[Policy]:
     return read_policies([*stored, *({"strategy": name} for name in plain)])
 
 
-def _walk(
-    owner: Any, policies: list[Policy], span: list[datetime | None]
-) -> Iterator[ReplayedCall]:
-    total = select_calls(*span).filter(mysis_id=owner.pk).count()
-    since, until = span
-    # Two processes read them, at two times.
-    asked = Asked(owner.pk, "", since, until or timezone.now(), policies)
+def _replay(
+    owner: Any,
+    policies: list[Policy],
+    span: list[datetime | None],
+    report: ReportBuilder,
+    write: Callable[..., object],
+) -> None:
+    """Put each call into the report and the table."""
+    # The calls are read more than once, also by two processes: up to one moment.
+    since, until = span[0], span[1] or timezone.now()
+    total = select_calls(since, until).filter(mysis_id=owner.pk).count()
+    question = ReplayQuestion(owner.pk, "", since, until, policies)
     with show_bar(f"Replaying {owner.name}", total) as advance:
-        for call in replay_asked(asked, total):
-            yield call
+        for call in replay_question(question, total):
+            report.add(call.figures, call.differs, call.unknown)
+            write(call, report.calls)
             advance(1)
+    report.note_missing(total)
 
 
 @contextmanager
@@ -159,7 +166,7 @@ def _open_table(path: str | None, name: str) -> Iterator[Callable[..., object]]:
     with Path(path).open("w", encoding="utf-8", newline="") as file:
 
         def write(call: ReplayedCall, place: int) -> None:
-            row = kept_replays.build_row(call, place)
+            row = replay_job.build_row(call, place)
             file.write(table.write_lines(table.list_lines(row, name)))
 
         file.write(table.write_lines([table.COLUMNS]))

@@ -21,7 +21,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 
 from agents import events
 from agents.actions.base import ActionError
-from agents.lab import kept_replays, table
+from agents.lab import kept_replays, replay_job, table
 from agents.lab.policies import read_policies
 from agents.models import Event, Mysis, Replay, ReplayCall, Turn
 from agents.retention import plan_steps
@@ -52,7 +52,7 @@ def start(mysis: Mysis | None, *policies: Any, **asked: Any) -> Replay:
 def work(replay: Replay) -> Replay:
     """Do what its job does, here."""
     replay.refresh_from_db()
-    kept_replays.run_replay(replay.pk, replay.job_id or 0)
+    replay_job.run_replay(replay.pk, replay.job_id or 0)
     replay.refresh_from_db()
     return replay
 
@@ -67,7 +67,7 @@ def list_told() -> list[tuple[str, int, int]]:
 def test_a_job_stores_rows_and_says_how_far_it_is(
     ada: Mysis, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(kept_replays, "PULSE", 0.0)
+    monkeypatch.setattr(replay_job, "PULSE", 0.0)
     replay = start(ada, WINDOW, "of Ada")
     assert (replay.state, replay.total) == (State.QUEUED, 3)
     [job] = ProcrastinateJob.objects.all()
@@ -83,7 +83,7 @@ def test_a_job_stores_rows_and_says_how_far_it_is(
         *(("running", n, 3) for n in (1, 2, 3)), ("done", 3, 3),
     ]  # fmt: skip
     # Whoever has the job again finds nothing to do.
-    kept_replays.run_replay(replay.pk, replay.job_id or 0)
+    replay_job.run_replay(replay.pk, replay.job_id or 0)
     assert replay.calls.count() == 3
 
 
@@ -108,8 +108,8 @@ def test_cancelling_leaves_nothing(ada: Mysis, monkeypatch: pytest.MonkeyPatch):
     waiting = start(ada)
     kept_replays.delete_replay(waiting, by="test")
     assert not ProcrastinateJob.objects.exists()
-    monkeypatch.setattr(kept_replays, "PULSE", 0.0)
-    replay, read = start(ada), kept_replays.read_calls
+    monkeypatch.setattr(replay_job, "PULSE", 0.0)
+    replay, read = start(ada), replay_job.read_calls
 
     def cancel_at_the_second(row: Replay) -> Iterator[Any]:
         for number, call in enumerate(read(row)):
@@ -118,8 +118,8 @@ def test_cancelling_leaves_nothing(ada: Mysis, monkeypatch: pytest.MonkeyPatch):
                 kept_replays.delete_replay(row, by="test")
             yield call
 
-    monkeypatch.setattr(kept_replays, "read_calls", cancel_at_the_second)
-    kept_replays.run_replay(replay.pk, replay.job_id or 0)
+    monkeypatch.setattr(replay_job, "read_calls", cancel_at_the_second)
+    replay_job.run_replay(replay.pk, replay.job_id or 0)
     assert not Replay.objects.exists()
     assert not ReplayCall.objects.exists()
     with pytest.raises(ActionError) as refused:
@@ -130,16 +130,16 @@ def test_cancelling_leaves_nothing(ada: Mysis, monkeypatch: pytest.MonkeyPatch):
 def test_one_that_fails_says_so_and_keeps_no_rows(
     ada: Mysis, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(kept_replays, "PULSE", 0.0)
-    read = kept_replays.read_calls
+    monkeypatch.setattr(replay_job, "PULSE", 0.0)
+    read = replay_job.read_calls
 
     def break_off(row: Replay) -> Iterator[Any]:
         yield next(read(row))
         raise RuntimeError("no luck")
 
-    monkeypatch.setattr(kept_replays, "read_calls", break_off)
+    monkeypatch.setattr(replay_job, "read_calls", break_off)
     failed = work(start(ada))
-    assert (failed.state, failed.error) == (State.FAILED, kept_replays.FAILED)
+    assert (failed.state, failed.error) == (State.FAILED, replay_job.FAILED)
     assert not ReplayCall.objects.exists()
 
 
@@ -151,7 +151,7 @@ def test_a_lost_replay_begins_anew_but_not_for_ever(ada: Mysis):
         ProcrastinateJob.objects.all().delete()
         assert kept_replays.resume_lost() == 1
     # The process of the first job lives: it has nothing to say any more.
-    kept_replays.run_replay(replay.pk, lost)
+    replay_job.run_replay(replay.pk, lost)
     replay.refresh_from_db()
     assert (replay.state, replay.done) == (State.QUEUED, 0)
     ProcrastinateJob.objects.all().delete()

@@ -21,6 +21,7 @@ from agents.llm.endpoints import resolve
 from agents.llm.model_types import Usage, price_usage
 from agents.models import ModelCall, Mysis, Provider, ToolCatalogue, Turn
 from memory.assembly import prepare
+from memory.concurrency import ConcurrencyLimit
 from memory.models import ContextPolicy, SentContext
 from tests.browser import scenes
 from tests.factories import make_mysis, make_turn
@@ -317,3 +318,26 @@ def test_bad_questions_are_told_what_is_wrong(
     answer = admin_program.post("/prices", body)
     assert answer.status_code == status
     assert word in answer.json()["detail"]
+
+
+def test_where_too_many_ask_at_once_others_are_told_to_come_again(
+    admin: Client,
+    admin_program: Program,
+    mysis: Mysis,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    fly(mysis, 1)
+    places = ConcurrencyLimit(1, seconds=0.01, refusal="Others are asking.")
+    monkeypatch.setattr(prices, "_places", places)
+    admin.raise_request_exception = False
+    form = f"/myses/{mysis.page_key}/edit/model/price/"
+    body = {"mysis": "Ada", "model": MODEL}
+    with places.taken():
+        busy = admin_program.post("/prices", body)
+        assert (busy.status_code, busy.json()["code"]) == (503, "overloaded")
+        assert busy.headers["Retry-After"]
+        page = admin.post(form, {"model": MODEL})
+        assert page.status_code == 503
+        assert "Others are asking." in page.content.decode()
+    assert admin_program.post("/prices", body).status_code == 200
+    assert admin.post(form, {"model": MODEL}).status_code == 200

@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from agents.actions import ActionError
-from agents.lab import kept_replays, recommend, replay_page
+from agents.lab import recommend, replay_job, replay_page
 from agents.lab.forms import ReplayForm
 from agents.models import Event, Mysis, Replay, ReplayCall, ToolCatalogue
 from memory.models import AuditEntry, ContextPolicy, SentContext
@@ -49,7 +49,7 @@ def narrow() -> ContextPolicy:
 def work(replay: Replay) -> Replay:
     """Do what a worker's process does."""
     assert replay.job_id is not None
-    kept_replays.run_replay(replay.pk, replay.job_id)
+    replay_job.run_replay(replay.pk, replay.job_id)
     return Replay.objects.get(pk=replay.pk)
 
 

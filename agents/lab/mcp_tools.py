@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -20,14 +19,13 @@ from agents.lab.analytics_board import (
     load_outcomes,
 )
 from agents.lab.policies import MOST_POLICIES, read_policies
-from agents.lab.prices import Spending, predict_price
+from agents.lab.price_questions import PriceIn, read_trial
+from agents.lab.prices import describe_prediction, predict_price
 from agents.lab.recommend import (
-    Candidate,
     describe_recommendation,
     recommend_for_fleet,
     recommend_for_mysis,
 )
-from agents.lab.trials import PriceIn, read_trial
 from agents.models import Replay
 from agents.tools.own_tool_answers import (
     Answer,
@@ -113,7 +111,7 @@ _ANALYTICS = define_tool(
     "in the order of their names.",
     {
         "by": text_field("By what (default mysis)", enum=list(GROUPINGS)),
-        "since": text_field("The last minutes, hours or days: 90m, 1h (default), 7d"),
+        "since": text_field("So long ago, of 5m to 31d: 90m, 1h (default), 7d"),
         "limit": {
             "type": "integer",
             "minimum": 1,
@@ -170,14 +168,7 @@ def _predict_price(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     except Problem as error:
         raise LocalRefusedError(error.detail) from error
     found = predict_price(tried.myses, tried.setting, timezone.now())
-    then = found.then and _describe_spending(found.then)
-    more = {"basis": found.basis, "now": _describe_spending(found.now), "then": then}
-    return _answer(asdict(found) | more)
-
-
-def _describe_spending(one: Spending) -> dict[str, Any]:
-    cost = None if one.cost is None else float(one.cost)
-    return {"tokens": one.tokens, **asdict(one), "cost": cost}
+    return _answer(describe_prediction(found))
 
 
 def _recommend_policy(arguments: Mapping[str, Any], scope: Scope) -> Answer:
@@ -187,15 +178,7 @@ def _recommend_policy(arguments: Mapping[str, Any], scope: Scope) -> Answer:
         if reference is None
         else recommend_for_mysis(scope.find_target(reference))
     )
-    told = describe_recommendation(found)
-    candidates = [_describe_candidate(one) for one in told["candidates"]]
-    return _answer(told | {"candidates": candidates})
-
-
-def _describe_candidate(one: Candidate) -> dict[str, Any]:
-    names = ("name", "price", "faults", "gives_up", "figures")
-    policy = one.stored.name if one.stored else None
-    return {name: getattr(one, name) for name in names} | {"policy": policy}
+    return _answer(describe_recommendation(found))
 
 
 def _tell_analytics(arguments: Mapping[str, Any], scope: Scope) -> Answer:
@@ -214,7 +197,7 @@ def _tell_analytics(arguments: Mapping[str, Any], scope: Scope) -> Answer:
             "by": by,
             "since": board.since,
             "total": describe_outcome(board.total),
-            "lines": len(board.lines),
+            "count": len(board.lines),
             "items": [describe_outcome_line(line) for line in lines],
         }
     )
