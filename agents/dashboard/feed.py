@@ -43,7 +43,7 @@ from memory.secret_patterns import KnownValues
 SHOWN = 40
 # What a line is made of, and what orders it.
 _COLUMNS = ("mysis_id", "pk", "kind", "created_at", "xid", "data")
-# How far back failures are looked for among what went well, in events.
+# How far back news are looked for among what is none, in events.
 FAR = 20_000
 _FLOOR = -FAR
 
@@ -195,7 +195,7 @@ def _find_link(kind: str, data: Data, key: str) -> str:
 def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
     """The newest news, newest first: of one chip if named, else all but staleness."""
     text, values = _write_newest(group, limit)
-    if group == BAD:
+    if _FLOOR in values:
         floor = (Event.objects.aggregate(last=Max("pk"))["last"] or 0) - FAR
         values = tuple(floor if one == _FLOOR else one for one in values)
     found, known = fetch_rows(text, values), sealed.read()
@@ -216,7 +216,8 @@ def _read_data(text: str, known: KnownValues) -> Data:
 def _write_newest(group: str, limit: int) -> tuple[str, tuple[Any, ...]]:
     """The statement for the newest news, which takes longer to write than to answer.
 
-    Among its values `_FLOOR` stands for the event that failures are looked for from.
+    Among its values `_FLOOR` stands for the event from which news are looked for among
+    what is none.
     """
     # Each kind has an index of its own; one scan of all would read much noise.
     first, *others = (
@@ -244,13 +245,15 @@ def _is_searched_for_failures(kind: str, group: str) -> bool:
 
 
 def _select_news(kind: str, group: str) -> QuerySet[Event]:
-    """The news of a kind under a chip; failures among what went well from `_FLOOR` on."""
+    """The news of a kind under a chip; among what is none from `_FLOOR` on."""
     rows = Event.objects.filter(kind=kind).order_by("-xid", "-id")
     if _is_searched_for_failures(kind, group):
         failed = Q(data__ok=False) | Q(data__state="errored")
         return rows.filter(failed, pk__gt=_FLOOR)
     if kind == Kind.TOOL_CALLED:
         looks = Q(data__tool__regex=f"^({'|'.join(LOOKS)})")
+        # A fleet may do nothing but look for days.
+        rows = rows.filter(pk__gt=_FLOOR)
         return rows.exclude(looks, data__ok=True, data__told__isnull=True)
     if kind == Kind.ORDER_CHANGED:
         silent = ~Q(data__has_any_keys=WORDS_ON_IT)
@@ -258,5 +261,5 @@ def _select_news(kind: str, group: str) -> QuerySet[Event]:
         return known.exclude(data__has_any_keys=TOLD_ELSEWHERE)
     if kind == Kind.SNAPSHOT_STALE:
         unknown = Q(data__confidence__isnull=True)
-        return rows.filter(unknown | ~Q(data__confidence__in=BY_AGE))
+        return rows.filter(unknown | ~Q(data__confidence__in=BY_AGE), pk__gt=_FLOOR)
     return rows

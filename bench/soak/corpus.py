@@ -51,9 +51,10 @@ FROM agents_turn ORDER BY id
 """
 FILL_EVENTS = """
 INSERT INTO agents_event (kind, mysis_id, data, created_at)
-SELECT 'tool.called', mysis_id, jsonb_build_object('tool', 'get_status', 'arguments',
+SELECT 'tool.called', mysis_id, jsonb_build_object('tool',
+  CASE n WHEN 1 THEN 'mine' ELSE 'get_status' END, 'arguments',
   '{}'::jsonb, 'ok', true, 'ms', 12, 'turn', id), started_at
-FROM agents_turn CROSS JOIN generate_series(1, %(events)s) ORDER BY id
+FROM agents_turn CROSS JOIN generate_series(1, %(events)s) AS n ORDER BY id, n
 """
 COUNT_TURNS = """
 UPDATE agents_mysis AS mysis SET last_memory_at = now(), turn_count = (

@@ -27,7 +27,7 @@ from bench.soak.load import LINK_SECONDS, sign_in
 from zoea.postgres import acquire
 
 KEPT = ROOT / ".zoea"
-VERSION = 1
+VERSION = 2
 DAYS = 30
 #: The memories of the small database, which is the baseline.
 SMALL = 20_000

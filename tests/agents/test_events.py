@@ -9,6 +9,7 @@ from django.db import connection, transaction
 
 from agents import events
 from agents.events import Kind
+from agents.models import Event
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,6 +38,19 @@ def test_the_newest_of_each_kind_is_found():
         Kind.MYSIS_STATE: newest["id"],
         Kind.ERROR: error["id"],
     }
+
+
+def test_a_kind_that_nobody_told_of_is_not_looked_for_among_all_others():
+    told = {"kind": Kind.TOOL_CALLED.value, "data": {}}
+    Event.objects.bulk_create([Event(**told) for _ in range(5_000)], 1_000)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE agents_event")
+        cursor.execute(
+            f"EXPLAIN {events.NEWEST_BY_KIND}", [[Kind.ERROR, Kind.ORDER_CHANGED]]
+        )
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "event_of_kind" in plan
+    assert "event_order" not in plan
 
 
 def test_a_late_commit_with_a_smaller_id_is_not_stepped_over():
