@@ -120,6 +120,9 @@ class SealedValues:
         if version != self._version:
             self._known = KnownValues(self._read_values())
             self._version = version
+            # What was masked by others is never asked for again, and holds on to them.
+            for remembered in (_remember, _remember_item):
+                remembered.cache_clear()
 
 
 def _is_in_loop() -> bool:

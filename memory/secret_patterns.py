@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import count
 from urllib.parse import quote, quote_plus, urlsplit
 
 HIDDEN = "[hidden]"
@@ -254,10 +255,17 @@ _STEP, _WINDOW = 3, 4
 _WINDOWS = re.compile(rf"(?s)(?=(.{{{_WINDOW}}})).{{{_STEP}}}")
 
 
+_numbers = count(1)
+
+
 class KnownValues:
-    """Secret values, and where they stand in a text."""
+    """Secret values, and where they stand in a text.
+
+    ``number`` tells those of a process apart, for who must not hold on to all of them.
+    """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
+        self.number = next(_numbers)
         self.values = frozenset(value for value in values if len(value) >= SHORTEST)
         self._windows: dict[str, list[str]] = {}
         for value in self.values:

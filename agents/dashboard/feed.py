@@ -37,7 +37,6 @@ from agents.models import Event, Mysis
 from memory.gamestate.values import format_title
 from memory.models import fetch_rows
 from memory.redaction import hide_secrets_in_value, sealed
-from memory.secret_patterns import KnownValues
 
 # Lines of the feed.
 SHOWN = 40
@@ -198,7 +197,7 @@ def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
     if _FLOOR in values:
         floor = (Event.objects.aggregate(last=Max("pk"))["last"] or 0) - FAR
         values = tuple(floor if one == _FLOOR else one for one in values)
-    found, known = fetch_rows(text, values), sealed.read()
+    found, known = fetch_rows(text, values), sealed.read().number
     return _make_lines(
         (mysis, number, kind, at, _read_data(data, known))
         for mysis, number, kind, at, _, data in found
@@ -206,8 +205,8 @@ def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
 
 
 @lru_cache(maxsize=1_024)
-def _read_data(text: str, known: KnownValues) -> Data:
-    """Masked by what is ``known`` to be secret; most lines were new a moment ago too."""
+def _read_data(text: str, known: int) -> Data:
+    """Masked by what is ``known`` to be secret now; most lines were new before too."""
     found: Data = hide_secrets_in_value(json.loads(text))
     return found
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import html
 import json
+import weakref
+from itertools import count
 from typing import Any
 from unittest.mock import patch
 
@@ -148,3 +151,19 @@ def test_an_item_that_an_earlier_page_had_too_is_not_searched_again() -> None:
         hide_secrets_in_page(f"<ol>{item}<li>two</li></ol>")
         after = redaction._remember.cache_info()
     assert after.hits + after.misses - before.hits - before.misses <= 2
+
+
+@pytest.mark.django_db
+def test_nothing_holds_on_to_the_secrets_of_before() -> None:
+    found, versions = SealedValues(), count()
+    found.connect(lambda: next(versions), lambda: ["0123456789abcdef"])
+    hidden = []
+    for _ in range(3):
+        found.expire()
+        known = found.read()
+        redaction._mask("a text", known, frozenset())
+        redaction._remember_item("an item", known)
+        hidden.append(weakref.ref(known))
+    del known
+    gc.collect()
+    assert [one() is None for one in hidden] == [True, True, False]
