@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from agents.dashboard.charts import find_first_turn_since
@@ -219,8 +220,8 @@ def _scale(
     luck = known / cacheable if cacheable else 0.0
     found = [min(one.input, one.cacheable * luck) for one in retaken]
     made = [
-        Usage(round(one.input), one.was.output, round(cached))
-        for one, cached in zip(retaken, found, strict=True)
+        Usage(round(one.input), one.was.output, min(cached, round(one.input)))
+        for one, cached in zip(retaken, _round_together(found), strict=True)
     ]
     ends = [one.endpoint for one in retaken]
     cost = _price(zip(ends, made, strict=True))
@@ -237,10 +238,15 @@ def _scale(
     return Spending(
         round(scale * sum(usage.input for usage in made)) + summaries.input,
         turns.output + summaries.output,
-        # Rounded once: twenty roundings add up to another figure where nothing changed.
-        round(scale * sum(found)) + summaries.cached,
+        round(scale * sum(usage.cached for usage in made)) + summaries.cached,
         cost,
     )
+
+
+def _round_together(amounts: Iterable[float]) -> list[int]:
+    """Whole numbers with the sum of the amounts, rounded: as before if nothing changed."""
+    sums = [0, *map(round, accumulate(amounts))]
+    return [after - before for before, after in pairwise(sums)]
 
 
 def _is_same_model(retaken: Sequence[ReassembledCall]) -> bool:
