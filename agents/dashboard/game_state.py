@@ -61,7 +61,7 @@ WHERE lexicon.names ->> wanted.id IS NOT NULL
 READ_UP_TO = 24_000
 RANKS = {tool: rank for rank, tool in enumerate(sections.READERS)}
 MAX_CHILDREN = 12
-SNAPSHOTS_KEPT = 8_000
+SNAPSHOTS_KEPT = 4_000
 
 # An account and an id; before them what makes the answer of ten seconds ago old.
 Key = tuple[int, str, str]
@@ -74,7 +74,7 @@ WHERE username = ANY(%(usernames)s::text[]) AND logged_out_at IS NULL
   AND (%(tools)s::text[] IS NULL OR tool_name = ANY(%(tools)s::text[]))
   AND tool_name NOT IN (SELECT tool FROM agents_toolpolicy WHERE policy = 'secret')
 """
-_snapshots = SharedResults(SNAPSHOTS_KEPT)
+_snapshots = SharedResults(SNAPSHOTS_KEPT, newest=True)
 
 
 @dataclass(frozen=True, slots=True)
