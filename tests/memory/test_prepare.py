@@ -192,7 +192,7 @@ def test_no_text_is_stored_again_with_a_later_call(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_kept_for_later_turns_is_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(turn_reads, "_MOST_KEPT", 30_000)
+    monkeypatch.setattr(turn_reads, "_MOST_KEPT", 40_000)
     first, second, third = (make_mysis() for _ in range(3))
     for mysis in (first, second, third):
         make_memory(mysis, content="message " * 500)
