@@ -49,6 +49,7 @@ _NAMES = {
     "up": "up",
 }
 _PSS = re.compile(r"^Pss:\s+(\d+) kB$", re.MULTILINE)
+_SHARED = re.compile(r"^Pss_Shmem:\s+(\d+) kB$", re.MULTILINE)
 
 
 def clean_environment(data: Path) -> dict[str, str]:
@@ -251,11 +252,13 @@ class Process:
 
     A resident size counts common pages of forked processes once for each of them;
     the proportional size divides them, so that sums over processes are true.
+    ``shared`` of it is memory that was asked for in common, as a database's buffers.
     """
 
     pid: int
     name: str
     pss: int
+    shared: int = 0
 
 
 def measure_memory(pids: Iterable[int]) -> list[Process]:
@@ -266,7 +269,9 @@ def measure_memory(pids: Iterable[int]) -> list[Process]:
         try:
             rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
             name = name_process(process.cmdline())
-            measured.append(Process(pid, name, parse_pss(rollup)))
+            shared = _SHARED.search(rollup)
+            common = int(shared[1]) * 1024 if shared else 0
+            measured.append(Process(pid, name, parse_pss(rollup), common))
         except (ProcessLookupError, FileNotFoundError, psutil.NoSuchProcess):
             # It ended meanwhile, as database connections do.
             continue

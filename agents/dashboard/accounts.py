@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 
 from agents.dashboard import game_state
 from agents.dashboard.game_state import (
@@ -16,7 +15,7 @@ from agents.dashboard.game_state import (
     ShownFact,
     explain_doubt,
 )
-from agents.dashboard.shared_results import Keyed
+from agents.dashboard.shared_results import SharedResults
 from agents.models import Account, Mysis
 from memory.gamestate.confidence import (
     Confidence,
@@ -130,7 +129,9 @@ def read_statuses(
     names = game_state.load_place_names(
         {who: _find_unnamed_places(held) for who, held in found.items()}
     )
-    return {who: _status(held, present[who], names[who]) for who, held in found.items()}
+    return {
+        who: _status(who, held, present[who], names[who]) for who, held in found.items()
+    }
 
 
 def _find_unnamed_places(found: Sequence[HeldSnapshot]) -> set[str]:
@@ -143,14 +144,14 @@ def _find_unnamed_places(found: Sequence[HeldSnapshot]) -> set[str]:
 
 
 def _status(
-    held: Sequence[HeldSnapshot], moment: Moment, names: Names
+    who: str, held: Sequence[HeldSnapshot], moment: Moment, names: Names
 ) -> AccountStatus:
     versions = tuple(one.version for one in held)
     ages = tuple(_grade_age(one.snapshot, moment) for one in held)
     limits = tuple(moment.thresholds.items())
     told = tuple(sorted(names.items()))
-    key = versions, told, ages, limits
-    return _read_status(Keyed(key, (held, moment, names)))
+    key = who, (versions, told, ages, limits)
+    return _statuses.get(key, lambda: _read_status(held, moment, names))
 
 
 def _grade_age(snapshot: Snapshot, moment: Moment) -> tuple[object, ...]:
@@ -163,11 +164,13 @@ def _grade_age(snapshot: Snapshot, moment: Moment) -> tuple[object, ...]:
     return moment.current_tick, int(moment.now.timestamp()) // SAME_FOR
 
 
-@lru_cache(maxsize=1_000)
+# By account: those of 1,000 at once.
+_statuses = SharedResults(1_000, newest=True)
+
+
 def _read_status(
-    asked: Keyed[tuple[Sequence[HeldSnapshot], Moment, Names]],
+    held: Sequence[HeldSnapshot], moment: Moment, told: Names
 ) -> AccountStatus:
-    held, moment, told = asked.value
     found = sorted(held, key=lambda one: one.snapshot.captured_at)
     names = dict(told)
     for one in found:

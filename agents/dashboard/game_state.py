@@ -61,11 +61,11 @@ WHERE lexicon.names ->> wanted.id IS NOT NULL
 READ_UP_TO = 24_000
 RANKS = {tool: rank for rank, tool in enumerate(sections.READERS)}
 MAX_CHILDREN = 12
-SNAPSHOTS_KEPT = 8_000
+SNAPSHOTS_KEPT = 4_000
 
-# An account and an id; before them what makes the answer of ten seconds ago old.
-Key = tuple[int, str, str]
-_names = SharedResults(NAMES_KEPT)
+# An account and an id; beside them what makes the answer of ten seconds ago old.
+Key = tuple[tuple[str, str], int]
+_names = SharedResults(NAMES_KEPT, newest=True)
 # The number of a snapshot, and how often it was written.
 Version = tuple[int, int]
 _VERSIONS = """
@@ -74,7 +74,7 @@ WHERE username = ANY(%(usernames)s::text[]) AND logged_out_at IS NULL
   AND (%(tools)s::text[] IS NULL OR tool_name = ANY(%(tools)s::text[]))
   AND tool_name NOT IN (SELECT tool FROM agents_toolpolicy WHERE policy = 'secret')
 """
-_snapshots = SharedResults(SNAPSHOTS_KEPT)
+_snapshots = SharedResults(SNAPSHOTS_KEPT, newest=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +154,9 @@ def load_place_names(wanted: Mapping[str, Iterable[str]]) -> dict[str, dict[str,
     """
     seen = time_bucket(timezone.now())
     pairs = {(who, one) for who, ids in wanted.items() for one in ids if one}
-    told = _names.get_many([(seen, *pair) for pair in sorted(pairs)], _look_up_names)
+    told = _names.get_many([(pair, seen) for pair in sorted(pairs)], _look_up_names)
     found: dict[str, dict[str, str]] = {who: {} for who in wanted}
-    for (_, who, one), name in told.items():
+    for ((who, one), _), name in told.items():
         if name:
             found[who][one] = name
     return found
@@ -164,12 +164,13 @@ def load_place_names(wanted: Mapping[str, Iterable[str]]) -> dict[str, dict[str,
 
 def _look_up_names(keys: Sequence[Key]) -> dict[Key, str]:
     """The names; empty for what nobody knows, which is not looked up again either."""
-    columns = [[who for _, who, _ in keys], [one for *_, one in keys]]
+    pairs = [pair for pair, _ in keys]
+    columns = [[who for who, _ in pairs], [one for _, one in pairs]]
     known = {(who, one): name for who, one, name in fetch_rows(LOOK_UP, columns)}
     # Some systems only the newest map names.
     chart = map.load_chart() if len(known) < len(keys) else None
     charted = {star.id: star.name for star in chart.stars.values()} if chart else {}
-    return {key: known.get(key[1:], charted.get(key[2], "")) for key in keys}
+    return {key: known.get(key[0], charted.get(key[0][1], "")) for key in keys}
 
 
 def load_snapshots(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +16,7 @@ RECHECK_SHARED = 10
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 KEPT = 2048
+_MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +40,18 @@ class SharedResults:
     """Results by (what, version). A version never means two different things.
 
     The version of something live is the id of the newest event about it: a
-    result made for an event shows at least what that event told of.
+    result made for an event shows at least what that event told of. At most ``kept``
+    stay, those that were used last; with ``newest`` also one of each ``what`` alone,
+    for a row that is written anew every few seconds would fill it with its past.
     """
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, kept: int = KEPT, *, newest: bool = False) -> None:
         self._kept = kept
+        self._newest = newest
         self._lock = threading.Lock()
-        self._results: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        # By what, or by the whole key: the key, and what was made for it.
+        self._results: OrderedDict[Hashable, tuple[Hashable, Any]] = OrderedDict()
+        self._begun: dict[Hashable, Future[Any]] = {}
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result for a key, made by the first who asks; the others wait."""
@@ -54,54 +60,69 @@ class SharedResults:
     def peek(self, key: Hashable) -> Any:
         """The result for a key that somebody made before, None for none."""
         with self._lock:
-            found = self._results.get(key)
-            if found is not None:
-                # What is used goes last.
-                self._results.move_to_end(key)
-        return found.result() if found is not None and found.done() else None
+            return self._find(key)
 
     def get_many(
         self, keys: Sequence[K], make: Callable[[Sequence[K]], Mapping[K, T]]
     ) -> dict[K, T]:
         """Results for several keys; ``make`` makes all that are missing at once."""
-        mine: dict[K, Future[T]]
-        others: dict[K, Future[T]]
-        mine, others = self._claim(keys)
-        if mine:
-            self._make(mine, make)
-        return {key: others[key].result() for key in keys}
-
-    def _claim(
-        self, keys: Sequence[K]
-    ) -> tuple[dict[K, Future[T]], dict[K, Future[T]]]:
+        found: dict[K, T] = {}
         mine: dict[K, Future[T]] = {}
-        found: dict[K, Future[T]] = {}
+        others: dict[K, Future[T]] = {}
         with self._lock:
             for key in keys:
-                if key not in self._results:
-                    mine[key] = self._results[key] = Future()
-                found[key] = self._results[key]
-            while len(self._results) > self._kept:
-                self._results.popitem(last=False)
-        return mine, found
+                known = self._find(key, _MISSING)
+                if known is not _MISSING:
+                    found[key] = known
+                elif key in self._begun:
+                    others[key] = self._begun[key]
+                else:
+                    mine[key] = self._begun[key] = Future()
+        if mine:
+            found |= self._make(mine, make)
+        found |= {key: other.result() for key, other in others.items()}
+        return {key: found[key] for key in keys}
 
     def _make(
         self,
         mine: Mapping[K, Future[T]],
         make: Callable[[Sequence[K]], Mapping[K, T]],
-    ) -> None:
+    ) -> dict[K, T]:
         try:
-            made = make(list(mine))
-            for key, future in mine.items():
-                future.set_result(made[key])
+            told = make(list(mine))
+            made = {key: told[key] for key in mine}
         except BaseException as error:
-            with self._lock:
-                for key in mine:
-                    self._results.pop(key, None)
+            self._end(mine, {})
             for future in mine.values():
-                if not future.done():
-                    future.set_exception(error)
+                future.set_exception(error)
             raise
+        self._end(mine, made)
+        for key, future in mine.items():
+            future.set_result(made[key])
+        return made
+
+    def _end(self, mine: Iterable[Hashable], made: Mapping[K, object]) -> None:
+        """Keep what was made; what could not be made is begun anew by the next."""
+        with self._lock:
+            for key in mine:
+                del self._begun[key]
+            for key, result in made.items():
+                place = self._find_place(key)
+                self._results[place] = key, result
+                self._results.move_to_end(place)
+            while len(self._results) > self._kept:
+                self._results.popitem(last=False)
+
+    def _find(self, key: Hashable, missing: object = None) -> Any:
+        place = self._find_place(key)
+        known, result = self._results.get(place, (_MISSING, None))
+        if known is _MISSING or known != key:
+            return missing
+        self._results.move_to_end(place)
+        return result
+
+    def _find_place(self, key: Hashable) -> Hashable:
+        return key[0] if self._newest and isinstance(key, tuple) else key
 
 
 shared = SharedResults()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -125,7 +126,7 @@ class Connection:
             cursor = page.next_cursor
             if not cursor:
                 break
-        self.tools = tuple(found)
+        self.tools = _share_tools(tuple(found))
         return self.tools
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
@@ -239,6 +240,18 @@ def _check_address(url: str) -> None:
 def _name_server(info: types.Implementation) -> str:
     """Such as "SpaceMolt (v2) 0.493.0"."""
     return f"{info.title or info.name} {info.version}"[:200]
+
+
+def _share_tools(found: tuple[GameTool, ...]) -> tuple[GameTool, ...]:
+    """The list of another session where both are equal: it takes half of a session."""
+    same = next((known for known in _told if known == found), None)
+    if same is None:
+        _told.append(found)
+    return same or found
+
+
+# The lists that were told last, for one address may have servers of two versions.
+_told: deque[tuple[GameTool, ...]] = deque(maxlen=4)
 
 
 def _tool(tool: types.Tool) -> GameTool:

@@ -30,6 +30,7 @@ STOPPING = 90.0
 TOLD_WINDOW = 100_000
 #: How long a request is repeated, and the pause between two tries, in seconds.
 REQUEST_PATIENCE, REQUEST_PAUSE = 120.0, 0.3
+IN_PROGRESS = "idempotency_in_progress"
 GAME_FAULTS = (
     "502=0.01,429=0.01,lost-answer=0.01,lost-transport=0.005,lost-session=0.005,"
     "rate-limit=0.005,null-lists=0.02,sse=0.02"
@@ -332,8 +333,13 @@ class Operator:
     unsure: set[str] = field(default_factory=set)
     _keys: Any = field(default_factory=itertools.count)
 
-    def try_request(self, method: str, path: str, body: Any = None) -> httpx2.Response:
-        """One request, repeated under its key until a server answers for it."""
+    def try_request(
+        self, method: str, path: str, body: Any = None, *, wait_for_first: bool = False
+    ) -> httpx2.Response:
+        """One request, repeated under its key until a server answers for it.
+
+        With ``wait_for_first`` also while the first still runs: a machine may be slow.
+        """
         headers = {"Authorization": f"Bearer {self.token}"}
         if method != "GET":
             headers["Idempotency-Key"] = f"chaos-{next(self._keys)}"
@@ -343,7 +349,9 @@ class Operator:
             try:
                 with httpx2.Client(timeout=20) as client:
                     answer = client.request(method, url, json=body, headers=headers)
-                if answer.status_code < 500 and answer.status_code != 429:
+                is_refused = answer.status_code in (*range(500, 600), 429)
+                is_begun = wait_for_first and IN_PROGRESS in answer.text
+                if not (is_refused or is_begun):
                     return answer
             except httpx2.HTTPError:
                 pass
@@ -354,7 +362,7 @@ class Operator:
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
         """The same; the body of the answer. Raises AssertionError where it is refused."""
-        answer = self.try_request(method, path, body)
+        answer = self.try_request(method, path, body, wait_for_first=True)
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}"
         return answer.json() if answer.content else None
 
@@ -363,7 +371,7 @@ class Operator:
         answer = self.try_request("POST", f"/myses/{name}/message", {"text": text})
         if answer.is_success:
             self.promised.add(text)
-        elif answer.json().get("code") == "idempotency_in_progress":
+        elif answer.json().get("code") == IN_PROGRESS:
             # The server that had begun it was killed.
             self.unsure.add(text)
 

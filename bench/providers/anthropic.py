@@ -288,8 +288,9 @@ class _Handler(BaseHTTPRequestHandler):
     owner: FakeAnthropic
 
     def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers["Content-Length"]))
-        if not raw:  # Whoever asked was killed meanwhile.
+        length = int(self.headers["Content-Length"])
+        raw = self.rfile.read(length)
+        if len(raw) < length:  # Whoever asked was killed meanwhile.
             return
         body = json.loads(raw)
         self.owner.came(body, self.headers.get("X-Api-Key", ""))

@@ -267,7 +267,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.rfile.read(int(self.headers["Content-Length"]))
             self.do_GET()
             return
-        raw = self.rfile.read(int(self.headers["Content-Length"]))
+        length = int(self.headers["Content-Length"])
+        raw = self.rfile.read(length)
+        if len(raw) < length:  # Whoever asked was killed meanwhile.
+            return
         body = json.loads(raw)
         self.owner.came(raw, body)
         try:

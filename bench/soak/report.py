@@ -9,8 +9,9 @@ from statistics import median
 from typing import Any
 
 from bench.figures import format_amount
-from bench.soak.watch import MEGABYTE, find_trend
+from bench.soak.watch import BUFFERS, MEGABYTE, Trend, find_trend
 from bench.tables import TableData, markdown_table, replace_between
+from zoea.postgres.cluster import SETTINGS
 
 PAGE = "benchmarks.md"
 PERCENTILES = ("p50", "p95", "p99", "most")
@@ -151,8 +152,14 @@ def _build_memory(samples: Mapping[str, Sequence[Sequence[float]]]) -> TableData
         cells = [format_amount(size * MEGABYTE, "bytes") for size in sizes]
         is_long = found[-1][0] - found[0][0] >= SLOPE_SECONDS
         slope = f"{trend.slope:+.1f} MB" if is_long else ""
-        table.rows.append([name, *cells, slope, "grows" if trend.grows else "flat"])
+        table.rows.append([name, *cells, slope, _name_trend(name, trend)])
     return table
+
+
+def _name_trend(name: str, trend: Trend) -> str:
+    if name == BUFFERS:
+        return f"at most {SETTINGS['shared_buffers']}"
+    return "grows" if trend.grows else "flat"
 
 
 def _build_sizes(tables: Found) -> TableData:
@@ -194,7 +201,7 @@ def _find_load_faults(found: Found) -> Iterator[str]:
         yield f"{logs['errors']} errors in the logs: {'; '.join(logs['lines'])}"
     for name, samples in found["memory"].items():
         trend = find_trend([(at, size) for at, size in samples])
-        if trend.grows:
+        if trend.grows and name != BUFFERS:
             yield (
                 f"The memory of {name} grows: {trend.middle:.0f} MB in the middle third, "
                 f"{trend.last:.0f} MB in the last."

@@ -103,6 +103,10 @@ def time_tasks(
 
 # --- Memory
 
+POSTGRES = "PostgreSQL"
+# They fill up to the size that `shared_buffers` says, and then stay as they are.
+BUFFERS = f"{POSTGRES}'s shared buffers"
+
 
 @dataclass
 class Memory:
@@ -113,15 +117,17 @@ class Memory:
     _names: dict[int, str] = field(default_factory=dict)
 
     def take_sample(self, now: float) -> None:
-        """Look at all processes; those of PostgreSQL count as one."""
+        """Look at all processes; those of PostgreSQL count as one, without buffers."""
         sizes: Counter[str] = Counter()
         for process in sorted(measure_memory([self.pid]), key=lambda each: each.pid):
-            sizes[self._name(process.pid, process.name)] += process.pss
+            buffers = process.shared if process.name == POSTGRES else 0
+            sizes[self._name(process.pid, process.name)] += process.pss - buffers
+            sizes[BUFFERS] += buffers
         for name, size in sizes.items():
             self.samples.setdefault(name, []).append((now, size / MEGABYTE))
 
     def _name(self, pid: int, name: str) -> str:
-        if name == "PostgreSQL":
+        if name == POSTGRES:
             return name
         if pid not in self._names:
             like = [each for each in self._names.values() if each.split()[0] == name]

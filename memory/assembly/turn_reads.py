@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from threading import Lock
 from typing import Any
 
@@ -17,9 +18,13 @@ from memory.context.assemble import EarlierWork
 from memory.models import SentContext
 from memory.snapshots.reads import KnownSnapshots
 
-# About how many bytes the works of all Myses may have together in this process.
-_MOST_KEPT = 32_000_000
-_BYTES_PER_ROW = 2_000
+# About how many bytes the works of all Myses may have together in this process: those
+# of 200 Myses that read 120 messages each.
+_MOST_KEPT = 128_000_000
+# Beside its text; counted object by object where 100 Myses flew.
+_BYTES_PER_ROW = 4_500
+# For how many rounds of all that are kept one may be unused before it goes.
+_ROUNDS = 16
 
 
 @dataclass(slots=True)
@@ -38,6 +43,7 @@ class Work:
     sent_id: int | None = None
     stored: frozenset[str] = frozenset()
     size: int = 0
+    used: int = 0
 
 
 @dataclass(slots=True)
@@ -79,6 +85,7 @@ def share_past_reads(count: int) -> Iterator[TurnReads]:
 # By Mysis, those that were used last at the end. Whoever uses one takes it out.
 _works: dict[int, Work] = {}
 _works_lock = Lock()
+_uses = count()
 
 
 def take_work(mysis_id: int) -> Work:
@@ -88,11 +95,20 @@ def take_work(mysis_id: int) -> Work:
 
 
 def keep_work(mysis_id: int, work: Work, loaded: LoadedTail) -> None:
-    """Keep it for the next call, with the rows that were ``loaded`` for it."""
+    """Keep it for the next call, with the rows that were ``loaded`` for it.
+
+    Myses take turns: the one that was used longest ago is the next to be used. So where
+    there is no room for all, those that are kept stay, until one is not used any more.
+    """
     # A text is held as it was read, as a message of the view, and as JSON.
     rows = loaded.rows.values()
     work.size = sum([3 * (row.size or 0) + _BYTES_PER_ROW for row in rows])
     with _works_lock:
+        work.used = next(_uses)
         _works[mysis_id] = work
         while sum(each.size for each in _works.values()) > _MOST_KEPT:
-            del _works[next(iter(_works))]
+            oldest = next(iter(_works))
+            unused = work.used - _works[oldest].used > _ROUNDS * len(_works)
+            del _works[oldest if unused else mysis_id]
+            if not unused:
+                break

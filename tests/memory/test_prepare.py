@@ -192,10 +192,17 @@ def test_no_text_is_stored_again_with_a_later_call(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_kept_for_later_turns_is_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(turn_reads, "_MOST_KEPT", 30_000)
+    monkeypatch.setattr(turn_reads, "_works", {})
+    monkeypatch.setattr(turn_reads, "_MOST_KEPT", 40_000)
+    monkeypatch.setattr(turn_reads, "_ROUNDS", 2)
     first, second, third = (make_mysis() for _ in range(3))
     for mysis in (first, second, third):
         make_memory(mysis, content="message " * 500)
-    for mysis in (first, second, first, third):
+    # Who takes turns with others keeps its place ...
+    for mysis in (first, second, third) * 2:
+        call_in_turn(mysis)
+    assert list(turn_reads._works) == [first.pk, second.pk]
+    # ... and one that takes none any more loses it.
+    for mysis in (first, third) * 3:
         call_in_turn(mysis)
     assert list(turn_reads._works) == [first.pk, third.pk]

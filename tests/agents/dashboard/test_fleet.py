@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -19,7 +18,7 @@ from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fleet_page import FleetPage
 from agents.dashboard.live.mysis_page import MysisPage
 from agents.dashboard.mysis import load_head
-from agents.dashboard.shared_results import RECHECK_SHARED, SharedResults
+from agents.dashboard.shared_results import RECHECK_SHARED
 from agents.events import Kind
 from agents.models import Mysis
 from bench.pages.scenes import TICK, add_account, add_conversation, add_turns
@@ -82,32 +81,6 @@ def test_a_flush_takes_a_bounded_share(db: None):
     assert dirty
     assert len(dirty.hand_out(60).myses) == 40
     assert not dirty
-
-
-def test_many_viewers_draw_once(db: None):
-    shared = SharedResults(kept=2)
-    made: list[str] = []
-
-    def make(key: str) -> Callable[[], str]:
-        def making() -> str:
-            made.append(key)
-            return key.upper()
-
-        return making
-
-    for key in ("a", "a", "b", "a"):
-        assert shared.get(key, make(key)) == key.upper()
-    assert made == ["a", "b"]
-    shared.get("c", make("c"))
-    shared.get("a", make("a"))
-    assert made == ["a", "b", "c", "a"]
-
-
-def test_a_failure_is_not_shared_for_ever(db: None):
-    shared = SharedResults()
-    with pytest.raises(ZeroDivisionError):
-        shared.get("a", lambda: 1 // 0)
-    assert shared.get("a", lambda: 1) == 1
 
 
 # -- rows and figures ----------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 import psutil
 
 from bench.soak import events, load, report
+from bench.soak.watch import BUFFERS, POSTGRES
 
 
 def test_a_small_fleet_is_measured_and_ended() -> None:
@@ -20,9 +21,10 @@ def test_a_small_fleet_is_measured_and_ended() -> None:
     assert found["sockets"]["pages"]["frames"] > 0
     assert (found["sockets"]["missing"], found["sockets"]["twice"]) == (0, 0)
     assert found["sockets"]["events"] > 0
-    assert {"web", "worker", "worker 2", "sandbox", "up", "PostgreSQL"} <= {
+    assert {"web", "worker", "worker 2", "sandbox", "up", POSTGRES, BUFFERS} <= {
         *found["memory"]
     }
+    assert found["memory"][BUFFERS][-1][1] > 10
     assert {"Fleet page", "search, absent word"} <= {*found["times"]}
     assert found["failed"] == {}
     assert found["late"]["count"] > 0

@@ -13,6 +13,7 @@ from rich.console import Console
 from bench.processes import ROOT
 from bench.soak import __main__ as command
 from bench.soak import report
+from bench.soak.watch import BUFFERS
 from bench.tables import markdown_table, rich_table
 
 TIMES = {"p50": 4.0, "p95": 8.0, "p99": 9.0, "most": 9.5, "count": 60}
@@ -112,6 +113,8 @@ def test_a_percentile_and_a_ratio_are_held_against_their_targets(
 def test_every_fault_is_told(document: dict[str, Any]) -> None:
     load, events = document["parts"]["load"], document["parts"]["events"]
     load["memory"]["web"] = [[10.0 * n, 100.0 + 10 * n] for n in range(12)]
+    # What fills up to a size that is set is no fault.
+    load["memory"][BUFFERS] = load["memory"]["web"]
     load["failed"] = {"Fleet page: refused": 2}
     load["logs"] |= {"errors": 2, "lines": ["2 x web: lost"]}
     load["sockets"] |= {"missing": 4, "lost": {"streams": 1, "dashboards": 0}}
@@ -127,6 +130,12 @@ def test_every_fault_is_told(document: dict[str, Any]) -> None:
     ):
         assert any(part in fault for fault in faults), part
     assert len(faults) == 6
+    [memory] = [
+        table
+        for table in report.build_tables("load", load)
+        if table.title.startswith("Memory")
+    ]
+    assert [row[-1] for row in memory.rows] == ["at most 256MB", "grows", "flat"]
 
 
 def test_the_page_is_rewritten_by_parts(
