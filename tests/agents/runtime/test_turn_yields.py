@@ -122,7 +122,7 @@ def add_up_tokens() -> int:
 
 def add_up_activities(mysis: Mysis, axis: Axis) -> defaultdict[str, float]:
     """Seconds from row to row: what a call did, and goes on until the wait for it ends."""
-    start, stop = find_first_state("running"), find_state_event("stopped")
+    start, stop = find_first_state("running"), find_first_state("stopped")
     turns = list(mysis.turns.order_by("started_at"))
     begins = [turn.started_at for turn in turns[1:]]
     spent: defaultdict[str, float] = defaultdict(float)
