@@ -175,7 +175,9 @@ def _run_by_hand(data: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-WORKER = ("manage.py", "procrastinate", "worker", "--one-shot")
+# When nothing is due any more the turns under way have so long to end as they would.
+PATIENCE = f"--shutdown-graceful-timeout={SECONDS}"
+WORKER = ("manage.py", "procrastinate", "worker", "--one-shot", PATIENCE)
 # The lock of a Mysis is its last job's for a moment longer than its last turn lasted.
 WAITING = """
 SELECT count(*) FROM procrastinate_jobs AS waiting
