@@ -111,6 +111,15 @@ LONGEST = (
 )
 PLACES = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
 
+# Tests that meet other processes, browsers, or a game that goes on by itself: those of
+# these folders, and those that ask for one of these fixtures. On a machine that is busy
+# with other things one may fail by a race of its own: it is tried once again, and the
+# summary names it. All others fail at once.
+REAL_TIME_FOLDERS = [
+    Path(__file__).parent / name for name in ("bench", "browser", "upgrade", "zoea")
+]
+REAL_TIME_FIXTURES = {"commands", "grouped", "provider", "sandbox", "server", "workers"}
+
 
 # A busy machine must not fail a test. What half of hypothesis' own 100 examples do not
 # find is found over many runs: each run draws others.
@@ -125,8 +134,30 @@ hypothesis_settings.load_profile("patient")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first."""
+    """Put the longest files first; mark what may be tried once again."""
     items.sort(key=lambda item: PLACES.get(item.path, len(PLACES)))
+    for item in items:
+        if meets_real_time(item):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def meets_real_time(item: pytest.Item) -> bool:
+    """Whether how it ends may hang on how fast others are."""
+    asked = getattr(item, "fixturenames", ())
+    return not REAL_TIME_FIXTURES.isdisjoint(asked) or any(
+        folder in item.path.parents for folder in REAL_TIME_FOLDERS
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Have a second try share nothing of its file that the first one may have broken."""
+    if getattr(item, "execution_count", 1) == 1:
+        return
+    for fixtures in item._fixtureinfo.name2fixturedefs.values():  # type: ignore[attr-defined]
+        for fixture in fixtures:
+            if fixture.scope != "session":
+                fixture.finish(item._request)  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session", autouse=True)
