@@ -94,7 +94,7 @@ def _status(url: str, jar: CookieJar | None = None) -> int:
         urllib.request.HTTPCookieProcessor(CookieJar() if jar is None else jar)
     )
     try:
-        with opener.open(url, timeout=20) as answer:
+        with opener.open(url, timeout=SECONDS) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
