@@ -101,7 +101,7 @@ def run_function(target: str, data: Path, step: Step, *words: str) -> Any:
     finally:
         # It lets go of its database when it is asked to end.
         process.terminate()
-        status = process.wait(timeout=60)
+        status = process.wait(timeout=120)
     if not last.startswith(("{", "[")):
         raise RuntimeError(f"{target} could not measure (status {status}).")
     return json.loads(last)
@@ -174,14 +174,14 @@ def run_server(
     try:
         # The socket listens already, so this waits until somebody answers.
         with urllib.request.urlopen(
-            f"http://127.0.0.1:{port}/healthz", timeout=60
+            f"http://127.0.0.1:{port}/healthz", timeout=240
         ) as answer:
             assert answer.status == 200
         yield Server(port, process.pid)
     finally:
         process.terminate()
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -240,7 +240,7 @@ def _run_command(*words: str) -> Iterator[subprocess.Popen[bytes]]:
         yield process
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=120)
 
 
 # --- Memory

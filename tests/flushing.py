@@ -1,4 +1,4 @@
-"""Empties the database between tests that commit.
+"""Empties the database between tests that commit, and what a process keeps of it.
 
 Django's own way makes every table anew, filled or not, and then all content types and
 permissions, which takes longer than many a test; and it passes over the tables that
@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from django.db import connection
 from django.test import TransactionTestCase
+
+from agents.dashboard import lane_seconds
+from agents.dashboard.shared_results import shared
+from zoea.middleware import readiness
 
 # A table without a page has no row. Of small ones the rows are deleted, which is
 # cheaper than a new file; large ones would leave their dead rows to later readers.
@@ -60,6 +64,13 @@ def empty() -> None:
 
 def _fixture_teardown(self: TransactionTestCase) -> None:
     empty()
+
+
+def forget_shared() -> None:
+    """Forget what this process drew for others of the rows of the test before."""
+    shared._results.clear()
+    readiness.forget()
+    lane_seconds._past_blocks._results.clear()
 
 
 def replace_flush() -> None:

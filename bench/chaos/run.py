@@ -26,7 +26,8 @@ from sandbox.game.testing import SandboxServer
 
 STEPS = 20
 PAUSE = 0.5
-STOPPING = 90.0
+STOPPING = 240.0
+FEWEST = 3
 TOLD_WINDOW = 100_000
 #: How long a request is repeated, and the pause between two tries, in seconds.
 REQUEST_PATIENCE, REQUEST_PAUSE = 120.0, 0.3
@@ -43,7 +44,10 @@ CRASHES = {"postgres": signal.SIGQUIT, "postmaster": signal.SIGKILL}
 
 @dataclass(frozen=True)
 class Options:
-    """How large a run is; ``seconds`` bounds the play, 0 for no bound."""
+    """How large a run is; ``seconds`` bounds the play, 0 for no bound.
+
+    It goes on until everybody has had `FEWEST` turns on an average, however slow it is.
+    """
 
     myses: int = 50
     turns: int = 200
@@ -221,6 +225,7 @@ class _Run:
             behind = [one for one in fleet if turns[one["name"]] < self.options.turns]
             spared = set(self.options.every) - set(self.trouble.done)
             over = 0 < self.options.seconds <= self.seconds and not spared
+            over = over and sum(turns.values()) >= FEWEST * len(fleet)
             if not behind or over:
                 return
             for one in fleet:

@@ -1,8 +1,8 @@
 """A worker on a machine whose clock is off, or with less patience for others.
 
 ``python -m bench.faults.worker CLOCK STALLED WORDS...``: the clock is so many seconds off,
-and a worker is gone after so many seconds without a heartbeat; the words are those of
-``manage.py``.
+and a worker is gone after so many seconds without a heartbeat, or three to four times
+as many if it holds its lock; the words are those of ``manage.py``.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ def main(clock: float, stalled: float, words: list[str]) -> None:
         return true() + timedelta(seconds=clock)
 
     timezone.now = now
+    # One that holds its lock, as it may only be starved, has as much less.
+    recovery.STARVED_SECONDS *= stalled / recovery.STALLED_SECONDS
     recovery.STALLED_SECONDS = stalled
     recovery.INTERVAL = stalled / HEARTBEATS
     app.worker_defaults["update_heartbeat_interval"] = stalled / HEARTBEATS

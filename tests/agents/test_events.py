@@ -60,12 +60,12 @@ def test_a_late_commit_with_a_smaller_id_is_not_stepped_over():
         with transaction.atomic():
             events.append(Kind.ERROR, data={"who": "slow"})
             held.set()
-            release.wait(10)
+            release.wait(60)
         connection.close()
 
     writer = threading.Thread(target=slow_writer)
     writer.start()
-    held.wait(10)
+    held.wait(60)
     events.append(Kind.ERROR, data={"who": "fast"})
     assert events.read_after(0) == [], "the watermark must hold back the fast one"
     release.set()
@@ -84,17 +84,17 @@ def test_a_cursor_resumes_when_ids_and_commits_disagree():
             with connection.cursor() as cursor:
                 cursor.execute("SELECT txid_current()")
             old_ready.set()
-            young_done.wait(10)
+            young_done.wait(60)
             events.append(Kind.ERROR, data={"who": "old"})
         old_done.set()
         connection.close()
 
     def young_transaction():
-        old_ready.wait(10)
+        old_ready.wait(60)
         with transaction.atomic():
             events.append(Kind.ERROR, data={"who": "young"})
             young_done.set()
-            old_done.wait(10)
+            old_done.wait(60)
             seen.extend(i["data"]["who"] for i in events.read_after(0))
         connection.close()
 

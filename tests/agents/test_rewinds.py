@@ -261,7 +261,7 @@ async def test_discarded_in_mid_call_it_leaves_nothing(
         await asyncio.to_thread(provider.arrived.wait)
         provider.arrived.clear()
     await in_db(lambda: lab.discard_rewind(rewind=made, by=BY))()
-    await asyncio.wait_for(task, 20)
+    await asyncio.wait_for(task, 60)
     gate.set()
     assert not await in_db(Rewind.objects.exists)()
     assert not await in_db(RewindStep.objects.exists)()

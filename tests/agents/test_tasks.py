@@ -36,7 +36,7 @@ from agents.management.commands.procrastinate import (
 from agents.scheduling import TURN_TASK, schedule
 from tests.factories import make_mysis
 
-FAR = 20.0
+FAR = 60.0
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -21,6 +21,7 @@ from playwright.sync_api import (
     Page,
     Request,
     ViewportSize,
+    expect,
     sync_playwright,
 )
 
@@ -29,6 +30,9 @@ from bench.pages.browser import WIDE as WIDE
 from bench.processes import Server
 from tests.required import require
 
+# Milliseconds for what a page is to become: a busy machine must not fail a test.
+PATIENCE = 60_000
+expect.set_options(timeout=PATIENCE)
 PHONE = ViewportSize(width=390, height=844)
 # What htmx logs of a request that a newer one of the same form replaced (hx-sync): where
 # a test is marked ``replaces_requests``, for elsewhere an aborted request is a fault.
@@ -91,7 +95,7 @@ def admin(transactional_db: None) -> User:
 def context(browser: Browser, server: Server, admin: User) -> Iterator[BrowserContext]:
     """A browser profile with the admin's session."""
     opened = browser.new_context(viewport=WIDE, base_url=server.origin)
-    opened.set_default_timeout(10_000)
+    opened.set_default_timeout(PATIENCE)
     sign_in(opened, server, admin)
     yield opened
     opened.close()

@@ -70,7 +70,7 @@ def test_the_page_comes_back_after_the_server_was_away(
     expect(page.locator("#connection")).to_contain_text("connection is lost")
     actions.stop_mysis(mysis=ada, by="system")
     with run_server(at=first.port):
-        expect(page.locator("#connection")).to_be_hidden(timeout=30_000)
+        expect(page.locator("#connection")).to_be_hidden()
         expect(row(page, ada).locator(".state")).to_have_text("stopped")
         context.close()
 

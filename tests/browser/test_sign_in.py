@@ -44,8 +44,8 @@ def test_the_api_page_works_under_the_content_policy(
     page: Page, server: Server
 ) -> None:
     page.goto(f"{server.origin}/api/v1/docs")
-    expect(page.get_by_text("/api/v1/fleet").first).to_be_visible(timeout=30_000)
-    page.get_by_text("/api/v1/fleet").first.click(timeout=30_000)
+    expect(page.get_by_text("/api/v1/fleet").first).to_be_visible()
+    page.get_by_text("/api/v1/fleet").first.click()
     page.get_by_role("button", name="Try it out").click()
     page.get_by_role("button", name="Execute").click()
     expect(page.get_by_text('"redundant_get_rate"').first).to_be_visible()

@@ -13,7 +13,7 @@ from agents.actions import notes
 from agents.models import Mysis, Order, SavedView
 from bench.processes import Server
 from memory.models import Memory
-from tests.browser.conftest import WIDE, Complaints, sign_in
+from tests.browser.conftest import PATIENCE, WIDE, Complaints, sign_in
 from tests.browser.test_fleet import live
 from tests.factories import make_memory, make_mysis, make_turn
 
@@ -42,7 +42,7 @@ def enter(
 
     def make(name: str, *, operator: bool = False, admin: bool = False) -> Page:
         context = browser.new_context(viewport=WIDE, base_url=server.origin)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE)
         opened.append(context)
         user = User.objects.create_user(name)
         user.is_staff, user.is_superuser = operator or admin, admin

@@ -60,7 +60,7 @@ def started(
 def end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
     """Send a signal and give the exit status and the standard error."""
     process.send_signal(number)
-    _, complaints = process.communicate(timeout=20)
+    _, complaints = process.communicate(timeout=120)
     return process.returncode, complaints
 
 

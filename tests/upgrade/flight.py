@@ -18,7 +18,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 OURS = ("agents", "memory", "zoea", "auth")
-TURNS, SECONDS = 12, 120
+TURNS, SECONDS = 12, 240
 SECRET = "a secret of then"
 # What a type of column holds where nothing else is known.
 BY_TYPE: dict[str, Any] = {

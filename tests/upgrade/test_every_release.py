@@ -35,7 +35,7 @@ DERIVED = {
     "agents_event": {"xid"},
 }
 READ = "from tests.upgrade.reading import read_all; read_all()"
-WORK = ("procrastinate", "worker", "--one-shot", "--shutdown-graceful-timeout=60")
+WORK = ("procrastinate", "worker", "--one-shot", "--shutdown-graceful-timeout=240")
 # What all of these need that are run for each release, and most of their time goes into.
 LOADED = (
     "zoea.urls",

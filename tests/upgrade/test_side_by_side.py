@@ -58,7 +58,7 @@ def run_worker(tree: Path, game: str, output: Path) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(120)
 
 
 def list_hands() -> set[tuple[int, int]]:

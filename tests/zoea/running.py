@@ -21,7 +21,7 @@ from zoea.postgres import data_directory, socket_directory
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"^Dashboard: (http://127\.0\.0\.1:\d+)(/\S+)$")
 # Generous: a busy machine must not fail a test.
-END_SECONDS = 30
+END_SECONDS = 120
 SECONDS = 240
 
 

@@ -194,7 +194,7 @@ def pool_in_use() -> Iterator[None]:
     try:
         # Threads of other tests may still hold some: take all that is left.
         while not is_exhausted(pool):
-            taken.append(pool.getconn(timeout=20))
+            taken.append(pool.getconn(timeout=60))
         pool.timeout = 0.1
         yield
     finally:
@@ -323,8 +323,8 @@ def test_a_socket_without_a_connection_is_told_to_come_back() -> None:
 
     async def ask() -> Any:
         socket = WebsocketCommunicator(application, "/ws/v1/events", headers)
-        accepted, _ = await socket.connect(timeout=10)
-        return accepted, await socket.receive_output(timeout=10)
+        accepted, _ = await socket.connect(timeout=60)
+        return accepted, await socket.receive_output(timeout=60)
 
     with pool_in_use():
         accepted, closed = elsewhere(lambda: asyncio.run(ask()))

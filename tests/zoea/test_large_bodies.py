@@ -89,7 +89,7 @@ class Memory:
 
     def falls_below(self, most: int) -> bool:
         """Whether it does so in a moment: the last body is freed after its answer."""
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while self._now() >= most and time.monotonic() < until:
             time.sleep(0.1)
         self.after = self._now()

@@ -45,7 +45,7 @@ log_connections = 0
 log_disconnections = 0
 """
 UP = "process up"
-PATIENCE = 60.0
+PATIENCE = 120.0
 ONCE = ("--one-shot", f"--shutdown-graceful-timeout={PATIENCE}")
 
 pytestmark = [

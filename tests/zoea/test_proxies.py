@@ -57,7 +57,7 @@ scgi_temp_path {folder}/scgi;
 }}
 """
 HSTS = "Strict-Transport-Security"
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 # --- Who the visitor is
@@ -247,7 +247,7 @@ def site(django_db_setup: None, django_db_blocker: Any) -> Iterator[Site]:
             yield Site(tls, plain, server.port, trust)
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(timeout=60)
 
 
 def sign_in(visitor: httpx2.Client, name: str, password: str) -> httpx2.Response:

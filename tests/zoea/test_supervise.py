@@ -86,7 +86,7 @@ def _is_gone(pid: int) -> bool:
 
 async def _ends(process: psutil.Process) -> bool:
     """Wait until a process that was signalled is gone, or has been for long."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     # Somebody else's process has no event to await.
     while not (gone := _is_gone(process.pid)) and time.monotonic() < until:  # noqa: ASYNC110
         await asyncio.sleep(0.02)

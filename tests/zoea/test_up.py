@@ -10,6 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from http.cookiejar import CookieJar
 from pathlib import Path
@@ -93,7 +94,7 @@ def _status(url: str, jar: CookieJar | None = None) -> int:
         urllib.request.HTTPCookieProcessor(CookieJar() if jar is None else jar)
     )
     try:
-        with opener.open(url, timeout=20) as answer:
+        with opener.open(url, timeout=SECONDS) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
@@ -113,13 +114,16 @@ def _workers(up: Up) -> int:
 
 def _addresses(up: Up) -> set[str]:
     """Where its processes can be reached over a network."""
-    processes = psutil.Process(up.process.pid).children(recursive=True)
-    return {
-        open_.laddr.ip
-        for process in processes
-        for open_ in process.net_connections("inet")
-        if open_.status == psutil.CONN_LISTEN
-    }
+    found = set()
+    for process in psutil.Process(up.process.pid).children(recursive=True):
+        # PostgreSQL's come and go.
+        with suppress(psutil.NoSuchProcess):
+            found |= {
+                open_.laddr.ip
+                for open_ in process.net_connections("inet")
+                if open_.status == psutil.CONN_LISTEN
+            }
+    return found
 
 
 def _count(data: Path, query: str) -> int:
@@ -171,10 +175,15 @@ def _run_by_hand(data: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-WORKER = ("manage.py", "procrastinate", "worker", "--one-shot")
+# When nothing is due any more the turns under way have so long to end as they would.
+PATIENCE = f"--shutdown-graceful-timeout={SECONDS}"
+WORKER = ("manage.py", "procrastinate", "worker", "--one-shot", PATIENCE)
+# The lock of a Mysis is its last job's for a moment longer than its last turn lasted.
 WAITING = """
-SELECT count(*) FROM procrastinate_jobs
-WHERE status = 'todo' AND task_name LIKE '%take_turn'
+SELECT count(*) FROM procrastinate_jobs AS waiting
+WHERE status = 'todo' AND task_name LIKE '%take_turn' AND NOT EXISTS (
+  SELECT FROM procrastinate_jobs AS held
+  WHERE held.lock = waiting.lock AND held.status = 'doing')
 """
 DUE = "AND coalesce(scheduled_at, now()) <= now()"
 

@@ -17,7 +17,7 @@ from tests.agents.runtime.workers import Workers
 from tests.factories import make_mysis
 from tests.long_run import few_or_many
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 PAUSE = Event()
 KILLS = few_or_many(2, 3)
 

@@ -52,7 +52,7 @@ async def opened(
         headers = [*ORIGIN, (b"cookie", f"sessionid={session}".encode())]
         path = f"/ws/dashboard/?{query}"
         socket = WebsocketCommunicator(application, path, headers=headers)
-        accepted, _ = await socket.connect(timeout=10)
+        accepted, _ = await socket.connect(timeout=60)
         assert accepted
         sockets.append(socket)
         return socket
@@ -65,7 +65,7 @@ async def opened(
 
 async def frame(socket: WebsocketCommunicator) -> str:
     """The next frame."""
-    text: str = await socket.receive_from(timeout=10)
+    text: str = await socket.receive_from(timeout=60)
     return text
 
 
@@ -86,7 +86,7 @@ def say(mysis: Mysis, text: str, **values: Any) -> int:
 
 async def closed_with(socket: WebsocketCommunicator) -> int:
     """The code with which the server closes."""
-    while (message := await socket.receive_output(timeout=10))["type"] == (
+    while (message := await socket.receive_output(timeout=60))["type"] == (
         "websocket.send"
     ):
         pass
@@ -181,7 +181,7 @@ async def test_a_failing_flush_keeps_the_socket(
 
     monkeypatch.setattr(FleetPage, "draw_changes", broken)
     await say(mysis, "lost?")
-    await asyncio.wait_for(failed.wait(), 10)
+    await asyncio.wait_for(failed.wait(), 60)
     monkeypatch.setattr(FleetPage, "draw_changes", real)
     await frame_with(socket, "lost?")
     assert "broken on purpose" in caplog.text
@@ -219,9 +219,9 @@ async def test_nothing_is_sent_to_a_browser_that_does_not_read(
     await frame(socket)
     flow.pauseProducing()
     await say(mysis, "while it is shut")
-    await asyncio.wait_for(flow.awaited.wait(), 10)
+    await asyncio.wait_for(flow.awaited.wait(), 60)
     flow.awaited.clear()
-    await asyncio.wait_for(flow.awaited.wait(), 10)
+    await asyncio.wait_for(flow.awaited.wait(), 60)
     assert drawn == []
     flow.resumeProducing()
     await frame_with(socket, "while it is shut")

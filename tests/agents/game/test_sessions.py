@@ -95,7 +95,7 @@ async def test_an_idle_session_closes_itself(
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
         session = await get_pool().session(1)
-        await asyncio.wait_for(asyncio.shield(session.task), 10)
+        await asyncio.wait_for(asyncio.shield(session.task), 60)
         assert server.ended == 1
         assert (await (await get_pool().session(1)).tools())[0].name == "get_status"
         assert server.opened == 2

@@ -32,7 +32,7 @@ from tests.agents.runtime.workers import Workers
 from tests.programs import Program
 
 WINDOW = {"strategy": "window", "options": {"window": 4}}
-PATIENCE = 60.0
+PATIENCE = 120.0
 State = Replay.State
 
 

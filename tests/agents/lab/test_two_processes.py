@@ -30,7 +30,7 @@ from tests.agents.lab.histories import make_pilot, record_turn
 from tests.agents.lab.test_kept_replays import await_value
 
 POLICIES = ("window", "mask", "coalesced")
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 @pytest.fixture

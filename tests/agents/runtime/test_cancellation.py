@@ -17,7 +17,7 @@ from agents.models import Mysis
 from agents.runtime import turn_rows
 from agents.runtime.cancellation import TurnCanceller
 
-FAR = 20.0
+FAR = 60.0
 
 
 async def test_the_look_waits_for_no_turns_database_work(ada: Mysis):

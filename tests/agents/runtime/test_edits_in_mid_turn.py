@@ -176,7 +176,7 @@ async def test_a_worker_that_ends_while_a_turn_begins_ends_the_turn(
     def begin_slowly(*args: int, **more: str) -> turn_rows.TurnHandle | None:
         handle = begin_turn(*args, **more)  # type: ignore[arg-type]
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(60)
         return handle
 
     monkeypatch.setattr(turn_rows, "begin_turn", begin_slowly)

@@ -34,7 +34,7 @@ from tests.long_run import few_or_many
 
 KILLS = few_or_many(15, 50)
 FLEET, HANDS = 3, 2
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 @pytest.mark.parametrize("spare", [True, False], ids=["another", "its successor"])

@@ -22,7 +22,7 @@ from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import in_db
 from tests.agents.runtime.workers import Workers
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 MOST_TURNS = 40
 TOOL = "zoea_report_order"
 

@@ -146,7 +146,7 @@ async def test_the_jobs_of_other_workers_are_their_business(
 @pytest.fixture
 def full(sandbox: SandboxServer, settings: Settings, transactional_db: None) -> None:
     """A gate through which as many went as may."""
-    settings.ZOEA_GAME_OPENINGS = 6
+    settings.ZOEA_GAME_OPENINGS = 1
     while connect_limit.take_token("127.0.0.1") == 0:
         pass
 
@@ -167,7 +167,8 @@ async def test_a_turn_is_put_off_without_a_failure(ada: Mysis, full: None) -> No
     assert row.activity == "waiting for a session with the game"
     assert row.wake_at is not None
     wait = row.wake_at - before
-    assert timedelta(seconds=8) < wait < timedelta(seconds=12 + SPREAD_SECONDS)
+    # A minute for each; half of it is room for a busy machine.
+    assert timedelta(seconds=30) < wait < timedelta(seconds=90 + SPREAD_SECONDS)
     assert await in_db(Turn.objects.count)() == 0
     await in_db(GameGate.objects.update)(full_at=timezone.now())
     assert await due(ada)

@@ -295,7 +295,7 @@ async def test_a_stop_while_a_summary_is_made_leaves_nothing(
     )
     assert await asyncio.to_thread(provider.arrived.wait, 20)
     await in_db(actions.stop_mysis)(mysis=worn, by="test")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await turn
     assert waiting.wait is not None
     waiting.wait.set()

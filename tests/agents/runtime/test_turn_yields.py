@@ -6,14 +6,14 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from math import ceil
 
 import pytest
 from django.utils import timezone
 
 from agents import actions
-from agents.dashboard.lane_seconds import ACTIVITIES, TOOLS
+from agents.dashboard.lane_seconds import ACTIVITIES, AT_REST, TOOLS
 from agents.dashboard.lanes import read_lanes
 from agents.dashboard.time_axis import Axis
 from agents.dashboard.yields import add_up_yield, list_lines
@@ -70,7 +70,9 @@ async def test_credits_and_actions_are_those_of_the_log(
 async def test_board_and_lanes_tell_what_the_log_of_a_flight_tells(
     ada: Mysis, sandbox: SandboxServer
 ):
-    since = timezone.now()
+    started = await in_db(find_first_state)("running")
+    # Steps begin at whole seconds.
+    since = started.created_at.replace(microsecond=0)
     order = {"myses": [ada], "text": "Mine until you are full.", "by": "operator:ann"}
     await in_db(actions.send_order)(**order)
     while (await refreshed(ada)).state == Mysis.State.RUNNING:
@@ -98,10 +100,14 @@ async def test_board_and_lanes_tell_what_the_log_of_a_flight_tells(
     assert sums.tokens == await in_db(add_up_tokens)()
     axis = Axis(since, until, 1, ceil((until - since).total_seconds()))
     [lane] = (await in_db(read_lanes)([ada.pk], axis)).lanes
-    wanted = await in_db(add_up_activities)(ada, since)
+    wanted = await in_db(add_up_activities)(ada, axis)
     assert {"mining", "flying", "thinking"} <= set(wanted)
     for name in ACTIVITIES:
-        assert lane.seconds.get(name, 0) == pytest.approx(wanted[name], abs=0.3), name
+        assert lane.seconds.get(name, 0) == pytest.approx(wanted[name], abs=0.001), name
+
+
+def find_first_state(state: str) -> Event:
+    return Event.objects.filter(kind="mysis.state", data__state=state).earliest("pk")
 
 
 def is_action(tool: str) -> bool:
@@ -114,13 +120,15 @@ def add_up_tokens() -> int:
     return sum(map(sum, calls))
 
 
-def add_up_activities(mysis: Mysis, since: datetime) -> defaultdict[str, float]:
+def add_up_activities(mysis: Mysis, axis: Axis) -> defaultdict[str, float]:
     """Seconds from row to row: what a call did, and goes on until the wait for it ends."""
-    stop = Event.objects.filter(kind="mysis.state", data__state="stopped").latest("pk")
+    start, stop = find_first_state("running"), find_first_state("stopped")
     turns = list(mysis.turns.order_by("started_at"))
     begins = [turn.started_at for turn in turns[1:]]
     spent: defaultdict[str, float] = defaultdict(float)
-    spent["waiting"] += (turns[0].started_at - since) / SECOND
+    rest = start.created_at - axis.since + axis.until - stop.created_at
+    spent[AT_REST] += rest / SECOND
+    spent["waiting"] += (turns[0].started_at - start.created_at) / SECOND
     for turn, after in zip(turns, [*begins, stop.created_at], strict=True):
         called = Event.objects.filter(kind="tool.called", data__turn=turn.pk)
         calls = [

@@ -22,7 +22,7 @@ from typing import Any, Self
 from bench.processes import ROOT, clean_environment, database_url
 
 HOUR = 3600.0
-PATIENCE = 60.0
+PATIENCE = 120.0
 LINE = 20
 
 

@@ -28,7 +28,7 @@ from zoea.auth import create_token
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WORKERS, MYSES, TURNS = 3, 6, 12
-SOON, LONG, TICK = 30.0, 120.0, 0.5
+SOON, LONG, TICK = 60.0, 240.0, 0.5
 END = "the end of the flight"
 CELL = re.compile(r'id="(m\d+-(?:who|acts|context))" data-v="(\w+)"')
 

@@ -21,8 +21,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 def silence_impatiently(fleet: Fleet) -> Trial:
-    """All workers believe in a death after two seconds without a heartbeat."""
-    words = ("-m", "bench.faults.worker", "0", "2")
+    """One worker believes in a death after 4 s without a heartbeat, or 14 with a lock."""
+    words = ("-m", "bench.faults.worker", "0", "4")
     fleet.installation.begin_worker("near", *words)
     fleet.find_worker("near")
     trial = scenes.silence_host(fleet, *words)

@@ -33,7 +33,7 @@ SECONDS = 10
 START = datetime(2026, 2, 5, tzinfo=UTC)
 HIDDEN = ("session_id", "password", "registration_code")
 MOST_CALLS = 10
-PATIENCE = 20
+PATIENCE = 60
 
 
 def shown_tool(tool: GameTool) -> OfferedTool:

@@ -1,0 +1,22 @@
+"""The web application as tests start it.
+
+SIGUSR1 makes it forget what it keeps for other viewers; ``STALLED`` in the environment
+says after how many seconds it gives up on clients which do not read.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from zoea.asgi import application
+
+# Only now are there applications to import from.
+from agents.consumers import event_stream  # isort: skip
+from tests.flushing import forget_shared  # isort: skip
+
+if "STALLED" in os.environ:
+    event_stream.STALLED = float(os.environ["STALLED"])
+signal.signal(signal.SIGUSR1, lambda *_: forget_shared())
+
+__all__ = ["application"]
