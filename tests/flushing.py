@@ -10,7 +10,7 @@ from __future__ import annotations
 from django.db import connection
 from django.test import TransactionTestCase
 
-from agents.dashboard import lane_seconds
+from agents.dashboard import game_state, lane_seconds
 from agents.dashboard.shared_results import shared
 from zoea.middleware import readiness
 
@@ -68,9 +68,9 @@ def _fixture_teardown(self: TransactionTestCase) -> None:
 
 def forget_shared() -> None:
     """Forget what this process drew for others of the rows of the test before."""
-    shared._results.clear()
+    for kept in (shared, lane_seconds._past_blocks, game_state._names):
+        kept.forget()
     readiness.forget()
-    lane_seconds._past_blocks._results.clear()
 
 
 def replace_flush() -> None:

@@ -83,6 +83,11 @@ class SharedResults:
         found |= {key: other.result() for key, other in others.items()}
         return {key: found[key] for key in keys}
 
+    def forget(self) -> None:
+        """Keep nothing of what was made so far."""
+        with self._lock:
+            self._results.clear()
+
     def _make(
         self,
         mine: Mapping[K, Future[T]],
