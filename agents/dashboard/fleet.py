@@ -9,21 +9,14 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from django.db.models import (
-    Case,
-    Count,
-    F,
-    Q,
-    QuerySet,
-    When,
-)
+from django.db.models import Case, F, Q, QuerySet, When
 from django.http import QueryDict
-from django.utils import timezone
 from django.utils.http import urlencode
 
 from agents.dashboard import charts, conversation, game_state
 from agents.dashboard.accounts import USED_TOOLS, AccountStatus, read_statuses
 from agents.dashboard.charts import MysisHour, load_last_hours
+from agents.dashboard.flags import FLAGS, make_flag_condition
 from agents.dashboard.shared_results import shared, time_bucket
 from agents.dashboard.yield_board import order_ids
 from agents.idle import Idle, load_idle
@@ -38,8 +31,6 @@ FIRST = 60
 MOST = 2_000
 MOST_DIGITS = 6
 STATES = ("running", "idle", "stopped", "errored")
-# What may be the matter with those that run, as filters beside the states.
-FLAGS = ("held", "stuck", "stale")
 # The newest word of each of these Myses, and the statistics of its newest call.
 _NEWEST = """
 SELECT owner.id, said.id, sent.stats::text FROM unnest(%s::bigint[]) AS owner(id)
@@ -291,35 +282,10 @@ def select_matching(view: FleetView) -> QuerySet[Mysis]:
     if view.state in STATES:
         found = found.filter(state=view.state)
     elif view.state in FLAGS:
-        found = found.filter(_make_flag_condition(view.state))
+        found = found.filter(make_flag_condition(view.state))
     if view.query:
         found = found.filter(name__icontains=view.query)
     return found.order_by(*ORDERS.get(view.sort, ()), "name")
-
-
-def _make_flag_condition(flag: str) -> Q:
-    if flag != "stale":
-        return ~Q(hold="") if flag == "held" else ~Q(stuck="")
-    # Every flown account is judged for it.
-    names = _find_doubtful_accounts(timezone.now())
-    return Q(account__username__in=names) if names else Q(pk__in=[])
-
-
-def _find_doubtful_accounts(now: datetime) -> list[str]:
-    """The flown accounts whose rows have a badge."""
-    flown = Mysis.objects.exclude(account=None)
-    usernames = list(flown.values_list("account__username", flat=True))
-    present = read_moments(usernames, now)
-    found = game_state.load_snapshots(usernames, *USED_TOOLS)
-    standings = read_statuses(found, present)
-    return [name for name, standing in standings.items() if standing.badges]
-
-
-def count_flags() -> Mapping[str, int]:
-    """How many Myses have each flag; as many queries for any number of them."""
-    return Mysis.objects.aggregate(
-        **{flag: Count("pk", filter=_make_flag_condition(flag)) for flag in FLAGS}
-    )
 
 
 def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:

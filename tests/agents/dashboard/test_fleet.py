@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents import actions, events
-from agents.dashboard import charts, conversation, event_kinds, feed, fleet
+from agents.dashboard import charts, conversation, event_kinds, feed, flags, fleet
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fleet_page import FleetPage
@@ -373,12 +373,12 @@ def test_a_doubt_that_no_next_step_needs_is_no_badge(db: None):
     row.save()
     [shown] = fleet.load_rows([mysis.pk], timezone.now())
     assert shown.standing.badges == ()
-    assert fleet.count_flags()["stale"] == 0
+    assert flags.count_flags()["stale"] == 0
     row.set_joined_mark(Stale("refuel", TICK - 50, ("ship.fuel",)))
     row.save()
     [shown] = fleet.load_rows([mysis.pk], timezone.now())
     assert [badge.title for badge in shown.standing.badges] == ["Fuel"]
-    assert fleet.count_flags()["stale"] == 1
+    assert flags.count_flags()["stale"] == 1
 
 
 @pytest.mark.parametrize("flag", ["held", "stuck"])
