@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.dashboard import flags, fleet
+from agents.dashboard.accounts import read_statuses
 from agents.dashboard.live import fleet_page
 from agents.dashboard.shared_results import RECHECK_SHARED
 from bench.pages.scenes import add_account, add_turns
@@ -43,13 +44,12 @@ def test_flags_are_counted_a_part_of_the_fleet_at_a_time(
         mysis = make_mysis(name=f"M{number:02}", hold="no credit" if number % 2 else "")
         add_account(mysis, stale=number % 3 == 0)
     judged: list[int] = []
-    real = flags.read_statuses
 
     def note(cached: Any, present: Any) -> Any:
         judged.append(len(present))
-        return real(cached, present)
+        return read_statuses(cached, present)
 
-    monkeypatch.setattr(flags, "read_statuses", note)
+    monkeypatch.setattr("agents.dashboard.flags.read_statuses", note)
     whole = flags.count_flags()
     assert whole == {"held": 6, "stuck": 0, "stale": 4}
     assert flags.share_flags(NOON) == whole
