@@ -42,8 +42,12 @@ from memory.redaction import hide_secrets_in_page
 # After a flush there is as much rest as it took, up to a limit, so that a busy server
 # has time for all else. What comes after a quiet time is sent at once.
 SOONEST, LONGEST_REST = 0.25, 1.0
+# Characters of a frame that is not kept for other viewers: that of a whole list.
+LARGE = 50_000
+# Without an event there is a flush after so many seconds.
 BEAT = 10.0
-# Then all of a page is compared with what is known, also without an event.
+# Seconds of the periods in each of which all of a page is compared with what is known,
+# also without an event.
 REDRAW = 30.0
 CAP = 60
 # How long a flush waits for a browser that does not read.
@@ -53,6 +57,41 @@ SIGNED_OUT = 4401
 NOT_FOUND = 4404
 
 logger = logging.getLogger(__name__)
+
+
+class Pace:
+    """The moments at which the pages of a process flush: all that wait, at once.
+
+    Pages that show the same have then taken in the same events, and share what is drawn.
+    """
+
+    def __init__(self) -> None:
+        self._next: asyncio.Future[None] | None = None
+        self._due = 0.0
+
+    async def wait(self) -> None:
+        """Wait for the next moment."""
+        loop = asyncio.get_running_loop()
+        coming = self._next
+        if coming is None or coming.get_loop() is not loop:
+            # Not before all that the same events woke are waiting.
+            coming = self._next = loop.create_future()
+            loop.call_at(max(self._due, loop.time()), self._begin, coming)
+        # Whoever goes away takes nobody else along.
+        await asyncio.shield(coming)
+
+    def rest(self, took: float) -> None:
+        """Put the next moment off by as much as a flush took that ends now."""
+        now = asyncio.get_running_loop().time()
+        self._due = max(self._due, now + min(took, LONGEST_REST))
+
+    def _begin(self, coming: asyncio.Future[None]) -> None:
+        self._next = None
+        self._due = coming.get_loop().time() + SOONEST
+        coming.set_result(None)
+
+
+pace = Pace()
 
 
 class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
@@ -99,25 +138,21 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             hub.unsubscribe(self.viewer)
 
     async def _follow(self, dirty: Dirty) -> None:
-        flushed = redrawn = beaten = time.monotonic()
-        rest = SOONEST
+        period = time.monotonic() // REDRAW
         while True:
-            now = time.monotonic()
-            if now - redrawn >= REDRAW:
-                redrawn = now
+            if not dirty:
+                await self._gather(dirty, BEAT)
+            await pace.wait()
+            self._take_in(dirty)
+            # All viewers look again in the same flush, so that it is done once.
+            if period != (period := time.monotonic() // REDRAW):
                 dirty.everything = True
-            if (dirty and now - flushed >= rest) or now - beaten >= BEAT:
-                await self._flush(dirty)
-                flushed, beaten = now, time.monotonic()
-                took = beaten - now
-                rest = max(SOONEST, took + min(took, LONGEST_REST))
-            due = flushed + rest if dirty else min(redrawn + REDRAW, beaten + BEAT)
-            await self._gather(dirty, due - time.monotonic())
+            await self._flush(dirty)
 
     async def _gather(self, dirty: Dirty, seconds: float) -> None:
-        """Take in events until some time has passed, or the first one came."""
+        """Wait for an event, at most so many seconds."""
         try:
-            async with asyncio.timeout(max(0.0, seconds)):
+            async with asyncio.timeout(seconds):
                 _, item = await self.viewer.next()
                 dirty.add(item)
         except TimeoutError:
@@ -127,7 +162,9 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             hub.unsubscribe(self.viewer)
             self.viewer = await hub.subscribe()
             dirty.everything = True
-            return
+
+    def _take_in(self, dirty: Dirty) -> None:
+        """Take in all events that came meanwhile."""
         while not self.viewer.queue.empty():
             dirty.add(self.viewer.queue.get_nowait()[1])
 
@@ -148,6 +185,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             dirty.everything = True
             return
         taken = dirty.hand_out(CAP)
+        begun = time.monotonic()
         try:
             await self._send(lambda: _draw(self.page, taken))
         except asyncio.CancelledError:
@@ -156,13 +194,20 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             # Closing here would make every open tab blink and reconnect.
             logger.exception("A dashboard flush failed; the next one repairs it.")
             dirty.everything = True
+        pace.rest(time.monotonic() - begun)
 
     async def _send(self, make: Callable[[], list[SafeString]]) -> None:
         def frame() -> str:
-            clock = fragments.swap_fragment(fragments.draw_clock(timezone.now()))
+            # To the second, so that viewers of the same get the same bytes.
+            now = timezone.now().replace(microsecond=0)
+            clock = fragments.swap_fragment(fragments.draw_clock(now))
             return hide_secrets_in_page("\n".join([*make(), clock]))
 
-        await self.send(text_data=await run_for_socket(frame))
+        text = await run_for_socket(frame)
+        flow: Any = self.scope.get("flow")
+        # Encoded once for all viewers that get it.
+        if flow is None or len(text) > LARGE or not flow.send(text):
+            await self.send(text_data=text)
 
 
 def _draw(page: LivePage, taken: Dirty) -> list[SafeString]:

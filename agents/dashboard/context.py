@@ -11,11 +11,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any
+
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from agents.dashboard import charts
 from agents.dashboard.context_diff import read_text
 from agents.dashboard.conversation import Call, read_calls
+from agents.dashboard.shared_results import Keyed
+from agents.templatetags.zoea import icon
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.sent_view import RenderedView, render_sent
 from memory.context.documents import (
@@ -32,6 +40,9 @@ Document = dict[str, Any]
 # Characters of a message that the page draws, and of its first words.
 SHOWN = 12_000
 EXCERPT = 140
+# Messages and lines of the ledger whose drawn form is kept, none of a text so long.
+KEPT = 2_048
+LONG = 4_000
 # Rows of the lists of past calls and of compactions.
 CALLS = 24
 SUMMARIES = 20
@@ -239,6 +250,78 @@ def _block(
         content=hide_secrets(read_text(message.get("content"))),
         message=message,
     )
+
+
+# --- Messages and lines of the ledger as HTML
+
+
+def draw_blocks(blocks: Sequence[Block], page_key: str) -> SafeString:
+    """The messages of a payload as items of a list.
+
+    Most were the same in the context before, at another place: those are not drawn again.
+    """
+    address = reverse("mysis", args=[page_key])
+    inside = '<li class="block cat-{}" id="block-{}">{}</li>'
+    return format_html_join(
+        "\n",
+        inside,
+        ((b.category, b.position, _draw_block(b, address)) for b in blocks),
+    )
+
+
+def _draw_block(block: Block, address: str) -> SafeString:
+    entry = block.entry and replace(block.entry, place=None)
+    shown = (
+        block.role, block.kind, block.ids, entry, block.text, block.calls,
+        len(block.content), address,
+    )  # fmt: skip
+    draw = _draw_any_block if len(block.text) > LONG else _draw_short_block
+    return draw(Keyed(shown, (block, address)))
+
+
+def _draw_any_block(asked: Keyed[tuple[Block, str]]) -> SafeString:
+    block, address = asked.value
+    return render_to_string("memory/_block.html", {"block": block, "address": address})
+
+
+_draw_short_block = lru_cache(maxsize=KEPT)(_draw_any_block)
+
+
+def draw_ledger(entries: Sequence[LedgerEntry], page_key: str) -> SafeString:
+    """Lines of the ledger as items of a list, each drawn once for its message."""
+    address = reverse("mysis", args=[page_key])
+    return format_html_join(
+        "\n",
+        '<li class="entry entry-{}">{}{}</li>',
+        (
+            (
+                one.disposition,
+                _draw_entry(replace(one, place=None), address),
+                _draw_place(one),
+            )
+            for one in entries
+        ),
+    )
+
+
+@lru_cache(maxsize=KEPT)
+def _draw_entry(entry: LedgerEntry, address: str) -> SafeString:
+    values = {"entry": entry, "address": address}
+    return render_to_string("memory/_ledger_entry.html", values)
+
+
+def _draw_place(entry: LedgerEntry) -> SafeString | str:
+    """The way to the message in the payload."""
+    if entry.place is None:
+        return ""
+    return format_html(
+        '<a class="entry-place" href="#block-{}" aria-label="Message {} in the payload" '
+        'title="In the payload">{}</a>',
+        *(entry.place, entry.id, icon("context")),
+    )
+
+
+# --- What else the page lists
 
 
 def load_recent_calls(

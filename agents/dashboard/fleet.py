@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from django.db.models import (
-    Case,
-    Count,
-    F,
-    Q,
-    QuerySet,
-    When,
-)
+from django.db.models import Case, F, Q, QuerySet, When
 from django.http import QueryDict
-from django.utils import timezone
 from django.utils.http import urlencode
 
 from agents.dashboard import charts, conversation, game_state
 from agents.dashboard.accounts import USED_TOOLS, AccountStatus, read_statuses
 from agents.dashboard.charts import MysisHour, load_last_hours
+from agents.dashboard.flags import FLAGS, make_flag_condition
 from agents.dashboard.shared_results import shared, time_bucket
 from agents.dashboard.yield_board import order_ids
 from agents.idle import Idle, load_idle
 from agents.models import Mysis
 from agents.models.fleet import find_page_key
-from memory.models import Memory, fetch_named, fetch_rows
+from memory.models import fetch_named
 from memory.snapshots.reads import read_moments
 
 LAST_LINE = 240
@@ -38,19 +31,21 @@ FIRST = 60
 MOST = 2_000
 MOST_DIGITS = 6
 STATES = ("running", "idle", "stopped", "errored")
-# What may be the matter with those that run, as filters beside the states.
-FLAGS = ("held", "stuck", "stale")
-# The newest word of each of these Myses, and the statistics of its newest call.
-_NEWEST = """
-SELECT owner.id, said.id, sent.stats::text FROM unnest(%s::bigint[]) AS owner(id)
+# The newest word of each of these Myses, as lines are made of it, and the statistics of
+# its newest call.
+_WORD = (*conversation.AS_STORED, *conversation.MADE_OF)
+_NEWEST = f"""
+SELECT owner.id AS owner, said.*, sent.stats::text AS stats
+FROM unnest(%(myses)s::bigint[]) AS owner(id)
 LEFT JOIN LATERAL (
-  SELECT id FROM memory_memory WHERE mysis_id = owner.id AND role <> 'tool'
-    AND branch_id IS NULL
+  SELECT {", ".join(_WORD)}, left(content, %(shown)s) AS head, length(content) AS size,
+    left(reasoning, %(shown)s) AS thought, length(reasoning) AS thought_size
+  FROM memory_memory WHERE mysis_id = owner.id AND role <> 'tool' AND branch_id IS NULL
   ORDER BY id DESC LIMIT 1) AS said ON true
 LEFT JOIN LATERAL (
   SELECT stats FROM memory_sentcontext WHERE mysis_id = owner.id
   ORDER BY id DESC LIMIT 1) AS sent ON true
-"""
+"""  # noqa: S608 (no input in the text)
 # What a row shows of its Mysis as it is stored.
 STORED = (
     "id", "name", "group", "model", "state", "activity", "wake_at", "last_error", "hold",
@@ -291,35 +286,10 @@ def select_matching(view: FleetView) -> QuerySet[Mysis]:
     if view.state in STATES:
         found = found.filter(state=view.state)
     elif view.state in FLAGS:
-        found = found.filter(_make_flag_condition(view.state))
+        found = found.filter(make_flag_condition(view.state))
     if view.query:
         found = found.filter(name__icontains=view.query)
     return found.order_by(*ORDERS.get(view.sort, ()), "name")
-
-
-def _make_flag_condition(flag: str) -> Q:
-    if flag != "stale":
-        return ~Q(hold="") if flag == "held" else ~Q(stuck="")
-    # Every flown account is judged for it.
-    names = _find_doubtful_accounts(timezone.now())
-    return Q(account__username__in=names) if names else Q(pk__in=[])
-
-
-def _find_doubtful_accounts(now: datetime) -> list[str]:
-    """The flown accounts whose rows have a badge."""
-    flown = Mysis.objects.exclude(account=None)
-    usernames = list(flown.values_list("account__username", flat=True))
-    present = read_moments(usernames, now)
-    found = game_state.load_snapshots(usernames, *USED_TOOLS)
-    standings = read_statuses(found, present)
-    return [name for name, standing in standings.items() if standing.badges]
-
-
-def count_flags() -> Mapping[str, int]:
-    """How many Myses have each flag; as many queries for any number of them."""
-    return Mysis.objects.aggregate(
-        **{flag: Count("pk", filter=_make_flag_condition(flag)) for flag in FLAGS}
-    )
 
 
 def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
@@ -354,9 +324,8 @@ def _make_rows(stored: Sequence[Mapping[str, Any]], now: datetime) -> list[Fleet
     present = read_moments(usernames, now)
     snapshots = game_state.load_snapshots(usernames, *USED_TOOLS)
     standings = read_statuses(snapshots, present)
-    newest = {pk: told for pk, *told in fetch_rows(_NEWEST, [ids])}
-    names = {one["id"]: one["name"] for one in stored}
-    said = _load_last_lines((word for word, _ in newest.values() if word), names)
+    asked = {"myses": ids, "shown": LAST_LINE + conversation.MARGIN}
+    newest = {row["owner"]: row for row in fetch_named(_NEWEST, asked)}
     hours = load_last_hours(ids, now)
     resting = [one["id"] for one in stored if one["state"] == Mysis.State.IDLE]
     idle = {one.id: one for one in load_idle(resting)} if resting else {}
@@ -367,27 +336,19 @@ def _make_rows(stored: Sequence[Mapping[str, Any]], now: datetime) -> list[Fleet
             idle=idle.get(one["id"]),
             account=one["account"] or "",
             standing=standings.get(one["account"] or "", AccountStatus()),
-            said=said.get(one["id"]),
-            gauge=_parse_gauge(newest[one["id"]][1]),
+            said=_make_last_line(newest[one["id"]], one["name"]),
+            gauge=_parse_gauge(newest[one["id"]]["stats"]),
             hour=hours[one["id"]],
         )
         for one in stored
     ]
 
 
-def _load_last_lines(
-    newest: Iterable[int], names: Mapping[int, str]
-) -> dict[int, LastLine]:
-    found = Memory.objects.filter(pk__in=newest)
-    return {
-        row["mysis_id"]: _make_last_line(
-            conversation.make_line(row, names.get(row["mysis_id"], ""))
-        )
-        for row in conversation.select_columns(found, LAST_LINE)
-    }
-
-
-def _make_last_line(line: conversation.Line) -> LastLine:
+def _make_last_line(word: Mapping[str, Any], name: str) -> LastLine | None:
+    if word["id"] is None:
+        return None
+    calls = json.loads(word["tool_calls"])
+    line = conversation.make_line({**word, "tool_calls": calls}, name)
     text = line.body
     if line.acts:
         doing = ", ".join(f"{call.name}({call.args})" for call in line.calls)

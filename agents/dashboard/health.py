@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from django.db.models import Count, Max, Sum
 
-from agents.dashboard import budget_bars, fleet, game_state, system_status
+from agents.dashboard import budget_bars, game_state, system_status
 from agents.dashboard.budget_bars import Limit
 from agents.dashboard.charts import (
     HOUR,
@@ -18,6 +18,7 @@ from agents.dashboard.charts import (
     find_first_turn_since,
     load_fleet_hour,
 )
+from agents.dashboard.flags import count_flags, share_flags
 from agents.dashboard.shared_results import shared, time_bucket
 from agents.dashboard.troubles import Trouble, find_troubles, join_equal
 from agents.idle import IdleGroup, Idlers, read_idlers
@@ -150,7 +151,7 @@ def add_up_fleet(now: datetime) -> FleetSums:
         load_fleet_hour(find_first_turn_since(now - HOUR)),
         read_fleet_money(),
         budget_bars.load_fleet_limits(),
-        fleet.count_flags(),
+        count_flags(),
     )
 
 
@@ -168,7 +169,7 @@ def share_fleet_sums(now: datetime) -> FleetSums:
         share("hour", 0, lambda: load_fleet_hour(find_first_turn_since(now - HOUR))),
         share("purse", 2, read_fleet_money),
         share("limits", 4, budget_bars.load_fleet_limits),
-        share("flags", 6, fleet.count_flags),
+        share_flags(now),
     )
 
 

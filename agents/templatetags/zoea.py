@@ -43,6 +43,7 @@ def live(
 
 
 @register.simple_tag
+@lru_cache(maxsize=DRAWN, typed=True)
 def icon(name: str, label: str = "") -> SafeString:
     """An icon of the sprite; without a label it is decoration."""
     as_what = 'role="img" aria-label="{0}"' if label else 'aria-hidden="true"'

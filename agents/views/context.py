@@ -10,13 +10,14 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from agents import context_inputs
@@ -39,6 +40,7 @@ from memory.handles import parse_id
 from memory.models import SentContext
 from memory.redaction import hide_secret_texts
 
+Row = TypeVar("Row")
 AS_SENT, WHAT_IF = "as it was sent", "what if"
 VIEWS = {
     "messages": "Messages",
@@ -215,8 +217,8 @@ def _preview(subject: Subject, **settings: Any) -> PreparedRequest:
 def _trace(request: PageRequest, prepared: PreparedRequest) -> dict[str, Any]:
     """Each turn in full beside what a coalesced view tells of it; the newest ones."""
     found = lay_steps(prepared)
-    most = _count_drawn(request)
-    return {"box": found.box, **_newest(found.steps, most)}
+    rows, before = _cut(found.steps, _count_drawn(request))
+    return {"box": found.box, "rows": rows, "before": before}
 
 
 def _trace_sent(
@@ -263,10 +265,8 @@ def _view(
             before, shown.payload, whole=view == "changes"
         )
         found["changes"], prefix = since, since.prefix
-    most = _count_drawn(request)
-    found["kept"] = _newest(shown.blocks[:prefix], most)
-    found["fresh"] = _newest(shown.blocks[prefix:], most)
-    found["ledger"] = _newest(shown.ledger, most)
+    if view == "messages":
+        found |= _draw_messages(shown, prefix, mysis.page_key, _count_drawn(request))
     whole = _list_sent(shown)
     found["masked"] = hide_secret_texts(whole) != whole
     if view == "raw":
@@ -277,6 +277,28 @@ def _view(
     return found
 
 
+def _draw_messages(
+    shown: context.ShownContext, prefix: int, page_key: str, most: int | None
+) -> dict[str, dict[str, object]]:
+    """The messages as in the call before, those that are new, and the ledger."""
+    blocks = partial(context.draw_blocks, page_key=page_key)
+    ledger = partial(context.draw_ledger, page_key=page_key)
+    return {
+        "kept": _draw_newest(shown.blocks[:prefix], most, blocks),
+        "fresh": _draw_newest(shown.blocks[prefix:], most, blocks),
+        "ledger": _draw_newest(shown.ledger, most, ledger),
+    }
+
+
+def _draw_newest(
+    rows: Sequence[Row], most: int | None, draw: Callable[[Sequence[Row]], SafeString]
+) -> dict[str, object]:
+    """The last rows of a long list as HTML; of how many, and how many stand before."""
+    last, before = _cut(rows, most)
+    drawn = draw(last)
+    return {"drawn": drawn, "count": len(rows), "shown": len(last), "before": before}
+
+
 def _count_drawn(request: PageRequest) -> int | None:
     """How many messages of a list are drawn; None for all."""
     if request.GET.get("whole"):
@@ -284,10 +306,10 @@ def _count_drawn(request: PageRequest) -> int | None:
     return DRAWN_AT_ONCE if _draws_tried(request) else DRAWN
 
 
-def _newest(rows: Sequence[object], most: int | None) -> dict[str, object]:
+def _cut(rows: Sequence[Row], most: int | None) -> tuple[Sequence[Row], int]:
     """The last rows of a long list and how many stand before them; None for all."""
-    cut = max(0, len(rows) - most) if most is not None else 0
-    return {"rows": rows[cut:], "before": cut}
+    before = max(0, len(rows) - most) if most is not None else 0
+    return rows[before:], before
 
 
 def _readable(shown: context.ShownContext) -> str:

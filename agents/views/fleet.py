@@ -19,7 +19,15 @@ from django_htmx.http import push_url
 
 from agents import manual_command
 from agents.actions.base import MAX_TEXT, name_operator
-from agents.dashboard import accounts, charts, event_kinds, fleet, map, system_status
+from agents.dashboard import (
+    accounts,
+    charts,
+    event_kinds,
+    flags,
+    fleet,
+    map,
+    system_status,
+)
 from agents.dashboard.digest import bound_since, parse_since, share_digest
 from agents.dashboard.digest_text import (
     describe_length,
@@ -68,7 +76,7 @@ def fleet_page(request: PageRequest) -> HttpResponse:
         "optional": fleet.OPTIONAL,
         "sorts": fleet.SORTS,
         "states": fleet.STATES,
-        "flags": fleet.FLAGS,
+        "flags": flags.FLAGS,
         "parts": {part.id: part for part in parts},
         "live_query": f"page=fleet&{view.write_query()}",
         "targets": _draw_options(rows, request.GET.get("to", "")),

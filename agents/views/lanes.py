@@ -12,7 +12,8 @@ from django.views.decorators.http import require_safe
 
 from agents.dashboard.charts import find_first_turn_since
 from agents.dashboard.compare import CompareView
-from agents.dashboard.fleet import FLAGS, STATES
+from agents.dashboard.flags import FLAGS
+from agents.dashboard.fleet import STATES
 from agents.dashboard.lane_marks import MARK_KINDS, find_place_link, read_marks
 from agents.dashboard.lane_seconds import ACTIVITIES, make_values
 from agents.dashboard.lanes import LANES, LanesView

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from django.utils import timezone
 from django.utils.safestring import SafeString
@@ -85,7 +86,12 @@ def draw_kind_counts() -> list[Fragment]:
 
 def draw_group_counts() -> list[Fragment]:
     """The numbers on the chips of the feed."""
-    groups = count_newest().groups
+    return _draw_group_counts(tuple(count_newest().groups.items()))
+
+
+@lru_cache(maxsize=1)
+def _draw_group_counts(counts: tuple[tuple[str, int], ...]) -> list[Fragment]:
+    groups = dict(counts)
     return [draw_count(f"group-{name}", groups.get(name, 0)) for name in GROUPS]
 
 

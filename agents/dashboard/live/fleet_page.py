@@ -41,18 +41,14 @@ class FleetPage:
     def draw_all(self, version: int) -> list[SafeString]:
         """Head, all rows, the feed; of the last two what the viewer has not got."""
         now = timezone.now()
-        self.newest = self.wide = self.turns = self.orders = version
+        self.newest = version
+        # Those that all others go by: what they draw is not drawn again for this one.
+        self.wide, self.turns, self.orders, _ = find_newest_told()
         rows = fleet.load_view(self.view, now)
-        head = self.sent.draw_news(
-            [
-                *fragments.draw_fleet_head(health.read_health(now)),
-                *events_page.draw_group_counts(),
-                fragments.draw_newest_orders(),
-            ]
-        )
         shown, told = self.has
         swaps = self._since(shared.peek(("drawn", shown)), rows)
-        return [*swaps, *head, *_draw_feed_since(shared.peek(("told", told)))]
+        feed_swaps = _draw_feed_since(shared.peek(("told", told)))
+        return [*swaps, *self._head(now), *feed_swaps]
 
     def _since(self, shown: FleetRows | None, rows: FleetRows) -> list[SafeString]:
         if shown is None or not shown.lists_as(rows):
@@ -181,14 +177,24 @@ def share_head(now: datetime, wide: int, turns: int, orders: int) -> list[Fragme
     return [*head, given]
 
 
+def find_newest_told() -> tuple[int, int, int, tuple[int, ...]]:
+    """The newest events that the head, the orders and the feed are drawn as of.
+
+    The last one that concerns the whole fleet, the last end of a turn, the last one of an
+    order, and the last one of each kind of news; 0 for none.
+    """
+    newest = events.find_newest({*WIDE, *NEWS, Kind.TURN_FINISHED, Kind.ORDER_CHANGED})
+    return (
+        max((newest.get(kind, 0) for kind in WIDE), default=0),
+        newest.get(Kind.TURN_FINISHED, 0),
+        newest.get(Kind.ORDER_CHANGED, 0),
+        tuple(newest.get(kind, 0) for kind in NEWS),
+    )
+
+
 def share_front(now: datetime) -> list[Fragment]:
     """Head, orders and feed as of the newest events, for a page before its socket."""
-    newest = events.find_newest({*WIDE, *NEWS, Kind.TURN_FINISHED, Kind.ORDER_CHANGED})
-    wide = max((newest.get(kind, 0) for kind in WIDE), default=0)
-    turns, orders = (
-        newest.get(kind, 0) for kind in (Kind.TURN_FINISHED, Kind.ORDER_CHANGED)
-    )
-    told = tuple(newest.get(kind, 0) for kind in NEWS)
+    wide, turns, orders, told = find_newest_told()
     return [
         *share_head(now, wide, turns, orders),
         shared.get(("feed", told, time_bucket(now, shift=9)), draw_shared_feed),

@@ -196,6 +196,7 @@ def draw_mysis(found: dashboard_mysis.Head, now: datetime) -> list[Fragment]:
     ]
 
 
+@lru_cache(maxsize=2)
 def draw_clock(now: datetime) -> Fragment:
     """The server's clock: a page whose socket is dead falls behind it."""
     return Fragment("as-of", draw_template("shared/as_of", now=now))

@@ -14,6 +14,7 @@ from typing import Protocol
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from agents import events
 from agents.dashboard import health, map, system_status
 from agents.dashboard.compare import CompareView, share_comparison
 from agents.dashboard.lane_chart import draw_lanes
@@ -23,6 +24,7 @@ from agents.dashboard.live.fragments import Fragment, SentVersions, draw_fragmen
 from agents.dashboard.map import Chart
 from agents.dashboard.shared_results import shared, time_bucket
 from agents.dashboard.yield_board import YieldView, load_board
+from agents.events import Kind
 from agents.models import Alert, AlertTarget
 
 YIELD_PARTS = ("marks", "lines")
@@ -74,12 +76,19 @@ class OrdersPage:
         self.sent = SentVersions()
 
     def draw_all(self, version: int) -> list[SafeString]:
-        self.newest = version
-        key = (self.name, version, time_bucket(timezone.now()))
-        return self.sent.draw_news([shared.get(key, self.draw)])
+        # That of all who look, so that it is drawn once.
+        self.newest = events.find_newest([Kind.ORDER_CHANGED]).get(
+            Kind.ORDER_CHANGED, 0
+        )
+        return self._draw()
 
     def draw_changes(self, dirty: Dirty) -> list[SafeString]:
-        return self.draw_all(dirty.orders or self.newest)
+        self.newest = dirty.orders or self.newest
+        return self._draw()
+
+    def _draw(self) -> list[SafeString]:
+        key = (self.name, self.newest, time_bucket(timezone.now()))
+        return self.sent.draw_news([shared.get(key, self.draw)])
 
 
 def draw_ships(chart: Chart) -> list[Fragment]:

@@ -14,6 +14,7 @@ from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
+from django.utils import timezone
 
 from agents import events
 from agents import hub as agents_hub
@@ -158,6 +159,9 @@ async def test_events_that_come_together_share_a_frame(
     myses = [await sync_to_async(make_mysis)(name=f"M{n}") for n in range(3)]
     socket = await opened()
     await frame(socket)
+    # After a quiet time it is sent at once, and what comes next waits.
+    await say(myses[0], "alone")
+    assert "from" not in await frame_with(socket, "alone")
     for mysis in myses:
         await say(mysis, f"from {mysis.name}")
     both = await frame_with(socket, "from M0")
@@ -282,3 +286,51 @@ async def test_somebody_elses_events_do_not_matter_to_a_mysis_page(opened: Open)
     await say(brahe, "not for this page")
     await say(ada, "for this page")
     assert "not for this page" not in await frame_with(socket, "for this page</")
+
+
+async def test_pages_that_wait_flush_at_the_same_moment():
+    pace = dashboard.Pace()
+    first, gone, last = (asyncio.create_task(pace.wait()) for _ in range(3))
+    await asyncio.sleep(0)
+    gone.cancel()
+    await first
+    await asyncio.sleep(0)
+    assert last.done()
+    assert gone.cancelled()
+
+
+async def test_the_next_moment_comes_after_the_rest_of_the_longest_flush():
+    pace = dashboard.Pace()
+    loop = asyncio.get_running_loop()
+    await pace.wait()
+    begun = loop.time()
+    for took in (0.4, 0.0):
+        pace.rest(took)
+    await pace.wait()
+    # By the clock that the moments go by: no less than was asked for.
+    assert loop.time() - begun >= 0.4
+
+
+async def test_viewers_of_the_same_get_the_same_bytes(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+):
+    sent: list[tuple[str, ...]] = []
+
+    def keep(flow: daphne.Flow, *texts: str) -> bool:
+        sent.append(texts)
+        return False
+
+    monkeypatch.setattr(daphne.Flow, "send", keep)
+    flow = daphne.Flow()
+    monkeypatch.setattr(daphne, "_current", ContextVar("flow", default=flow))
+    noon = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: noon)
+    mysis = await sync_to_async(make_mysis)(name="Ada", state="running")
+    sockets = [await opened() for _ in range(2)]
+    for socket in sockets:
+        await frame(socket)
+    await say(mysis, "Mining.")
+    for socket in sockets:
+        await frame_with(socket, "Mining.")
+    one, other = (texts for texts in sent if "Mining." in texts[0])
+    assert one == other

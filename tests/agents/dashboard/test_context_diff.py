@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from agents import context_inputs
-from agents.dashboard import context_diff
+from agents.dashboard import context, context_diff
 from agents.models import ModelCall, Mysis, ToolCatalogue
 from memory.assembly import prepare
 from memory.assembly.sent_view import render_messages
@@ -187,6 +188,28 @@ def test_a_long_payload_is_drawn_from_its_end(admin: Client):
     assert "whole=1" in page
     whole = admin.get("/myses/Ada/context/?strategy=full&whole=1").content.decode()
     assert whole.count('<li class="entry ') == 260
+
+
+def test_a_message_is_drawn_once_also_at_another_place(admin: Client):
+    mysis = make_mysis(name="Ada")
+    scenes.add_conversation(mysis)
+    shown = context.show_preview(context_inputs.preview_context(mysis))
+    drawn = context.draw_blocks(shown.blocks, "Ada")
+    lines = context.draw_ledger(shown.ledger, "Ada")
+    page = admin.get("/myses/Ada/context/").content.decode()
+    assert drawn in page
+    assert lines in page
+    caches = context._draw_short_block, context._draw_entry
+    misses = [cache.cache_info().misses for cache in caches]
+    moved = [replace(one, position=one.position + 1) for one in shown.blocks]
+    assert 'id="block-1"' in context.draw_blocks(moved, "Ada")
+    away = [replace(one, place=None) for one in shown.ledger]
+    assert "In the payload" not in context.draw_ledger(away, "Ada")
+    assert [cache.cache_info().misses for cache in caches] == misses
+    # What can change is part of it, and so is the address of its Mysis.
+    assert "/myses/Brahe/?at=" in context.draw_blocks(shown.blocks, "Brahe")
+    longer = replace(shown.blocks[-1], content="a word more")
+    assert "a word more" in context.draw_blocks([longer], "Ada")
 
 
 @pytest.mark.parametrize(

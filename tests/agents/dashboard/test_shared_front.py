@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agents.dashboard import fleet
+from agents.dashboard import flags, fleet
+from agents.dashboard.accounts import read_statuses
 from agents.dashboard.live import fleet_page
 from agents.dashboard.shared_results import RECHECK_SHARED
 from bench.pages.scenes import add_account, add_turns
@@ -33,6 +35,31 @@ def test_each_row_is_made_anew_at_a_moment_of_its_own():
         fresh.append(sum(a is not b for a, b in zip(shown, again, strict=True)))
         shown = again
     assert fresh == [3] * RECHECK_SHARED
+
+
+def test_flags_are_counted_a_part_of_the_fleet_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    for number in range(12):
+        mysis = make_mysis(name=f"M{number:02}", hold="no credit" if number % 2 else "")
+        add_account(mysis, stale=number % 3 == 0)
+    judged: list[int] = []
+
+    def note(cached: Any, present: Any) -> Any:
+        judged.append(len(present))
+        return read_statuses(cached, present)
+
+    monkeypatch.setattr("agents.dashboard.flags.read_statuses", note)
+    whole = flags.count_flags()
+    assert whole == {"held": 6, "stuck": 0, "stale": 4}
+    assert flags.share_flags(NOON) == whole
+    assert judged == [12, 3, 3, 3, 3]
+    judged.clear()
+    for second in range(1, RECHECK_SHARED + 1):
+        before = len(judged)
+        assert flags.share_flags(NOON + timedelta(seconds=second)) == whole
+        assert len(judged) - before <= 1
+    assert judged == [3, 3, 3, 3]
 
 
 def test_no_visit_waits_for_all_that_is_shared(
