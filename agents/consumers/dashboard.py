@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -60,7 +61,7 @@ logger = logging.getLogger(__name__)
 
 
 class Pace:
-    """The moments at which the pages of a process flush: all that wait, at once.
+    """The moments at which pages of one kind flush: all of a process that wait, at once.
 
     Pages that show the same have then taken in the same events, and share what is drawn.
     """
@@ -91,13 +92,15 @@ class Pace:
         coming.set_result(None)
 
 
-pace = Pace()
+# By the kind of page: one that takes long to draw holds up no others.
+paces: defaultdict[type[LivePage], Pace] = defaultdict(Pace)
 
 
 class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     """``?page=fleet`` with the page's filters, or what else ``PAGES`` names."""
 
     page: LivePage
+    pace: Pace
     viewer: Viewer
     task: asyncio.Task[None] | None = None
 
@@ -113,6 +116,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close(code=NOT_FOUND)
             return
         self.page = page
+        self.pace = paces[type(page)]
         sockets.open["dashboard"] += 1
         self.task = asyncio.create_task(self._run(), name="dashboard")
 
@@ -142,7 +146,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         while True:
             if not dirty:
                 await self._gather(dirty, BEAT)
-            await pace.wait()
+            await self.pace.wait()
             self._take_in(dirty)
             # All viewers look again in the same flush, so that it is done once.
             if period != (period := time.monotonic() // REDRAW):
@@ -194,7 +198,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             # Closing here would make every open tab blink and reconnect.
             logger.exception("A dashboard flush failed; the next one repairs it.")
             dirty.everything = True
-        pace.rest(time.monotonic() - begun)
+        self.pace.rest(time.monotonic() - begun)
 
     async def _send(self, make: Callable[[], list[SafeString]]) -> None:
         def frame() -> str:
