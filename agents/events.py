@@ -67,11 +67,12 @@ NEWEST = (
     "ORDER BY xid DESC, id DESC LIMIT 1"
 )
 
-# Of each kind, also what is not settled yet. Only the index of kinds is in this order: for
+# Of each kind, up to a place in the stream. Only the index of kinds is in this order: for
 # a kind that nobody ever told of, that of the stream would be walked to its end.
 NEWEST_BY_KIND = """
 SELECT newest.kind, newest.id FROM unnest(%s::text[]) AS asked(kind), LATERAL (
-  SELECT kind, id FROM agents_event WHERE agents_event.kind <= asked.kind
+  SELECT kind, id FROM agents_event
+  WHERE agents_event.kind <= asked.kind AND (xid, id) <= (%s, %s)
   ORDER BY agents_event.kind DESC, xid DESC, id DESC LIMIT 1
 ) AS newest WHERE newest.kind = asked.kind
 """
@@ -151,6 +152,7 @@ class Position(NamedTuple):
 
 
 START = Position(0, 0)
+END = Position(2**63 - 1, 2**63 - 1)
 
 
 def append(
@@ -236,9 +238,16 @@ def find_xids(since: datetime, until: datetime) -> tuple[int, int]:
     return first[0] if first else LARGEST_ID, last[0] if last else LARGEST_ID
 
 
-def find_newest(kinds: Iterable[str]) -> dict[str, int]:
-    """The id of the newest event of each of these kinds that there is one of."""
-    return dict(fetch_rows(NEWEST_BY_KIND, [[str(kind) for kind in kinds]]))
+def find_newest(
+    kinds: Iterable[str], through: Position | None = None
+) -> dict[str, int]:
+    """The id of the newest event of each of these kinds that there is one of.
+
+    Without ``through``, the last place that is looked at, also of those that are not
+    settled yet: others may still come before them.
+    """
+    asked = [str(kind) for kind in kinds]
+    return dict(fetch_rows(NEWEST_BY_KIND, [asked, *(through or END)]))
 
 
 def find_mysis_number(reference: str) -> int | None:

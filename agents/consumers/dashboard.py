@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
+from weakref import WeakValueDictionary
+from zlib import crc32
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.utils import timezone
@@ -61,39 +62,67 @@ logger = logging.getLogger(__name__)
 
 
 class Pace:
-    """The moments at which pages of one kind flush: all of a process that wait, at once.
+    """The moments at which those flush who look at one page: all that wait, at once.
 
-    Pages that show the same have then taken in the same events, and share what is drawn.
+    They have then taken in the same events, and share what is drawn. ``shift``, in
+    seconds, keeps pages from all looking again at the same moment.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shift: int = 0) -> None:
+        self._shift = shift % REDRAW
         self._next: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
+
+    def find_period(self) -> tuple[int, float]:
+        """Which of the periods it is, in each of which all looks again; its rest, in s."""
+        number, passed = divmod(time.monotonic() + self._shift, REDRAW)
+        return int(number), REDRAW - passed
 
     async def wait(self) -> None:
         """Wait for the next moment."""
         loop = asyncio.get_running_loop()
-        coming = self._next
-        if coming is None or coming.get_loop() is not loop:
-            # Not before all that the same events woke are waiting.
-            coming = self._next = loop.create_future()
-            loop.call_at(max(self._due, loop.time()), self._begin, coming)
+        if self._next is None or self._next.get_loop() is not loop:
+            self._next = loop.create_future()
+            self._plan(loop, self._next)
         # Whoever goes away takes nobody else along.
-        await asyncio.shield(coming)
+        await asyncio.shield(self._next)
 
     def rest(self, took: float) -> None:
         """Put the next moment off by as much as a flush took that ends now."""
-        now = asyncio.get_running_loop().time()
-        self._due = max(self._due, now + min(took, LONGEST_REST))
+        loop = asyncio.get_running_loop()
+        self._due = max(self._due, loop.time() + min(took, LONGEST_REST))
+        # Who was faster waits already.
+        if self._next is not None and self._next.get_loop() is loop:
+            self._plan(loop, self._next)
 
-    def _begin(self, coming: asyncio.Future[None]) -> None:
-        self._next = None
-        self._due = coming.get_loop().time() + SOONEST
+    def _plan(
+        self, loop: asyncio.AbstractEventLoop, coming: asyncio.Future[None]
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        # Never at once: all that the same events woke are to wait by then.
+        self._timer = loop.call_at(
+            max(self._due, loop.time()), self._begin, loop, coming
+        )
+
+    def _begin(
+        self, loop: asyncio.AbstractEventLoop, coming: asyncio.Future[None]
+    ) -> None:
+        if self._next is coming:
+            self._next = None
+        self._due = max(self._due, loop.time() + SOONEST)
         coming.set_result(None)
 
 
-# By the kind of page: one that takes long to draw holds up no others.
-paces: defaultdict[type[LivePage], Pace] = defaultdict(Pace)
+# By what is shown: a page that takes long to draw holds up no others.
+paces: WeakValueDictionary[tuple[str, ...], Pace] = WeakValueDictionary()
+
+
+def find_pace(params: Mapping[str, str]) -> Pace:
+    """The pace of all who look at one page, of one Mysis or turn where it is of one."""
+    shown = tuple(params.get(name, "") for name in ("page", "mysis", "turn"))
+    return paces.setdefault(shown, Pace(shift=crc32(repr(shown).encode())))
 
 
 class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
@@ -111,12 +140,13 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if caller is None or not caller.session:
             await self.close(code=SIGNED_OUT)
             return
-        page = await run_for_socket(make_page, self.scope["query_string"])
+        query: bytes = self.scope["query_string"]
+        page = await run_for_socket(make_page, query)
         if page is None:
             await self.close(code=NOT_FOUND)
             return
         self.page = page
-        self.pace = paces[type(page)]
+        self.pace = find_pace(read_params(query))
         sockets.open["dashboard"] += 1
         self.task = asyncio.create_task(self._run(), name="dashboard")
 
@@ -130,7 +160,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         # Subscribed before the snapshot is read, so nothing falls in between.
         self.viewer = await hub.subscribe()
         try:
-            begun = self.viewer.position.id
+            begun = self.viewer.position
             await self._send(lambda: self.page.draw_all(begun))
             await self._follow(Dirty())
         except asyncio.CancelledError:
@@ -142,15 +172,16 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             hub.unsubscribe(self.viewer)
 
     async def _follow(self, dirty: Dirty) -> None:
-        period = time.monotonic() // REDRAW
+        period, left = self.pace.find_period()
         while True:
             if not dirty:
-                await self._gather(dirty, BEAT)
+                await self._gather(dirty, min(BEAT, left))
             await self.pace.wait()
             self._take_in(dirty)
             # All viewers look again in the same flush, so that it is done once.
-            if period != (period := time.monotonic() // REDRAW):
-                dirty.everything = True
+            number, left = self.pace.find_period()
+            if number != period:
+                period, dirty.everything = number, True
             await self._flush(dirty)
 
     async def _gather(self, dirty: Dirty, seconds: float) -> None:
@@ -222,11 +253,16 @@ def _draw(page: LivePage, taken: Dirty) -> list[SafeString]:
 Params = Mapping[str, str]
 
 
+def read_params(query: bytes) -> dict[str, str]:
+    """What a socket's address asks for: a ``page`` and what it wants to know."""
+    parsed = parse_qs(query.decode("utf-8", "replace"))
+    return {"page": "fleet"} | {key: values[-1] for key, values in parsed.items()}
+
+
 def make_page(query: bytes) -> LivePage | None:
     """The page that a socket's address asks for; None for one that is not there."""
-    parsed = parse_qs(query.decode("utf-8", "replace"))
-    params = {key: values[-1] for key, values in parsed.items()}
-    make = PAGES.get(params.get("page", "fleet"))
+    params = read_params(query)
+    make = PAGES.get(params["page"])
     return make(params) if make is not None else None
 
 

@@ -146,6 +146,7 @@ def _find_unnamed_places(found: Sequence[HeldSnapshot]) -> set[str]:
 def _status(
     who: str, held: Sequence[HeldSnapshot], moment: Moment, names: Names
 ) -> AccountStatus:
+    held = sorted(held, key=lambda one: one.version)
     versions = tuple(one.version for one in held)
     ages = tuple(_grade_age(one.snapshot, moment) for one in held)
     limits = tuple(moment.thresholds.items())
@@ -164,8 +165,8 @@ def _grade_age(snapshot: Snapshot, moment: Moment) -> tuple[object, ...]:
     return moment.current_tick, int(moment.now.timestamp()) // SAME_FOR
 
 
-# By account: those of 1,000 at once.
-_statuses = SharedResults(1_000, newest=True)
+# By account: as many as a page may list.
+_statuses = SharedResults(2_000, newest=True)
 
 
 def _read_status(

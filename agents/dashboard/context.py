@@ -275,7 +275,8 @@ def _draw_block(block: Block, address: str) -> SafeString:
         block.role, block.kind, block.ids, entry, block.text, block.calls,
         len(block.content), address,
     )  # fmt: skip
-    draw = _draw_any_block if len(block.text) > LONG else _draw_short_block
+    length = len(block.text) + len(str(block.message.get("tool_calls", "")))
+    draw = _draw_any_block if length > LONG else _draw_short_block
     return draw(Keyed(shown, (block, address)))
 
 

@@ -17,10 +17,10 @@ from agents.models import Mysis
 from memory.snapshots.reads import read_moments
 
 FLAGS = ("held", "stuck", "stale")
-# Every flown account is judged to count those that are stale: so many parts of the fleet
-# are counted, each at a moment of its own, so many seconds apart.
-PARTS, APART = 4, 2
-_PART = F("pk") % PARTS
+# Every flown account is judged to count those that are stale: a part of the fleet at each
+# of these moments, in seconds of ten, at which nothing else of the page is due.
+MOMENTS = (1, 3, 6, 8)
+_PART = F("pk") % len(MOMENTS)
 EVERYBODY = Q()
 
 
@@ -59,7 +59,7 @@ def count_flags(among: Q = EVERYBODY) -> Mapping[str, int]:
 def share_flags(now: datetime) -> Mapping[str, int]:
     """The same, each part of the fleet counted once in ten seconds for all who look."""
     found = Counter(dict.fromkeys(FLAGS, 0))
-    for part in range(PARTS):
-        key = ("flags", part, time_bucket(now, shift=part * APART))
+    for part, moment in enumerate(MOMENTS):
+        key = ("flags", part, time_bucket(now, shift=moment))
         found.update(shared.get(key, partial(count_flags, Q(part=part))))
     return found

@@ -61,7 +61,8 @@ WHERE lexicon.names ->> wanted.id IS NOT NULL
 READ_UP_TO = 24_000
 RANKS = {tool: rank for rank, tool in enumerate(sections.READERS)}
 MAX_CHILDREN = 12
-SNAPSHOTS_KEPT = 4_000
+# Those that a page shows of 2,000 accounts.
+SNAPSHOTS_KEPT = 16_000
 
 # An account and an id; beside them what makes the answer of ten seconds ago old.
 Key = tuple[tuple[str, str], int]

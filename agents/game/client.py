@@ -242,16 +242,16 @@ def _name_server(info: types.Implementation) -> str:
     return f"{info.title or info.name} {info.version}"[:200]
 
 
+# The lists of tools that were told last: one address may have servers of two versions.
+_shared_tools: deque[tuple[GameTool, ...]] = deque(maxlen=4)
+
+
 def _share_tools(found: tuple[GameTool, ...]) -> tuple[GameTool, ...]:
     """The list of another session where both are equal: it takes half of a session."""
-    same = next((known for known in _told if known == found), None)
+    same = next((known for known in _shared_tools if known == found), None)
     if same is None:
-        _told.append(found)
+        _shared_tools.append(found)
     return same or found
-
-
-# The lists that were told last, for one address may have servers of two versions.
-_told: deque[tuple[GameTool, ...]] = deque(maxlen=4)
 
 
 def _tool(tool: types.Tool) -> GameTool:

@@ -158,7 +158,8 @@ def prepare_request(
     known = reads or TurnReads()
     shares = reads is not None and not reads.apart
     if shares:
-        known.work = take_work(subject.mysis_id)
+        # Where there was no room for it, that of the turn's last call.
+        known.work = take_work(subject.mysis_id) or known.work
     work = known.work
     moment = before or LogMoment(read_newest_summary(subject.mysis_id))
     known.last = known.last or read_last_call(

@@ -6,9 +6,9 @@ anything else that a view depends on, it is made anew, so no view depends on the
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from threading import Lock
 from typing import Any
 
@@ -85,13 +85,13 @@ def share_past_reads(count: int) -> Iterator[TurnReads]:
 # By Mysis, those that were used last at the end. Whoever uses one takes it out.
 _works: dict[int, Work] = {}
 _works_lock = Lock()
-_uses = count()
+_uses = itertools.count()
 
 
-def take_work(mysis_id: int) -> Work:
-    """What the newest call of a Mysis was made of; an empty one if that is not kept."""
+def take_work(mysis_id: int) -> Work | None:
+    """What the newest call of a Mysis was made of; None if that is not kept."""
     with _works_lock:
-        return _works.pop(mysis_id, None) or Work()
+        return _works.pop(mysis_id, None)
 
 
 def keep_work(mysis_id: int, work: Work, loaded: LoadedTail) -> None:

@@ -45,12 +45,12 @@ def test_a_kind_that_nobody_told_of_is_not_looked_for_among_all_others():
     Event.objects.bulk_create([Event(**told) for _ in range(5_000)], 1_000)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE agents_event")
-        cursor.execute(
-            f"EXPLAIN {events.NEWEST_BY_KIND}", [[Kind.ERROR, Kind.ORDER_CHANGED]]
-        )
-        plan = "\n".join(line for (line,) in cursor.fetchall())
-    assert "event_of_kind" in plan
-    assert "event_order" not in plan
+        for place in (events.END, events.Position(4, 4)):
+            asked = [[Kind.ERROR, Kind.ORDER_CHANGED], *place]
+            cursor.execute(f"EXPLAIN {events.NEWEST_BY_KIND}", asked)
+            plan = "\n".join(line for (line,) in cursor.fetchall())
+            assert "event_of_kind" in plan
+            assert "event_order" not in plan
 
 
 def test_a_late_commit_with_a_smaller_id_is_not_stepped_over():
@@ -144,3 +144,14 @@ def test_events_restored_from_another_server_do_not_hold_up_new_ones():
     events.append(Kind.ERROR, data={"n": 2})
     assert [item["data"]["n"] for item in events.read_after(old["id"])] == [2]
     assert events.settle_foreign() == 0
+
+
+def test_the_newest_of_a_kind_up_to_a_place_of_the_stream():
+    for kind in (Kind.ERROR, Kind.ORDER_CHANGED, Kind.ERROR):
+        events.append(kind)
+    places = [place for place, _ in events.read_from(events.START)]
+    kinds = [Kind.ERROR, Kind.ORDER_CHANGED]
+    assert events.find_newest(kinds, events.START) == {}
+    first, order, last = (place.id for place in places)
+    assert events.find_newest(kinds, places[1]) == {"error": first, kinds[1]: order}
+    assert events.find_newest(kinds) == {"error": last, kinds[1]: order}

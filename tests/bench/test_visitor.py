@@ -12,6 +12,7 @@ from django.test import Client
 
 from agents.consumers.dashboard import make_page
 from agents.dashboard.live.fleet_page import FleetPage
+from agents.events import START
 from bench.pages.scenes import make_resting_myses
 from bench.visitor import (
     Visitor,
@@ -110,4 +111,4 @@ def test_the_socket_is_asked_for_as_the_script_asks(admin_client: Client):
     address = socket_address(admin_client.get("/").content.decode())
     asked = make_page(address.partition("?")[2].encode())
     assert isinstance(asked, FleetPage)
-    assert 'id="fleet-rows"' not in "".join(asked.draw_all(0))
+    assert 'id="fleet-rows"' not in "".join(asked.draw_all(START))

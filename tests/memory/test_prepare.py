@@ -191,6 +191,22 @@ def test_no_text_is_stored_again_with_a_later_call(monkeypatch: pytest.MonkeyPat
     assert [render_sent(sent).intact for sent in kept] == [True] * 10
 
 
+def test_a_turn_goes_on_from_its_own_last_call_where_there_is_no_room(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(turn_reads, "_works", {})
+    monkeypatch.setattr(turn_reads, "_MOST_KEPT", 0)
+    mysis = make_mysis()
+    make_memory(mysis, content="Mine.")
+    subject, reads = context_inputs.build_subject(mysis), TurnReads()
+    first = prepare_request(subject, reads=reads)
+    work = reads.work
+    assert turn_reads._works == {}
+    again = prepare_request(subject, reads=reads)
+    assert reads.work is work
+    assert again.assembly.messages == first.assembly.messages
+
+
 def test_what_is_kept_for_later_turns_is_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(turn_reads, "_works", {})
     monkeypatch.setattr(turn_reads, "_MOST_KEPT", 40_000)

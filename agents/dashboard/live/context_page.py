@@ -148,7 +148,7 @@ class ContextPage:
         self.gone = False
         self.sent = SentVersions()
 
-    def draw_all(self, version: int) -> list[SafeString]:
+    def draw_all(self, through: Position) -> list[SafeString]:
         return self.draw_changes(Dirty(everything=True))
 
     def draw_changes(self, dirty: Dirty) -> list[SafeString]:

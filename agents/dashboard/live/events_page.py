@@ -147,7 +147,7 @@ class EventsPage:
         self.position = events.find_position(after)
         self.sent = SentVersions()
 
-    def draw_all(self, version: int) -> list[SafeString]:
+    def draw_all(self, through: Position) -> list[SafeString]:
         return self._news()
 
     def draw_changes(self, dirty: Dirty) -> list[SafeString]:

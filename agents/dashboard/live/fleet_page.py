@@ -17,7 +17,7 @@ from agents.dashboard.live import events_page, fragments
 from agents.dashboard.live.changes import WIDE, Dirty
 from agents.dashboard.live.fragments import Fragment, SentVersions
 from agents.dashboard.shared_results import shared, time_bucket
-from agents.events import Kind
+from agents.events import Kind, Position
 
 # Seconds.
 TURNS_TOGETHER = 2
@@ -38,12 +38,12 @@ class FleetPage:
         self.sent = SentVersions()
         self.newest = self.wide = self.turns = self.orders = 0
 
-    def draw_all(self, version: int) -> list[SafeString]:
+    def draw_all(self, through: Position) -> list[SafeString]:
         """Head, all rows, the feed; of the last two what the viewer has not got."""
         now = timezone.now()
-        self.newest = version
+        self.newest = through.id
         # Those that all others go by: what they draw is not drawn again for this one.
-        self.wide, self.turns, self.orders, _ = find_newest_told()
+        self.wide, self.turns, self.orders, _ = find_newest_told(through)
         rows = fleet.load_view(self.view, now)
         shown, told = self.has
         swaps = self._since(shared.peek(("drawn", shown)), rows)
@@ -177,13 +177,17 @@ def share_head(now: datetime, wide: int, turns: int, orders: int) -> list[Fragme
     return [*head, given]
 
 
-def find_newest_told() -> tuple[int, int, int, tuple[int, ...]]:
+def find_newest_told(
+    through: Position | None = None,
+) -> tuple[int, int, int, tuple[int, ...]]:
     """The newest events that the head, the orders and the feed are drawn as of.
 
-    The last one that concerns the whole fleet, the last end of a turn, the last one of an
+    Up to a place in the stream where one is given: what was drawn for an event before
+    others came that stand before it, is not what is shown for it then. The last one that concerns the whole fleet, the last end of a turn, the last one of an
     order, and the last one of each kind of news; 0 for none.
     """
-    newest = events.find_newest({*WIDE, *NEWS, Kind.TURN_FINISHED, Kind.ORDER_CHANGED})
+    kinds = {*WIDE, *NEWS, Kind.TURN_FINISHED, Kind.ORDER_CHANGED}
+    newest = events.find_newest(kinds, through)
     return (
         max((newest.get(kind, 0) for kind in WIDE), default=0),
         newest.get(Kind.TURN_FINISHED, 0),

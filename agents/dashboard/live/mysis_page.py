@@ -16,6 +16,7 @@ from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fragments import Fragment, SentVersions
 from agents.dashboard.shared_results import shared, time_bucket
+from agents.events import Position
 from agents.models import Mysis
 
 # Lines since the viewer's newest above which the conversation is drawn anew.
@@ -118,8 +119,8 @@ class MysisPage:
         self.sent = SentVersions()
         self.talk = ConversationFeed(mysis, after, pending)
 
-    def draw_all(self, version: int) -> list[SafeString]:
-        self.version = version
+    def draw_all(self, through: Position) -> list[SafeString]:
+        self.version = through.id
         parts = self._draw(timezone.now())
         return [*self.sent.draw_news(parts), *self.talk.draw_news()]
 

@@ -24,7 +24,7 @@ from agents.dashboard.live.fragments import Fragment, SentVersions, draw_fragmen
 from agents.dashboard.map import Chart
 from agents.dashboard.shared_results import shared, time_bucket
 from agents.dashboard.yield_board import YieldView, load_board
-from agents.events import Kind
+from agents.events import Kind, Position
 from agents.models import Alert, AlertTarget
 
 YIELD_PARTS = ("marks", "lines")
@@ -36,11 +36,10 @@ HEALTH_PARTS = ("troubles", "work", "fleet", "budgets", "models", "failures")
 class LivePage(Protocol):
     """One viewer's page."""
 
-    def draw_all(self, version: int) -> list[SafeString]:
+    def draw_all(self, through: Position) -> list[SafeString]:
         """Everything that is live on the page, read now.
 
-        ``version`` is the id of the newest event that the viewer's stream
-        has left behind.
+        What came after ``through`` in the stream, the viewer is told of later.
         """
 
     def draw_changes(self, dirty: Dirty) -> list[SafeString]:
@@ -57,13 +56,16 @@ class TimedPage:
         self.draw = draw
         self.sent = SentVersions()
 
-    def draw_all(self, version: int) -> list[SafeString]:
+    def draw_all(self, through: Position) -> list[SafeString]:
+        return self._draw()
+
+    def draw_changes(self, dirty: Dirty) -> list[SafeString]:
+        return self._draw()
+
+    def _draw(self) -> list[SafeString]:
         now = timezone.now()
         key = ("page", self.name, time_bucket(now))
         return self.sent.draw_news(shared.get(key, lambda: self.draw(now)))
-
-    def draw_changes(self, dirty: Dirty) -> list[SafeString]:
-        return self.draw_all(0)
 
 
 class OrdersPage:
@@ -75,11 +77,10 @@ class OrdersPage:
         self.newest = 0
         self.sent = SentVersions()
 
-    def draw_all(self, version: int) -> list[SafeString]:
+    def draw_all(self, through: Position) -> list[SafeString]:
         # That of all who look, so that it is drawn once.
-        self.newest = events.find_newest([Kind.ORDER_CHANGED]).get(
-            Kind.ORDER_CHANGED, 0
-        )
+        newest = events.find_newest([Kind.ORDER_CHANGED], through)
+        self.newest = newest.get(Kind.ORDER_CHANGED, 0)
         return self._draw()
 
     def draw_changes(self, dirty: Dirty) -> list[SafeString]:

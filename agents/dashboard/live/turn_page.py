@@ -32,6 +32,7 @@ from agents.dashboard.live.fragments import (
 from agents.dashboard.live.mysis_page import ConversationFeed
 from agents.dashboard.shared_results import Keyed
 from agents.dashboard.troubles import Fix, find_fixes, load_provider_ids
+from agents.events import Position
 from agents.models import ModelCall, Turn
 from memory.models import Memory, SentContext
 
@@ -255,7 +256,7 @@ class TurnPage:
         self.sent = SentVersions()
         self.talk = ConversationFeed(turn.mysis, after, pending, turn.pk)
 
-    def draw_all(self, version: int) -> list[SafeString]:
+    def draw_all(self, through: Position) -> list[SafeString]:
         return self._draw()
 
     def draw_changes(self, dirty: Dirty) -> list[SafeString]:

@@ -6,6 +6,8 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
+from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -311,6 +313,24 @@ async def test_the_next_moment_comes_after_the_rest_of_the_longest_flush():
     assert loop.time() - begun >= 0.4
 
 
+async def test_who_was_fast_waits_for_the_rest_of_who_was_slow():
+    pace = dashboard.Pace()
+    loop = asyncio.get_running_loop()
+    await pace.wait()
+    waiting = asyncio.create_task(pace.wait())
+    await asyncio.sleep(0)
+    begun = loop.time()
+    pace.rest(0.5)
+    await waiting
+    assert loop.time() - begun >= 0.5
+
+
+def test_those_who_look_at_one_page_have_one_pace():
+    first = dashboard.find_pace({"page": "mysis", "mysis": "3", "after": "5"})
+    assert dashboard.find_pace({"page": "mysis", "mysis": "3", "after": "9"}) is first
+    assert dashboard.find_pace({"page": "mysis", "mysis": "4"}) is not first
+
+
 async def test_viewers_of_the_same_get_the_same_bytes(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ):
@@ -323,8 +343,11 @@ async def test_viewers_of_the_same_get_the_same_bytes(
     monkeypatch.setattr(daphne.Flow, "send", keep)
     flow = daphne.Flow()
     monkeypatch.setattr(daphne, "_current", ContextVar("flow", default=flow))
-    noon = timezone.now()
-    monkeypatch.setattr(timezone, "now", lambda: noon)
+    noon, later = timezone.now().replace(microsecond=0), count()
+    # Each has a clock of its own that goes on while it draws.
+    monkeypatch.setattr(
+        timezone, "now", lambda: noon + timedelta(microseconds=next(later))
+    )
     mysis = await sync_to_async(make_mysis)(name="Ada", state="running")
     sockets = [await opened() for _ in range(2)]
     for socket in sockets:
@@ -334,3 +357,9 @@ async def test_viewers_of_the_same_get_the_same_bytes(
         await frame_with(socket, "Mining.")
     one, other = (texts for texts in sent if "Mining." in texts[0])
     assert one == other
+    # A large one is not kept for others: it goes the usual way.
+    monkeypatch.setattr(dashboard, "LARGE", 10)
+    sent.clear()
+    await say(mysis, "Docked.")
+    await frame_with(sockets[0], "Docked.")
+    assert sent == []

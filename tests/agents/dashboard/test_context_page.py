@@ -18,7 +18,7 @@ from agents.consumers.dashboard import make_page
 from agents.dashboard.live import context_page
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.context_page import ContextPage
-from agents.events import Kind
+from agents.events import START, Kind
 from agents.models import Mysis, Pin
 from agents.tool_catalogue import remember_tools
 from agents.tools.own_tools import FOR_MYSES
@@ -53,13 +53,13 @@ def write(mysis: Mysis, kind: Kind, **data: object) -> None:
 def test_nothing_new_says_nothing(mysis: Mysis):
     write(mysis, Kind.MEMORY_ADDED, memory_id=1)
     page = opened(mysis)
-    assert re.sub(r"<[^>]*>", "", "".join(page.draw_all(0))) == ""
+    assert re.sub(r"<[^>]*>", "", "".join(page.draw_all(START))) == ""
     assert told(page) == ""
 
 
 def test_what_is_written_afterwards_is_counted_once(mysis: Mysis):
     page = opened(mysis)
-    page.draw_all(0)
+    page.draw_all(START)
     turn = make_turn(mysis)
     row = make_memory(mysis, role="tool", pending=True)
     write(mysis, Kind.TURN_STARTED, turn=turn.pk)
@@ -82,7 +82,7 @@ def test_what_is_written_afterwards_is_counted_once(mysis: Mysis):
 
 def test_what_others_write_is_no_news(mysis: Mysis):
     page = opened(mysis)
-    page.draw_all(0)
+    page.draw_all(START)
     write(make_mysis(), Kind.MEMORY_ADDED, memory_id=1)
     assert page.draw_changes(Dirty(myses={mysis.pk + 1: 1})) == []
     assert told(page) == ""
@@ -90,7 +90,7 @@ def test_what_others_write_is_no_news(mysis: Mysis):
 
 def test_other_settings_are_told(mysis: Mysis):
     page = opened(mysis)
-    page.draw_all(0)
+    page.draw_all(START)
     policy = ContextPolicy.objects.create(name="small", budget_tokens=20_000)
     actions.update_mysis(mysis=mysis, by="ann", policy=policy)
     assert "its settings or prompt changed" in told(page)
@@ -99,7 +99,7 @@ def test_other_settings_are_told(mysis: Mysis):
 def test_what_is_learnt_by_itself_is_no_change_of_settings(mysis: Mysis):
     remember_tools([FOR_MYSES["zoea_search_messages"].spec])
     page = opened(mysis)
-    page.draw_all(0)
+    page.draw_all(START)
     TokenCalibration.objects.create(model=mysis.model, used=2.0, factor=2.0, error=0.1)
     soon = timezone.now() + timedelta(hours=1)
     narrow = {"view_tokens": 900, "view_model": mysis.model, "view_until": soon}
@@ -112,7 +112,7 @@ def test_what_somebody_sets_is_a_change(mysis: Mysis, what: str):
     policy = ContextPolicy.objects.create(name="small", budget_tokens=20_000)
     mysis = actions.update_mysis(mysis=mysis, by="ann", policy=policy)
     page = opened(mysis)
-    page.draw_all(0)
+    page.draw_all(START)
     if what == "policy":
         ContextPolicy.objects.update(budget_tokens=30_000)
     elif what == "pin":
@@ -128,7 +128,7 @@ def test_an_edited_prompt_is_told_at_once(mysis: Mysis):
     prompt = actions.get_default_prompt()
     mysis = actions.update_mysis(mysis=mysis, by="ann", prompt=prompt)
     page = opened(mysis)
-    page.draw_all(0)
+    page.draw_all(START)
     actions.save_prompt(prompt=prompt, text="Another.", by="ann")
     dirty = Dirty()
     [(_, item)] = events.read_from(events.START, kinds=["prompt.changed"], limit=9)[-1:]
@@ -141,7 +141,7 @@ def test_an_edited_prompt_is_told_at_once(mysis: Mysis):
 def test_what_others_do_costs_nothing(mysis: Mysis):
     other = make_mysis()
     page = opened(mysis)
-    page.draw_all(0)
+    page.draw_all(START)
     for kind in (Kind.TURN_FINISHED, Kind.MYSIS_STATE, Kind.ERROR):
         write(other, kind)
     dirty = Dirty()
@@ -163,13 +163,13 @@ def test_so_much_is_not_counted_to_the_end(mysis: Mysis, monkeypatch):
     page = opened(mysis)
     for number in range(9):
         write(mysis, Kind.MEMORY_ADDED, memory_id=number)
-    assert "more than 5 things new" in "".join(page.draw_all(0))
+    assert "more than 5 things new" in "".join(page.draw_all(START))
     assert page.news.read == 6
 
 
 def test_a_deleted_mysis_is_told(mysis: Mysis):
     page = opened(mysis)
-    page.draw_all(0)
+    page.draw_all(START)
     actions.delete_mysis(mysis=mysis, by="system")
     # Aloud, unlike a context that is outdated.
     sent = " ".join(page.draw_changes(Dirty(everything=True)))
@@ -193,7 +193,7 @@ def test_the_page_says_as_of_when_and_its_socket_knows(admin: Client, mysis: Mys
     assert parse_qs(query)["event"] == [str(events.read_settled_end().id)]
     page = make_page(query.encode())
     assert isinstance(page, ContextPage)
-    page.draw_all(0)
+    page.draw_all(START)
     write(mysis, Kind.MEMORY_ADDED, memory_id=row.pk + 1)
     assert "1 message new." in told(page)
 

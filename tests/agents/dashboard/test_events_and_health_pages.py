@@ -15,7 +15,7 @@ from agents.consumers import dashboard
 from agents.dashboard.live import events_page, pages
 from agents.dashboard.live.changes import FEED, Dirty
 from agents.dashboard.live.events_page import EventFilter, EventsPage
-from agents.events import Item, Kind
+from agents.events import START, Item, Kind
 from agents.models import Event
 from tests.factories import make_mysis
 from tests.statements import record_statements
@@ -69,7 +69,7 @@ def test_the_log_is_read_only_where_it_may_bring_something(
 ):
     ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
     page = EventsPage(EventFilter.read("error", ada.pk), events.read_settled_end().id)
-    page.draw_all(0)
+    page.draw_all(START)
     with django_assert_num_queries(0):
         page.draw_changes(Dirty())
         page.draw_changes(told_of(Kind.ERROR, brahe.pk))
@@ -102,7 +102,7 @@ def test_more_than_a_page_at_once_begins_anew():
     tell(1)
     page = EventsPage(EventFilter(), events.read_settled_end().id)
     newest = tell(events_page.PAGE + 5)
-    swap = "".join(page.draw_all(0))
+    swap = "".join(page.draw_all(START))
     assert 'hx-swap-oob="innerHTML"' in swap
     assert SHOWN.findall(swap) == newest[: events_page.PAGE]
     assert shown(page) == []
@@ -143,7 +143,7 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def test_health_is_looked_at_every_ten_seconds(db: None, moments: list[Any]):
     page = pages.TimedPage("health", pages.draw_health_parts)
-    first = "".join(page.draw_all(0))
+    first = "".join(page.draw_all(START))
     for name in pages.HEALTH_PARTS:
         assert f'id="health-{name}"' in first
     make_mysis(name="Ada", state="errored", last_error="Broken <wire>.")

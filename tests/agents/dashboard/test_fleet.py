@@ -19,7 +19,7 @@ from agents.dashboard.live.fleet_page import FleetPage
 from agents.dashboard.live.mysis_page import MysisPage
 from agents.dashboard.mysis import load_head
 from agents.dashboard.shared_results import RECHECK_SHARED
-from agents.events import Kind
+from agents.events import START, Kind, Position
 from agents.models import Mysis
 from bench.pages.scenes import TICK, add_account, add_conversation, add_turns
 from memory.gamestate.confidence import LOGGED_OUT
@@ -34,7 +34,7 @@ def test_a_gap_is_bridged_by_starting_from_the_newest_page(db: None):
     mysis = make_mysis(name="Ada")
     rows = [make_memory(mysis, content=f"order {n}.") for n in range(260)]
     page = MysisPage(mysis, after=rows[0].pk)
-    [*_, log] = page.draw_all(0)
+    [*_, log] = page.draw_all(START)
     assert re.match('<div id="log" data-v="[0-9a-f]+" hx-swap-oob="innerHTML">', log)
     assert "order 259." in log
     assert "order 100." not in log
@@ -46,7 +46,7 @@ def test_a_pending_answer_is_sent_once_when_it_comes(db: None):
     mysis = make_mysis(name="Ada")
     row = make_memory(mysis, role="tool", content="", pending=True, tool_name="mine")
     page = MysisPage(mysis, after=0)
-    page.draw_all(0)
+    page.draw_all(START)
     dirty = Dirty()
     dirty.add(make_item(1, Kind.MEMORY_ADDED, mysis.pk))
     assert not any(f"line-{row.pk}" in part for part in page.draw_changes(dirty))
@@ -63,7 +63,7 @@ def test_a_filtered_page_takes_in_and_lets_go(db: None):
     ada = make_mysis(name="Ada", state="running")
     make_mysis(name="Brahe", state="stopped")
     page = FleetPage(fleet.FleetView(state="running"))
-    page.draw_all(0)
+    page.draw_all(START)
     assert page.ids == [ada.pk]
     actions.stop_mysis(mysis=ada, by="system")
     dirty = Dirty()
@@ -406,7 +406,7 @@ def test_rows_are_narrowed_to_what_is_the_matter_and_put_in_order(db: None):
 def test_an_order_by_what_changes_is_kept(db: None):
     first, second = make_mysis(name="Ada", cost=2), make_mysis(name="Brahe", cost=1)
     page = FleetPage(fleet.FleetView(sort="cost"))
-    page.draw_all(1)
+    page.draw_all(Position(0, 1))
     assert page.ids == [first.pk, second.pk]
     second.cost = Decimal(9)
     second.save()

@@ -18,7 +18,7 @@ from agents.dashboard.charts import MysisHour
 from agents.dashboard.live import fleet_page, fragments
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fleet_page import FleetPage
-from agents.events import Item, Kind
+from agents.events import START, Item, Kind, Position
 from bench.pages.scenes import add_account, add_conversation, add_turns
 from tests.factories import make_memory, make_mysis
 from tests.statements import record_statements
@@ -36,7 +36,7 @@ def loaded(client: Client) -> dict[str, str]:
 
 def frame_of(has: dict[str, str], view: fleet.FleetView | None = None) -> str:
     """What the socket of a page that shows so much sends first."""
-    return "".join(FleetPage(view or fleet.FleetView(), **has).draw_all(0))
+    return "".join(FleetPage(view or fleet.FleetView(), **has).draw_all(START))
 
 
 class Guarded:
@@ -96,7 +96,7 @@ def test_a_page_that_was_just_loaded_is_not_sent_again(admin_client: Client):
     actions.stop_mysis(mysis=ada, by="system")
     make_memory(ada, role="assistant", content="Mining.")
     page = FleetPage(fleet.FleetView(), **has)
-    frame = "".join(page.draw_all(0))
+    frame = "".join(page.draw_all(START))
     assert "Mining." in frame
     assert f'id="m{ada.pk}-said"' in frame
     assert f'id="m{brahe.pk}-' not in frame
@@ -115,7 +115,7 @@ def test_a_page_that_lists_others_is_sent_whole(admin_client: Client):
     make_mysis(name="Brahe", state="running")
     assert any(
         'id="fleet-rows"' in part
-        for part in FleetPage(fleet.FleetView(), **has).draw_all(0)
+        for part in FleetPage(fleet.FleetView(), **has).draw_all(START)
     )
     assert 'id="fleet-rows"' in frame_of({"rows": "0" * 16})
 
@@ -198,7 +198,7 @@ def test_the_fleet_is_not_added_up_at_every_event(monkeypatch: pytest.MonkeyPatc
     ada = make_mysis(name="Ada", state="running")
     page = FleetPage(fleet.FleetView())
     with record_statements() as asked:
-        page.draw_all(0)
+        page.draw_all(START)
     assert any("agents_usage" in sql for sql in asked)
     for number in (10**9, 10**9 + 1):
         ada.state = "idle" if ada.state == "running" else "running"
@@ -220,7 +220,7 @@ def test_a_further_viewer_of_the_same_news_asks_nothing(
     first, second = (FleetPage(fleet.FleetView()) for _ in range(2))
     for position, page in enumerate((first, second)):
         # They opened one after the other: the stream had told the second of more.
-        page.draw_all(position)
+        page.draw_all(Position(0, position))
     told = {"tool": "mine", "ok": True, "arguments": {}}
     at = events.format_moment(timezone.now())
     item = Item(id=1, kind=Kind.TOOL_CALLED, at=at, mysis=ada.pk, data=told)

@@ -33,6 +33,7 @@ from agents.dashboard.live import pages
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.shared_results import shared
 from agents.dashboard.time_axis import Axis, TimeSpan
+from agents.events import START
 from agents.models import (
     Event,
     Mysis,
@@ -550,8 +551,8 @@ def test_the_right_edge_grows(db: None):
     # The socket draws what the page drew.
     page = make_page(b"page=lanes&since=1h")
     assert page is not None
-    assert "a-thinking" in "".join(page.draw_all(0))
+    assert "a-thinking" in "".join(page.draw_all(START))
     assert page.draw_changes(Dirty()) == []
     other = make_page(f"page=compare&a={story.mysis.pk}&b=0".encode())
     assert other is not None
-    assert "is gone" in "".join(other.draw_all(0))
+    assert "is gone" in "".join(other.draw_all(START))

@@ -22,6 +22,7 @@ from agents.dashboard import budget_bars, conversation, fleet, game_state, healt
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
+from agents.events import START
 from agents.models import Budget, BudgetSpend, Mysis, Provider
 from agents.usage import today
 from memory.models import GameSnapshot, Lexicon
@@ -178,7 +179,7 @@ def test_the_map_hands_over_to_its_socket(
     assert "page=map-arrived" in admin.get("/map/").content.decode()
     waiting = dashboard.make_page(b"page=map-arrived")
     assert waiting is not None
-    assert "Show it" not in str(waiting.draw_all(0))
+    assert "Show it" not in str(waiting.draw_all(START))
     chart([system(n) for n in range(5)])
     day += timedelta(seconds=11)
     assert "Show it" in str(waiting.draw_changes(Dirty()))
@@ -190,7 +191,7 @@ def test_the_map_hands_over_to_its_socket(
     assert query is not None
     page = dashboard.make_page(query[1].encode())
     assert page is not None
-    swaps = page.draw_all(0)
+    swaps = page.draw_all(START)
     # What the page has is what the socket brings: the browser leaves it alone.
     for name, swap in zip(("map-ships", "map-trails"), swaps, strict=True):
         shown = re.search(rf'id="{name}" data-v="\w+"', html)

@@ -19,9 +19,9 @@ from tests.statements import record_statements
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
-# Statements of a visit to which nothing is due, and of the largest part that may be, with
-# a row: which one comes due with it hangs on the number of the Mysis.
-QUIET, LARGEST = 7, 12
+# Statements of a visit to which only the smallest part is due, and of the largest part
+# that may be, with a row: which one comes due with it hangs on the number of the Mysis.
+QUIET, LARGEST = 8, 11
 
 
 def test_each_row_is_made_anew_at_a_moment_of_its_own():

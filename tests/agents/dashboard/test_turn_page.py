@@ -13,6 +13,7 @@ from agents.consumers.dashboard import make_page
 from agents.dashboard.live import turn_page
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.turn_page import TurnPage
+from agents.events import START
 from agents.models import ModelCall, Mysis, Turn
 from tests.factories import make_memory, make_mysis, make_turn
 
@@ -49,7 +50,7 @@ def test_a_running_turn_is_live_and_one_that_is_over_is_not(admin: Client, turn:
 
 def test_calls_and_messages_come_as_they_are_made(turn: Turn):
     page = live(turn)
-    first = "".join(page.draw_all(0))
+    first = "".join(page.draw_all(START))
     assert "No model call yet" in first
     call(turn, 1)
     none, calls = page.draw_changes(Dirty())
@@ -74,7 +75,7 @@ def test_calls_and_messages_come_as_they_are_made(turn: Turn):
 
 def test_the_outcome_comes_with_what_was_written_last(turn: Turn):
     page = live(turn)
-    page.draw_all(0)
+    page.draw_all(START)
     call(turn, 1)
     make_memory(turn.mysis, role="assistant", turn=turn, content="The end.")
     Turn.objects.update(outcome="errored", error="502 <b>")
@@ -90,7 +91,7 @@ def test_the_outcome_comes_with_what_was_written_last(turn: Turn):
 
 def test_a_turn_that_is_pruned_says_so(turn: Turn):
     page = live(turn)
-    page.draw_all(0)
+    page.draw_all(START)
     turn.delete()
     assert "no longer kept" in "".join(page.draw_changes(Dirty()))
     assert page.draw_changes(Dirty()) == []
@@ -134,7 +135,7 @@ def test_an_error_leads_to_its_fix_while_the_mysis_suffers_from_it(
 
 def test_what_others_do_costs_a_running_turn_nothing(turn: Turn):
     page = live(turn)
-    page.draw_all(0)
+    page.draw_all(START)
     call(turn, 1)
     others = Dirty(myses={turn.mysis_id + 1: 5}, newest=5, wide=5)
     with CaptureQueriesContext(connection) as queries:
@@ -162,7 +163,7 @@ def test_calls_messages_and_results_stand_in_the_order_of_time(
 ):
     told = make_memory(turn.mysis, turn=turn, content="Mine.")
     page, order = live(turn), [f"line-{told.pk}"]
-    drawn = read_order("".join(page.draw_all(0)))
+    drawn = read_order("".join(page.draw_all(START)))
     for number in (1, 2):
         call(turn, number, finish_reason="tool_calls")
         says = make_memory(turn.mysis, role="assistant", turn=turn, content="I mine.")
@@ -180,7 +181,9 @@ def test_calls_messages_and_results_stand_in_the_order_of_time(
     after = order[3].removeprefix("line-")
     back = make_page(f"page=turn&turn={turn.pk}&after={after}&call={newest}".encode())
     assert isinstance(back, TurnPage)
-    again = [one for one in read_order("".join(back.draw_all(0))) if one != "call-1"]
+    again = [
+        one for one in read_order("".join(back.draw_all(START))) if one != "call-1"
+    ]
     assert again == order[4:]
     # Only what was written by the calls of a page stands on it.
     second = ModelCall.objects.get(number=2).pk
@@ -256,7 +259,7 @@ def test_calls_that_came_to_an_end_are_not_read_again(
     for number in range(1, 6):
         call(turn, number, finish_reason="tool_calls")
     page = live(turn)
-    first = "".join(page.draw_all(0))
+    first = "".join(page.draw_all(START))
     assert re.findall(r'id="call-(\d)"', first) == ["3", "4", "5"]
     call(turn, 6)
     own = Dirty(myses={turn.mysis_id: 1})
