@@ -349,6 +349,11 @@ class Trouble:
 # --- The operator
 
 
+def is_in_progress(answer: httpx2.Response) -> bool:
+    """Whether the first request under this key still runs."""
+    return answer.status_code == 409 and answer.json().get("code") == IN_PROGRESS
+
+
 @dataclass
 class Operator:
     """A REST client that does not give up: it calls whichever web server answers.
@@ -380,7 +385,7 @@ class Operator:
                 with httpx2.Client(timeout=20) as client:
                     answer = client.request(method, url, json=body, headers=headers)
                 is_refused = answer.status_code in (*range(500, 600), 429)
-                is_begun = wait_for_first and IN_PROGRESS in answer.text
+                is_begun = wait_for_first and is_in_progress(answer)
                 if not (is_refused or is_begun):
                     return answer
             except httpx2.HTTPError:
@@ -401,7 +406,7 @@ class Operator:
         answer = self.try_request("POST", f"/myses/{name}/message", {"text": text})
         if answer.is_success:
             self.promised.add(text)
-        elif answer.json().get("code") == IN_PROGRESS:
+        elif is_in_progress(answer):
             # The server that had begun it was killed.
             self.unsure.add(text)
 
