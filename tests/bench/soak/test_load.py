@@ -25,6 +25,7 @@ def test_a_small_fleet_is_measured_and_ended() -> None:
         *found["memory"]
     }
     assert found["memory"][BUFFERS][-1][1] > 10
+    assert found["shared_buffers"] == 256 * 1024**2
     assert {"Fleet page", "search, absent word"} <= {*found["times"]}
     assert found["failed"] == {}
     assert found["late"]["count"] > 0
