@@ -109,15 +109,24 @@ LONGEST = (
 )
 PLACES = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
 
-# Tests that meet other processes, browsers, or a game that goes on by itself: those of
-# these folders, and those that ask for one of these fixtures. On a machine that is busy
-# with other things one may fail by a race of its own: it is tried once again, and the
-# summary names it. All others fail at once.
-REAL_TIME_FOLDERS = [
-    Path(__file__).parent / name
-    for name in ("agents/consumers", "bench", "browser", "upgrade", "zoea")
-]
-REAL_TIME_FIXTURES = {"commands", "grouped", "provider", "sandbox", "server", "workers"}
+# Tests that meet programs at work, browsers, or a game that goes on by itself: those that
+# ask for one of these fixtures, and those that are marked ``real_time``. On a machine
+# that is busy with other things one may fail by a race of its own: it is tried once
+# again, and the summary names it. All others fail at once.
+REAL_TIME_FIXTURES = {
+    "browser",
+    "collector",
+    "commands",
+    "grouped",
+    "hasty",
+    "pooled",
+    "provider",
+    "sandbox",
+    "server",
+    "site",
+    "up",
+    "workers",
+}
 
 
 # A busy machine must not fail a test. What half of hypothesis' own 100 examples do not
@@ -143,9 +152,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def meets_real_time(item: pytest.Item) -> bool:
     """Whether how it ends may hang on how fast others are."""
     asked = getattr(item, "fixturenames", ())
-    return not REAL_TIME_FIXTURES.isdisjoint(asked) or any(
-        folder in item.path.parents for folder in REAL_TIME_FOLDERS
-    )
+    is_marked = item.get_closest_marker("real_time") is not None
+    return is_marked or not REAL_TIME_FIXTURES.isdisjoint(asked)
 
 
 @pytest.hookimpl(tryfirst=True)

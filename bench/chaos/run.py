@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import signal
 import tempfile
@@ -28,6 +29,8 @@ STEPS = 20
 PAUSE = 0.5
 STOPPING = 240.0
 FEWEST = 3
+#: A bounded run may take so many times what it needs, and always the least, in seconds.
+MOST_TIMES, LEAST_CEILING = 5, 300.0
 TOLD_WINDOW = 100_000
 #: How long a request is repeated, and the pause between two tries, in seconds.
 REQUEST_PATIENCE, REQUEST_PAUSE = 120.0, 0.3
@@ -46,7 +49,8 @@ CRASHES = {"postgres": signal.SIGQUIT, "postmaster": signal.SIGKILL}
 class Options:
     """How large a run is; ``seconds`` bounds the play, 0 for no bound.
 
-    It goes on until everybody has had `FEWEST` turns on an average, however slow it is.
+    A slow one goes on until everybody has had `FEWEST` turns on an average, but not
+    beyond its ``ceiling``, which is a fault.
     """
 
     myses: int = 50
@@ -60,6 +64,14 @@ class Options:
     web: float = 20.0
     postgres: float = 90.0
     postmaster: float = 140.0
+
+    @property
+    def ceiling(self) -> float:
+        """After how many seconds the play ends at the latest; without a bound never."""
+        if not self.seconds:
+            return math.inf
+        needed = max([self.seconds, *self.every.values()])
+        return max(MOST_TIMES * needed, LEAST_CEILING)
 
     @property
     def every(self) -> dict[str, float]:
@@ -191,6 +203,7 @@ class _Run:
         self.trouble = Trouble(installation, self.chance, options.every)
         self.operator = Operator([], "")
         self.seconds = 0.0
+        self.faults: list[str] = []
 
     def prepare(self) -> None:
         """Servers, a provider, and Myses that wait for their start."""
@@ -223,10 +236,7 @@ class _Run:
             turns = self._count_turns()
             report(sum(turns.values()))
             behind = [one for one in fleet if turns[one["name"]] < self.options.turns]
-            spared = set(self.options.every) - set(self.trouble.done)
-            over = 0 < self.options.seconds <= self.seconds and not spared
-            over = over and sum(turns.values()) >= FEWEST * len(fleet)
-            if not behind or over:
+            if not behind or self._is_over(sum(turns.values())):
                 return
             for one in fleet:
                 if one not in behind and one["state"] == "running":
@@ -235,6 +245,19 @@ class _Run:
                     self.operator.try_request("POST", f"/myses/{one['name']}/start")
             self._send_order(behind)
             time.sleep(PAUSE)
+
+    def _is_over(self, turns: int) -> bool:
+        """Whether time is up, all has befallen the fleet, and it has played a little."""
+        spared = set(self.options.every) - set(self.trouble.done)
+        if not spared and turns >= FEWEST * self.options.myses:
+            return 0 < self.options.seconds <= self.seconds
+        if self.seconds < self.options.ceiling:
+            return False
+        self.faults.append(
+            f"the play was ended after {self.seconds:.0f} s: {turns} turns of "
+            f"{self.options.myses} Myses, not struck yet: {sorted(spared)}"
+        )
+        return True
 
     def _send_order(self, behind: list[dict[str, object]]) -> None:
         name = str(self.chance.choice(behind)["name"])
@@ -273,7 +296,9 @@ class _Run:
         rows = self.installation.query_rows(
             "SELECT outcome, count(*) FROM agents_turn GROUP BY outcome ORDER BY 1"
         )
-        faults = audit.find_faults(self.installation, writes, self.operator.promised)
+        faults = self.faults + audit.find_faults(
+            self.installation, writes, self.operator.promised
+        )
         faults += [f"a refused request: {text}" for text in self.world.refused()]
         return Report(
             turns={str(outcome): int(str(count)) for outcome, count in rows},
@@ -324,6 +349,11 @@ class Trouble:
 # --- The operator
 
 
+def is_in_progress(answer: httpx2.Response) -> bool:
+    """Whether the first request under this key still runs."""
+    return answer.status_code == 409 and answer.json().get("code") == IN_PROGRESS
+
+
 @dataclass
 class Operator:
     """A REST client that does not give up: it calls whichever web server answers.
@@ -355,7 +385,7 @@ class Operator:
                 with httpx2.Client(timeout=20) as client:
                     answer = client.request(method, url, json=body, headers=headers)
                 is_refused = answer.status_code in (*range(500, 600), 429)
-                is_begun = wait_for_first and IN_PROGRESS in answer.text
+                is_begun = wait_for_first and is_in_progress(answer)
                 if not (is_refused or is_begun):
                     return answer
             except httpx2.HTTPError:
@@ -376,7 +406,7 @@ class Operator:
         answer = self.try_request("POST", f"/myses/{name}/message", {"text": text})
         if answer.is_success:
             self.promised.add(text)
-        elif answer.json().get("code") == IN_PROGRESS:
+        elif is_in_progress(answer):
             # The server that had begun it was killed.
             self.unsure.add(text)
 

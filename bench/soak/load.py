@@ -262,6 +262,7 @@ class _Soak:
             "times": {name: each for one in lookers for name, each in one.describe()},
             "failed": dict(sum((one.failed for one in lookers), Counter[str]())),
             "memory": self.memory.samples,
+            "shared_buffers": self._read(watch.SHARED_BUFFERS),
             "connections": asdict(self.connections),
             "tables": {"before": tables, "after": watch.measure_tables(self.database)},
         }

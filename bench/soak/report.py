@@ -11,13 +11,14 @@ from typing import Any
 from bench.figures import format_amount
 from bench.soak.watch import BUFFERS, MEGABYTE, Trend, find_trend
 from bench.tables import TableData, markdown_table, replace_between
-from zoea.postgres.cluster import SETTINGS
 
 PAGE = "benchmarks.md"
 PERCENTILES = ("p50", "p95", "p99", "most")
 LARGEST_TABLES = 8
 #: What grows in a shorter time says nothing of an hour.
 SLOPE_SECONDS = 300.0
+#: So many megabytes of other shared memory are counted with PostgreSQL's buffers.
+BESIDE_BUFFERS = 64.0
 
 Found = Mapping[str, Any]
 
@@ -114,7 +115,7 @@ def _load(found: Found) -> Iterator[TableData]:
             table.rows.append([name, *cells, f"{each['count']:,.0f}"])
     yield table
     yield _build_outcome(found)
-    yield _build_memory(found["memory"])
+    yield _build_memory(found["memory"], found.get("shared_buffers"))
     yield _build_sizes(found["tables"])
 
 
@@ -143,7 +144,9 @@ def _build_outcome(found: Found) -> TableData:
     return table
 
 
-def _build_memory(samples: Mapping[str, Sequence[Sequence[float]]]) -> TableData:
+def _build_memory(
+    samples: Mapping[str, Sequence[Sequence[float]]], buffers: int | None
+) -> TableData:
     headings = ["", "first", "middle third", "last third", "most", "an hour", ""]
     table = TableData("Memory of the processes (PSS)", headings)
     for name, found in sorted(samples.items()):
@@ -152,14 +155,15 @@ def _build_memory(samples: Mapping[str, Sequence[Sequence[float]]]) -> TableData
         cells = [format_amount(size * MEGABYTE, "bytes") for size in sizes]
         is_long = found[-1][0] - found[0][0] >= SLOPE_SECONDS
         slope = f"{trend.slope:+.1f} MB" if is_long else ""
-        table.rows.append([name, *cells, slope, _name_trend(name, trend)])
+        table.rows.append([name, *cells, slope, _name_trend(name, trend, buffers)])
     return table
 
 
-def _name_trend(name: str, trend: Trend) -> str:
-    if name == BUFFERS:
-        return f"at most {SETTINGS['shared_buffers']}"
-    return "grows" if trend.grows else "flat"
+def _name_trend(name: str, trend: Trend, buffers: int | None) -> str:
+    if name != BUFFERS:
+        return "grows" if trend.grows else "flat"
+    # Earlier measurements do not tell how large the buffers were set.
+    return "bounded" if buffers is None else f"set: {format_amount(buffers, 'bytes')}"
 
 
 def _build_sizes(tables: Found) -> TableData:
@@ -201,11 +205,22 @@ def _find_load_faults(found: Found) -> Iterator[str]:
         yield f"{logs['errors']} errors in the logs: {'; '.join(logs['lines'])}"
     for name, samples in found["memory"].items():
         trend = find_trend([(at, size) for at, size in samples])
-        if trend.grows and name != BUFFERS:
+        if name == BUFFERS:
+            yield from _find_buffer_faults(trend, found.get("shared_buffers"))
+        elif trend.grows:
             yield (
                 f"The memory of {name} grows: {trend.middle:.0f} MB in the middle third, "
                 f"{trend.last:.0f} MB in the last."
             )
+
+
+def _find_buffer_faults(trend: Trend, buffers: int | None) -> Iterator[str]:
+    """They fill up, which is no growth, but not beyond the size that is set."""
+    if buffers is not None and trend.most > buffers / MEGABYTE + BESIDE_BUFFERS:
+        yield (
+            f"{BUFFERS} took {trend.most:.0f} MB, where "
+            f"{format_amount(buffers, 'bytes')} are set."
+        )
 
 
 # --- Many events

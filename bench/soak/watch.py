@@ -46,6 +46,7 @@ SELECT relname, pg_table_size(relid), pg_indexes_size(relid), n_live_tup, n_dead
 FROM pg_stat_user_tables WHERE relname NOT LIKE 'soak%'
 ORDER BY pg_total_relation_size(relid) DESC
 """
+SHARED_BUFFERS = "SELECT pg_size_bytes(current_setting('shared_buffers'))"
 CONNECTIONS = """
 SELECT count(*), count(*) FILTER (WHERE state = 'active')
 FROM pg_stat_activity WHERE backend_type = 'client backend'

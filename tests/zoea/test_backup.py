@@ -70,6 +70,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.real_time
 def test_a_backup_comes_up_elsewhere_by_the_documented_commands(
     flying: Mysis, home: Path
 ) -> None:

@@ -267,6 +267,7 @@ def _number_from(model: type[Model], number: int) -> None:
         )
 
 
+@pytest.mark.real_time
 @blocks_in("sh")
 def test_a_shell_example_runs(place: Place, block: Block):
     if "/command" in block.text:
@@ -282,6 +283,7 @@ def test_a_shell_example_runs(place: Place, block: Block):
     assert not console or check(wanted, done.stdout, doctest.ELLIPSIS), done.stdout
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize(
     ("named", "ends"), [("zoea_search_messages", True), ("sync.client", False)]
 )

@@ -75,6 +75,7 @@ def test_nobody_asks_and_the_sdk_is_not_even_loaded() -> None:
     assert run(WHAT_IS_LOADED, **asked)[0] == "True True"
 
 
+@pytest.mark.real_time
 def test_the_last_spans_are_sent_when_a_process_ends() -> None:
     with collect() as receiver:
         output, _ = run(

@@ -15,41 +15,41 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def browser(monkeypatch: pytest.MonkeyPatch) -> Client:
+def visitor(monkeypatch: pytest.MonkeyPatch) -> Client:
     monkeypatch.setattr(rate_limits, "writes", Limiter(rate=1e-6, burst=2))
     client = Client(raise_request_exception=False)
     client.force_login(User.objects.create_superuser("ann"))
     return client
 
 
-def test_too_many_writes_of_a_page_are_429(browser: Client) -> None:
+def test_too_many_writes_of_a_page_are_429(visitor: Client) -> None:
     make_mysis(name="Ada")
     url = "/myses/Ada/stop/"
-    assert [browser.post(url).status_code for _ in range(2)] == [302, 302]
-    refused = browser.post(url)
+    assert [visitor.post(url).status_code for _ in range(2)] == [302, 302]
+    refused = visitor.post(url)
     assert refused.status_code == 429
     assert int(refused["Retry-After"]) > 0
     assert b"Too many changes" in refused.content
-    part = browser.post(url, headers={"HX-Request": "true"})
+    part = visitor.post(url, headers={"HX-Request": "true"})
     assert (part.status_code, part["HX-Retarget"]) == (429, "#notices")
     assert part.content.startswith(b"<p")
-    assert browser.get("/myses/Ada/").status_code == 200
-    assert browser.post("/admin/zoea/apitoken/add/").status_code == 429
+    assert visitor.get("/myses/Ada/").status_code == 200
+    assert visitor.post("/admin/zoea/apitoken/add/").status_code == 429
 
 
 def test_the_api_in_a_browser_shares_the_account_and_counts_once(
-    browser: Client,
+    visitor: Client,
 ) -> None:
     make_mysis(name="Ada")
-    found = [browser.post(f"{ROOT}/myses/Ada/stop").status_code for _ in range(2)]
+    found = [visitor.post(f"{ROOT}/myses/Ada/stop").status_code for _ in range(2)]
     assert 429 not in found
-    assert browser.post("/myses/Ada/stop/").status_code == 429
+    assert visitor.post("/myses/Ada/stop/").status_code == 429
 
 
-def test_everybody_has_a_pace_of_their_own(browser: Client) -> None:
+def test_everybody_has_a_pace_of_their_own(visitor: Client) -> None:
     make_mysis(name="Ada")
     for _ in range(3):
-        browser.post("/myses/Ada/stop/")
+        visitor.post("/myses/Ada/stop/")
     other = Client()
     other.force_login(User.objects.create_superuser("bob"))
     assert other.post("/myses/Ada/stop/").status_code == 302

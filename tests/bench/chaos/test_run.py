@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from bench.chaos import run
 from bench.chaos.run import Options, fly
 from tests.long_run import few_or_many
+
+pytestmark = pytest.mark.real_time
 
 
 def test_every_turn_call_action_and_message_is_accounted_for() -> None:
@@ -20,3 +25,14 @@ def test_every_turn_call_action_and_message_is_accounted_for() -> None:
     assert report.actions["register"] > 0
     assert report.messages > 0
     assert sum(report.turns.values()) >= 10
+
+
+def test_a_run_in_which_nobody_can_play_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run, "LEAST_CEILING", 1.0)
+    idle = Options(myses=1, seconds=0.1, workers=0, webs=1)
+    unharmed = replace(idle, worker=0, web=0, postgres=0, postmaster=0)
+    [fault] = fly(unharmed).faults
+    assert fault.startswith("the play was ended after ")
+    assert fault.endswith(" s: 0 turns of 1 Myses, not struck yet: []")

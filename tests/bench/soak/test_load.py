@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import psutil
+import pytest
 
 from bench.soak import events, load, report
 from bench.soak.watch import BUFFERS, POSTGRES
+
+pytestmark = pytest.mark.real_time
 
 
 def test_a_small_fleet_is_measured_and_ended() -> None:
@@ -25,6 +28,7 @@ def test_a_small_fleet_is_measured_and_ended() -> None:
         *found["memory"]
     }
     assert found["memory"][BUFFERS][-1][1] > 10
+    assert found["shared_buffers"] == 256 * 1024**2
     assert {"Fleet page", "search, absent word"} <= {*found["times"]}
     assert found["failed"] == {}
     assert found["late"]["count"] > 0

@@ -50,6 +50,7 @@ def document() -> dict[str, Any]:
                     "web": [[10.0 * n, 120.0] for n in range(12)],
                     "worker 2": [[10.0 * n, 100.0] for n in range(12)],
                 },
+                "shared_buffers": 256 * 1024**2,
                 "connections": {"open": [20, 30, 25], "active": [1, 3, 2]},
                 "tables": {"before": {}, "after": {"agents_event": SIZES}},
                 "logs": {"errors": 0, "refused": 1, "warnings": 3, "lines": []},
@@ -135,7 +136,36 @@ def test_every_fault_is_told(document: dict[str, Any]) -> None:
         for table in report.build_tables("load", load)
         if table.title.startswith("Memory")
     ]
-    assert [row[-1] for row in memory.rows] == ["at most 256MB", "grows", "flat"]
+    assert [row[-1] for row in memory.rows] == ["set: 268 MB", "grows", "flat"]
+
+
+@pytest.mark.parametrize(
+    ("most", "faults"),
+    [
+        (332.0, []),
+        (
+            333.0,
+            ["PostgreSQL's shared buffers took 333 MB, where 268 MB are set."],
+        ),
+    ],
+)
+def test_buffers_stay_within_the_size_that_is_set(
+    document: dict[str, Any], most: float, faults: list[str]
+) -> None:
+    load = document["parts"]["load"]
+    load["memory"][BUFFERS] = [[0.0, 20.0], [10.0, most], [20.0, 20.0]]
+    assert report.list_faults(document) == faults
+
+
+def test_an_earlier_measurement_does_not_tell_the_size_of_the_buffers(
+    document: dict[str, Any],
+) -> None:
+    load = document["parts"]["load"]
+    load["memory"][BUFFERS] = [[0.0, 20.0], [10.0, 900.0]]
+    del load["shared_buffers"]
+    assert report.list_faults(document) == []
+    memory = list(report.build_tables("load", load))[2]
+    assert memory.rows[0][-1] == "bounded"
 
 
 def test_the_page_is_rewritten_by_parts(

@@ -1,0 +1,26 @@
+"""Which tests are tried once again where they fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.commands import Commands
+
+
+def is_tried_again(request: pytest.FixtureRequest) -> bool:
+    return request.node.get_closest_marker("flaky") is not None
+
+
+def test_one_that_meets_nobody_fails_at_once(request: pytest.FixtureRequest) -> None:
+    assert not is_tried_again(request)
+
+
+@pytest.mark.real_time
+def test_one_that_says_so_is_tried_again(request: pytest.FixtureRequest) -> None:
+    assert is_tried_again(request)
+
+
+def test_one_that_asks_for_other_programs_is_tried_again(
+    commands: Commands, request: pytest.FixtureRequest
+) -> None:
+    assert is_tried_again(request)
