@@ -46,8 +46,8 @@ def test_a_kind_that_nobody_told_of_is_not_looked_for_among_all_others():
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE agents_event")
         for place in (events.END, events.Position(4, 4)):
-            asked = [[Kind.ERROR, Kind.ORDER_CHANGED], *place]
-            cursor.execute(f"EXPLAIN {events.NEWEST_BY_KIND}", asked)
+            kinds = [Kind.ERROR, Kind.ORDER_CHANGED]
+            cursor.execute(f"EXPLAIN {events.NEWEST_BY_KIND}", [kinds, *place])
             plan = "\n".join(line for (line,) in cursor.fetchall())
             assert "event_of_kind" in plan
             assert "event_order" not in plan
