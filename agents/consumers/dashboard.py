@@ -84,7 +84,7 @@ class Pace:
         loop = asyncio.get_running_loop()
         if self._next is None or self._next.get_loop() is not loop:
             self._next = loop.create_future()
-            self._plan(loop, self._next)
+            self._plan(self._next)
         # Whoever goes away takes nobody else along.
         await asyncio.shield(self._next)
 
@@ -94,24 +94,19 @@ class Pace:
         self._due = max(self._due, loop.time() + min(took, LONGEST_REST))
         # Who was faster waits already.
         if self._next is not None and self._next.get_loop() is loop:
-            self._plan(loop, self._next)
+            self._plan(self._next)
 
-    def _plan(
-        self, loop: asyncio.AbstractEventLoop, coming: asyncio.Future[None]
-    ) -> None:
+    def _plan(self, coming: asyncio.Future[None]) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        loop = coming.get_loop()
         # Never at once: all that the same events woke are to wait by then.
-        self._timer = loop.call_at(
-            max(self._due, loop.time()), self._begin, loop, coming
-        )
+        self._timer = loop.call_at(max(self._due, loop.time()), self._begin, coming)
 
-    def _begin(
-        self, loop: asyncio.AbstractEventLoop, coming: asyncio.Future[None]
-    ) -> None:
+    def _begin(self, coming: asyncio.Future[None]) -> None:
         if self._next is coming:
             self._next = None
-        self._due = max(self._due, loop.time() + SOONEST)
+        self._due = max(self._due, coming.get_loop().time() + SOONEST)
         coming.set_result(None)
 
 

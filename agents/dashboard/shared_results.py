@@ -121,7 +121,7 @@ class SharedResults:
     def _find(self, key: Hashable, missing: object = None) -> Any:
         place = self._find_place(key)
         known, result = self._results.get(place, (_MISSING, None))
-        if known is _MISSING or known != key:
+        if known != key:
             return missing
         self._results.move_to_end(place)
         return result

@@ -182,9 +182,9 @@ def find_newest_told(
 ) -> tuple[int, int, int, tuple[int, ...]]:
     """The newest events that the head, the orders and the feed are drawn as of.
 
-    Up to a place in the stream where one is given: what was drawn for an event before
-    others came that stand before it, is not what is shown for it then. The last one that concerns the whole fleet, the last end of a turn, the last one of an
-    order, and the last one of each kind of news; 0 for none.
+    The last one that concerns the whole fleet, the last end of a turn, the last one of an
+    order, and the last one of each kind of news; 0 for none. None is later in the stream
+    than ``through``: a live page is told of those.
     """
     kinds = {*WIDE, *NEWS, Kind.TURN_FINISHED, Kind.ORDER_CHANGED}
     newest = events.find_newest(kinds, through)
