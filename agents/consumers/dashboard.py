@@ -228,7 +228,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _send(self, make: Callable[[], list[SafeString]]) -> None:
         def frame() -> str:
-            # To the second, so that viewers of the same get the same bytes.
+            # To the second, as it is shown: then it is drawn once for all viewers.
             now = timezone.now().replace(microsecond=0)
             clock = fragments.swap_fragment(fragments.draw_clock(now))
             return hide_secrets_in_page("\n".join([*make(), clock]))

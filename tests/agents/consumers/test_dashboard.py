@@ -21,6 +21,7 @@ from django.utils import timezone
 from agents import events
 from agents import hub as agents_hub
 from agents.consumers import dashboard
+from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fleet_page import FleetPage
 from agents.events import Kind
@@ -349,12 +350,14 @@ async def test_viewers_of_the_same_get_the_same_bytes(
         timezone, "now", lambda: noon + timedelta(microseconds=next(later))
     )
     mysis = await sync_to_async(make_mysis)(name="Ada", state="running")
+    fragments.draw_clock.cache_clear()
     sockets = [await opened() for _ in range(2)]
     for socket in sockets:
         await frame(socket)
     await say(mysis, "Mining.")
     for socket in sockets:
         await frame_with(socket, "Mining.")
+    assert fragments.draw_clock.cache_info().misses == 1
     one, other = (texts for texts in sent if "Mining." in texts[0])
     assert one == other
     # A large one is not kept for others: it goes the usual way.
