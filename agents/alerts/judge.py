@@ -213,11 +213,13 @@ def _tell_cleared(over: Iterable[tuple[Alert, str]]) -> Iterator[events.Line]:
 def describe_alert(alert: Alert, text: str) -> dict[str, object]:
     """The data of an alert's event; ``link`` is a path of these pages."""
     key = find_page_key(alert.mysis_id, alert.name)
+    # Of the pages alone: a worker would load the admin and the API too, 14 MB.
+    link = reverse("mysis", urlconf="agents.urls", args=[key])
     return {
         "rule": alert.rule,
         "mysis": alert.name,
         "text": text,
-        "link": reverse("mysis", args=[key]),
+        "link": link,
         "alert": alert.pk,
         "cause": alert.cause,
     }
