@@ -40,8 +40,9 @@ SAMPLE_SECONDS, PROGRESS_SECONDS = 10.0, 1.0
 SEARCHES_A_SECOND, PAGES_A_SECOND = 3.0, 0.5
 #: Of the play, so much and at most so many seconds are not measured: the fleet comes in.
 WARM_SHARE, WARM_SECONDS = 0.2, 120.0
-#: Every fifth dashboard shows a Mysis, the others the fleet.
-MYSIS_EVERY = 5
+#: What the dashboards show, in turn, for another Mysis each time: its own page, the whole
+#: fleet, in the order that most change, and those with such a name.
+SHOWN = ("/myses/{name}/", "/", "/?sort=newest", "/", "/?q={name:.2}")
 ABSENT = "kaqqqnever"
 LINK_SECONDS, FIRST_TURN_SECONDS, OPEN_SECONDS = 300.0, 120.0, 300.0
 WORDS_READ, RARE_SHARE, MEDIUM_SHARE = 5_000, 0.001, 0.02
@@ -59,7 +60,7 @@ TURNS = """
 SELECT coalesce(outcome, 'open'), count(*) FROM agents_turn
 WHERE started_at >= %s GROUP BY 1 ORDER BY 1
 """
-FIRST_MYSIS = "SELECT min(id) FROM agents_mysis"
+MYSES = "SELECT array_agg(name ORDER BY id) FROM agents_mysis"
 NEWEST_EVENT = "SELECT id FROM agents_event ORDER BY xid DESC, id DESC LIMIT 1"
 
 
@@ -230,6 +231,7 @@ class _Soak:
         self.memory = watch.Memory(fleet.pid)
         self.connections = watch.Connections()
         self.site, self.token = sign_in(fleet.link), make_token(fleet.data)
+        self.myses: list[str] = self._read(MYSES)
 
     def run(self) -> dict[str, Any]:
         """Open everything, let it play, and count."""
@@ -295,23 +297,20 @@ class _Soak:
 
     def _find_socket(self, number: int) -> str:
         """Load a page as a browser does; the address of its socket."""
-        of_mysis = number % MYSIS_EVERY == MYSIS_EVERY - 1
-        page = gzip.decompress(self.site.get(self._mysis_page if of_mysis else "/"))
+        name = quote(self.myses[number // len(SHOWN) % len(self.myses)])
+        path = SHOWN[number % len(SHOWN)].format(name=name)
+        page = gzip.decompress(self.site.get(path))
         return f"{self.site.server.socket}{socket_address(page.decode())}"
 
     def _make_lookers(self) -> list[Looker]:
         words = choose_words(self.database)
         searcher = Searcher(self.site.server.port, self.token)
         named = {f"search, {name} word": word for name, word in words.items()}
-        pages = {"Fleet page": "/", "Mysis page": self._mysis_page}
+        pages = {"Fleet page": "/", "Mysis page": f"/myses/{quote(self.myses[0])}/"}
         return [
             Looker(searcher.search, named, SEARCHES_A_SECOND),
             Looker(self.site.get, pages, PAGES_A_SECOND),
         ]
-
-    @property
-    def _mysis_page(self) -> str:
-        return f"/myses/{self._read(FIRST_MYSIS)}/"
 
     def _read(self, query: str) -> Any:
         row = self.database.execute(query.encode()).fetchone()
