@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 import django_stubs_ext
@@ -10,17 +9,13 @@ from django.apps import AppConfig
 from django.contrib import admin
 from django.core.checks import CheckMessage, Tags, register
 
-from agents import encryption
+from agents import encryption, process_memory
 from memory.redaction import sealed
 from zoea.commandline import check_secret_key
 
 # Lets ModelAdmin[Row] and other typed generics be subscripted at run time. Here, before
 # the first of them is loaded: settings are also read by those who load none.
 django_stubs_ext.monkeypatch()
-
-# A view of 2,000 messages is about 40,000 objects that live until it is sent. Under
-# Python's own thresholds the search for cycles takes a third of the time of a view.
-GC_THRESHOLDS = (50_000, 20, 50)
 
 
 class ZoeaConfig(AppConfig):
@@ -30,7 +25,7 @@ class ZoeaConfig(AppConfig):
     verbose_name = "Access"
 
     def ready(self) -> None:
-        """Say what is sealed; search for cyclic garbage less often."""
+        """Say what is sealed; keep the process's memory small."""
         # The version is read with each request, not once in a while: what another
         # process has just sealed must be hidden in the very next answer.
         sealed.connect(
@@ -38,7 +33,7 @@ class ZoeaConfig(AppConfig):
             encryption.read_sealed_values,
             encryption.read_set_values(),
         )
-        gc.set_threshold(*GC_THRESHOLDS)
+        process_memory.set_limits()
 
 
 register(check_secret_key, "zoea")

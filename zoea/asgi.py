@@ -27,6 +27,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.sessions import SessionMiddlewareStack  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
+from agents import process_memory  # noqa: E402
 from agents.consumers.dashboard import DashboardConsumer  # noqa: E402
 from agents.consumers.event_stream import EventStream  # noqa: E402
 from agents.telemetry import telemetry  # noqa: E402
@@ -94,3 +95,4 @@ application = proxies.with_visitor(
         }
     )
 )
+process_memory.settle()

@@ -28,7 +28,8 @@ from daphne import http_protocol
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from django.conf import settings
 
-from zoea.api.gate import LARGER, MAX_BYTES, NO_ROOM, trim_memory
+from agents import process_memory
+from zoea.api.gate import LARGER, MAX_BYTES, NO_ROOM
 from zoea.auth import PREFIX, read_bearer
 from zoea.proxies import App, Scope
 
@@ -204,7 +205,7 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]
         """End the answer; what a large body took of memory goes back."""
         super().finish()
         if rooms.give_back(self):
-            trim_memory()
+            process_memory.trim()
 
     def connectionLost(self, reason: Any) -> None:
         rooms.give_back(self)

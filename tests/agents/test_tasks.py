@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import subprocess
@@ -138,6 +139,19 @@ async def test_a_job_that_waited_for_the_end_of_another_is_told_with_it(
     assert await asyncio.wait_for(told.get(), FAR) == "job_inserted"
 
 
+@pytest.mark.usefixtures("told")
+async def test_a_worker_that_begins_leaves_what_is_loaded_alone(
+    connector: PunctualConnector,
+) -> None:
+    manager = WorkerJobManager(connector, connector.look_again)
+    try:
+        number = await manager.register_worker()
+        assert gc.get_freeze_count() > 100_000
+        await manager.unregister_worker(number)
+    finally:
+        gc.unfreeze()
+
+
 class LateConnector(PunctualConnector):
     """A job is queued each time before it listens, but after it has looked."""
 
@@ -217,8 +231,14 @@ print(*sorted({name.split(".")[0] for name in sys.modules} | set(sys.modules)))
             "import agents.management.commands.procrastinate",
             {"agents.admin", "agents.views", "zoea.urls", "playwright"},
         ),
+        (
+            "django.setup()\nfrom agents.alerts.judge import describe_alert\n"
+            "from agents.models import Alert\n"
+            "assert describe_alert(Alert(mysis_id=1, name='Ada'), '')['link']",
+            {"agents.admin", "zoea.urls"},
+        ),
     ],
-    ids=["up", "any command", "web", "worker"],
+    ids=["up", "any command", "web", "worker", "alert"],
 )
 def test_a_process_loads_what_it_uses(load: str, never: set[str]) -> None:
     done = subprocess.run(

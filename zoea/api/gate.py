@@ -7,7 +7,6 @@ and what comes out of it can be stored in PostgreSQL.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import json
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import Any, NoReturn
 from django.http import HttpRequest, JsonResponse, UnreadablePostError
 from django.http.response import HttpResponseBase
 
+from agents import process_memory
 from memory.audit import acting_as
 from memory.concurrency import release_connection
 from memory.json_bounds import (
@@ -49,9 +49,6 @@ NO_ROOM = "X-Zoea-No-Room"
 # A history within MAX_BYTES has fewer: its messages are longer.
 BOUNDS = JsonBounds(containers=50_000, messages=50_000, values=2_000_000)
 LARGE_BOUNDS = JsonBounds(containers=200_000, messages=100_000, values=2_000_000)
-
-# Only glibc has it.
-_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 MESSAGES = {
     400: ("bad_request", "The request cannot be understood."),
@@ -160,17 +157,7 @@ def _give_memory_back(request: HttpRequest) -> None:
     request._body = b""
     request.json = None  # type: ignore[attr-defined]
     gc.collect()
-    trim_memory()
-
-
-def trim_memory() -> None:
-    """Return freed memory to the system.
-
-    glibc keeps freed texts for their thread: after three bodies of 60 MiB 180 MiB stay
-    without the trim, 40 with it.
-    """
-    if _TRIM is not None:
-        _TRIM(0)
+    process_memory.trim()
 
 
 def make_too_large(allowed: int, limit: int = 0) -> Problem:

@@ -39,7 +39,7 @@ from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 from psycopg import AsyncConnection
 
-from agents import db
+from agents import db, process_memory
 from agents.events import get_connection_parameters
 from agents.game.local import read_running_game, speaks_mcp
 from agents.runtime.recovery import GRACE_SECONDS, LEAVE_LOCK, LockKeeper
@@ -180,6 +180,7 @@ class WorkerJobManager(JobManager):
         number = await super().register_worker()
         self._keepers[number] = keeper = LockKeeper(number)
         await keeper.begin()
+        process_memory.settle()
         return number
 
     async def fetch_job(

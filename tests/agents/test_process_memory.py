@@ -1,0 +1,46 @@
+"""What a process holds of the machine's memory, in processes of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.commands import ROOT
+
+LOAD = """
+import os, django
+os.environ["DJANGO_SETTINGS_MODULE"] = "zoea.settings"
+django.setup()
+"""
+# Each thread holds what Python leaves to malloc, until all of them do.
+THREADS = """
+import ctypes, threading
+held, barrier = [], threading.Barrier(8)
+def work():
+    held.append([bytes(5_000) for _ in range(100)])
+    barrier.wait()
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+ctypes.CDLL(None).malloc_stats()
+"""
+
+
+def _run(text: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", LOAD + text],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+
+
+def test_threads_share_two_arenas():
+    assert _run(THREADS).stderr.count("Arena ") == 2
+
+
+def test_what_the_web_server_loads_is_searched_once():
+    text = "import gc, zoea.asgi\nprint(gc.get_freeze_count(), len(gc.get_objects()))"
+    frozen, searched = map(int, _run(text).stdout.split())
+    assert frozen > 100_000 > searched
