@@ -19,10 +19,10 @@ from memory.models import SentContext
 from memory.snapshots.reads import KnownSnapshots
 
 # About how many bytes the works of all Myses may have together in this process: those
-# of 200 Myses that read 120 messages each.
-_MOST_KEPT = 128_000_000
-# Beside its text; counted object by object where 100 Myses flew.
-_BYTES_PER_ROW = 4_500
+# of 100 Myses that read 120 messages each. Each worker has its own.
+_MOST_KEPT = 96_000_000
+# Beside its text; counted object by object where 50 Myses flew.
+_BYTES_PER_ROW = 6_000
 # For how many rounds of all that are kept one may be unused before it goes.
 _ROUNDS = 16
 

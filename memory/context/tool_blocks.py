@@ -71,7 +71,8 @@ class _Group:
     draft: BlockDraft
     indexes: list[int] = field(default_factory=list)
     answered: int = 0
-    interim: deque[int] = field(default_factory=deque)
+    # Seldom there is one, and an empty deque takes 600 bytes.
+    interim: deque[int] | None = None
 
     def is_unanswered(self) -> bool:
         return self.answered < len(self.indexes)
@@ -82,6 +83,7 @@ class _Group:
             index = self.indexes[self.answered]
             self.answered += 1
             if not final:
+                self.interim = self.interim or deque()
                 self.interim.append(index)
             return index
         if self.interim:
