@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import platform
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from time import perf_counter
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 REPEATS = 9
@@ -171,6 +174,20 @@ def _sample(task: Task, runs: int) -> float:
 def percentile(ordered: Sequence[float], share: float) -> float:
     """The value that this share of sorted values does not exceed."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+@contextmanager
+def show_steps(console: Console) -> Iterator[Step]:
+    """What is done, in place on a terminal and else line by line."""
+    if not console.is_terminal:
+        yield lambda said: console.print(said, markup=False, soft_wrap=True)
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, transient=True
+    ) as shown:
+        task = shown.add_task("Beginning", total=None)
+        yield lambda said: shown.update(task, description=said)
 
 
 def describe_machine() -> dict[str, Any]:

@@ -8,6 +8,7 @@ Nothing is a model of the queue: only the turns themselves are left out.
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import sys
@@ -118,6 +119,7 @@ def run_statement(sql: str, values: Any = None) -> Any:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(prog="bench.job_queue", description=__doc__).parse_args()
     with tempfile.TemporaryDirectory(prefix="zoea-bench-") as folder:
         result = run_function("bench.job_queue:measure", Path(folder), print)
     sys.stdout.write(f"{json.dumps(result)}\n")

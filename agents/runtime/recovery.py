@@ -73,12 +73,15 @@ LIST_HELD = """
 SELECT number FROM agents_workerlock
 WHERE NOT pg_try_advisory_xact_lock_shared(hashtext('worker'), number::int)
 """
-# Under its lock: a worker that is back in this very moment keeps its jobs.
+# Under its lock: a worker that is back in this very moment keeps its jobs. The queue's
+# row goes too, so that nobody counts the dead; one that lives enters it again.
 END_WORKER = """
 WITH gone AS (
   DELETE FROM agents_workerlock
   WHERE number = %s AND pg_try_advisory_xact_lock(hashtext('worker'), number::int)
   RETURNING number
+), left_queue AS (
+  DELETE FROM procrastinate_workers AS worker USING gone WHERE worker.id = gone.number
 )
 DELETE FROM procrastinate_jobs AS job USING gone
 WHERE job.worker_id = gone.number AND job.status = 'doing' RETURNING job.id
@@ -290,6 +293,8 @@ async def _end_stalled() -> None:
     for job in await _list_stalled():
         logger.warning("Job %s of a worker that is gone is taken up.", job.id)
         await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
+    # Out of the queue go those too that had no lock, or whose death the network hid.
+    await app.job_manager.prune_stalled_workers(STARVED_SECONDS)
 
 
 async def _list_stalled() -> list[Job]:

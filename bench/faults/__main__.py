@@ -19,12 +19,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.progress import TimeElapsedColumn as Elapsed
 
 from bench.faults.fleet import PATIENCE, Fleet, fly_fleet
 from bench.faults.scenes import SCENES, Scene, Trial, play_scene
-from bench.figures import describe_machine
+from bench.figures import describe_machine, show_steps
 from bench.processes import ROOT
 from bench.tables import TableData, markdown_table, replace_between, rich_table
 
@@ -120,22 +118,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         and (mountable or scene.name != "disk")
     ]
     found: dict[Scene, list[Trial]] = {scene: [] for scene in chosen}
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Elapsed(),
-    )
+    plays = chosen * options.repeats
     with (
-        Progress(*columns, console=Console(stderr=True), transient=True) as shown,
+        show_steps(Console(stderr=True)) as step,
         open_folder(own_disk=mountable) as folder,
         fly_fleet(folder, options.myses) as fleet,
     ):
-        task = shown.add_task("", total=len(chosen) * options.repeats)
-        for scene in chosen * options.repeats:
-            shown.update(task, description=scene.title)
+        for number, scene in enumerate(plays, 1):
+            step(f"{number} of {len(plays)}: {scene.title}")
             found[scene].append(try_scene(scene, fleet))
-            shown.advance(task)
     table = build_table(found)
     console.print(rich_table(table))
     if options.docs:

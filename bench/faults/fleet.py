@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx2
 from websockets.exceptions import WebSocketException
@@ -28,6 +28,8 @@ PATIENCE = 120.0
 LOOK = 0.05
 WORKERS = ("worker-1", "worker-2")
 
+T = TypeVar("T")
+
 SINCE = """
 SELECT count(*) FROM agents_mysis AS mysis WHERE state = 'running' AND NOT EXISTS (
   SELECT FROM agents_turn WHERE mysis_id = mysis.id AND id > {newest}
@@ -37,6 +39,10 @@ LOCKED = """
 SELECT coalesce(max(objid::int), 0) FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted
   AND application_name = '{name}'
+"""
+IN_HANDS = """
+SELECT turn.id::int FROM agents_turn AS turn JOIN procrastinate_jobs AS job ON job.id = job_id
+WHERE outcome IS NULL AND status = 'doing' AND worker_id = {number}
 """
 OPEN = """
 SELECT (SELECT count(*) FROM agents_turn WHERE outcome IS NULL)
@@ -77,6 +83,18 @@ def wait_until(holds: Callable[[], object], what: str) -> float:
             raise RuntimeError(f"{what}: not within {PATIENCE:g} s.")
         time.sleep(LOOK)
     return time.monotonic() - begun
+
+
+def await_some(find: Callable[[], list[T]], what: str) -> list[T]:
+    """Wait until something is found; all that was found then."""
+    found: list[T] = []
+
+    def search() -> list[T]:
+        found[:] = find()
+        return found
+
+    wait_until(search, what)
+    return found
 
 
 @dataclass
@@ -149,6 +167,11 @@ class Fleet:
         wait_until(lambda: self.installation.query_number(query), f"the lock of {name}")
         return self.installation.query_number(query)
 
+    def list_open_turns(self, worker: int) -> list[int]:
+        """The turns that a worker has in its hands, by the queue's number for it."""
+        rows = self.installation.query_rows(IN_HANDS.format(number=worker))
+        return [int(str(number)) for (number,) in rows]
+
     # --- What the user sees
 
     def read_ready(self) -> str:
@@ -165,6 +188,18 @@ class Fleet:
         """What the first Mysis is said to do, or why it rests."""
         one = self.operator.list_myses()[0]
         return str(one["activity"] or one["last_error"])
+
+    def find_activities(self, text: str) -> list[str]:
+        """What those are said to do whose activity names this."""
+        told = [str(one["activity"]) for one in self.operator.list_myses()]
+        return [activity for activity in told if text in activity]
+
+    def read_outcomes(self, turns: list[int]) -> str:
+        """How these turns are said to have ended."""
+        told = {
+            self.operator.request("GET", f"/turns/{turn}")["outcome"] for turn in turns
+        }
+        return f"its turns: {', '.join(sorted(map(str, told)))}"
 
     def send_once(self) -> str:
         """What somebody is answered who writes to a Mysis now."""

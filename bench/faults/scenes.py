@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
 import psycopg
 
-from bench.faults.fleet import PATIENCE, WORKERS, Fleet, wait_until
+from bench.faults.fleet import PATIENCE, WORKERS, Fleet, await_some, wait_until
 from zoea.postgres.process import DATABASE, USER
 
 OUTAGE = 600.0
@@ -22,6 +23,11 @@ OUTAGE = 600.0
 
 #: Bytes of an answer for which a starved worker has no room; fewer than it refuses.
 BALLAST = 3_500_000
+
+HOUR = 3600
+
+#: Seconds without a heartbeat after which a worker is gone, as in the program itself.
+STALLED = "17"
 
 JOB_MADE = json.dumps({"type": "job_inserted", "job_id": 0})
 
@@ -77,12 +83,13 @@ def lose_listeners(fleet: Fleet) -> Trial:
     """End every connection that listens, or tells others of news."""
     with fleet.watch_events() as viewer:
         viewer.await_event(speak_up(fleet))
-        cut = fleet.installation.query_number(
-            """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+        cut = fleet.installation.query_rows(
+            """SELECT application_name, pg_terminate_backend(pid) FROM pg_stat_activity
             WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
               AND (query LIKE 'LISTEN%' OR query LIKE 'NOTIFY%'
                 OR query LIKE '%FROM agents_event%' OR query LIKE '%worker%lock%')"""
         )
+        ready = fleet.read_ready()
         newest = fleet.find_newest_turn()
         begun = time.monotonic()
         viewer.await_event(speak_up(fleet))
@@ -90,7 +97,9 @@ def lose_listeners(fleet: Fleet) -> Trial:
         seconds = time.monotonic() - begun
         missed = viewer.find_missed(fleet.list_events())
     lost = (f"events {missed}",) if missed else ()
-    return Trial(seconds, f"{cut} connections cut, nothing on the pages", lost)
+    programs = ", ".join(sorted({str(name) for name, _ in cut}))
+    socket = "; ".join(viewer.ends) or "open"
+    return Trial(seconds, f"{programs} cut; ready: {ready}; socket: {socket}", lost)
 
 
 def speak_up(fleet: Fleet) -> int:
@@ -137,14 +146,13 @@ def count_in_logs(fleet: Fleet, text: str) -> int:
 
 
 def fill_log_disk(fleet: Fleet) -> Trial:
-    """Have a worker that can write no line of its log."""
-    (fleet.installation.data / "logs" / "mute.log").symlink_to("/dev/full")
-    fleet.installation.begin_worker("mute")
-    await_turn_of(fleet, "mute")
-    seconds = fleet.await_turns(fleet.find_newest_turn())
-    end_worker(fleet, "mute")
-    (fleet.installation.data / "logs" / "mute.log").unlink()
-    return Trial(seconds, "a log that has ended")
+    """Have one worker, that can write no line of its log."""
+    log = fleet.installation.data / "logs" / "mute.log"
+    log.symlink_to("/dev/full")
+    try:
+        return fly_alone(fleet, "mute")
+    finally:
+        log.unlink()
 
 
 # --- What a fleet meets
@@ -221,14 +229,14 @@ def hurry(fleet: Fleet, name: str = "%") -> None:
 def kill_worker(fleet: Fleet) -> Trial:
     """End a worker in the middle of a turn, as the system does that is out of memory."""
     name = WORKERS[0]
-    await_turn_of(fleet, name)
+    turns = await_turn_of(fleet, name)
     newest = fleet.find_newest_turn()
     fleet.installation.kill(name)
     begun = time.monotonic()
     fleet.await_turns(newest)
     seconds = time.monotonic() - begun
     fleet.installation.revive()
-    return Trial(seconds, "the turn ended as interrupted")
+    return Trial(seconds, fleet.read_outcomes(turns))
 
 
 def starve_workers(fleet: Fleet) -> Trial:
@@ -239,7 +247,7 @@ def starve_workers(fleet: Fleet) -> Trial:
     former = [starve(pid) for pid in pids]
     fleet.mind.ballast = BALLAST
     wait_until(lambda: count_in_logs(fleet, "MemoryError") > before, "a lack of memory")
-    seen = fleet.read_activity()
+    told = await_some(lambda: fleet.find_activities("MemoryError"), "one that says so")
     fleet.mind.ballast = 0
     for pid, limits in zip(pids, former, strict=True):
         with suppress(ProcessLookupError):
@@ -247,7 +255,7 @@ def starve_workers(fleet: Fleet) -> Trial:
     begun = time.monotonic()
     fleet.installation.revive()
     fleet.await_turns(fleet.find_newest_turn())
-    return Trial(time.monotonic() - begun, seen)
+    return Trial(time.monotonic() - begun, told[0])
 
 
 def starve(pid: int) -> tuple[int, int]:
@@ -267,7 +275,7 @@ def silence_host(fleet: Fleet, *words: str) -> Trial:
     """The same; ``words`` start that worker in another way."""
     address = f"postgresql://{USER}@127.0.0.1:{fleet.network.port}/{DATABASE}"
     fleet.installation.begin_worker("far", *words, DATABASE_URL=address)
-    await_turn_of(fleet, "far")
+    turns = await_turn_of(fleet, "far")
     fleet.network.fall_silent()
     newest = fleet.find_newest_turn()
     begun = time.monotonic()
@@ -276,29 +284,33 @@ def silence_host(fleet: Fleet, *words: str) -> Trial:
     fleet.network.speak()
     fleet.await_turns(fleet.find_newest_turn())
     end_worker(fleet, "far")
-    return Trial(seconds, "its turns ended as interrupted, then superseded")
+    return Trial(seconds, fleet.read_outcomes(turns))
 
 
-def set_clock(fleet: Fleet) -> Trial:
-    """Have one worker alone, whose clock is an hour ahead of the database's."""
-    words = ("-m", "bench.faults.worker", "3600", "17")
-    fleet.installation.begin_worker("off", *words)
-    await_turn_of(fleet, "off")
-    newest = fleet.find_newest_turn()
-    begun = time.monotonic()
-    fleet.await_turns(newest)
-    seconds = time.monotonic() - begun
-    end_worker(fleet, "off")
-    return Trial(seconds, "nothing")
+def set_clock(fleet: Fleet, seconds: int) -> Trial:
+    """Have one worker, whose clock is so far ahead of the database's."""
+    return fly_alone(fleet, "off", "-m", "bench.faults.worker", str(seconds), STALLED)
 
 
-def await_turn_of(fleet: Fleet, name: str) -> None:
-    """Wait until a worker of this name has a turn in its hands."""
+def fly_alone(fleet: Fleet, name: str, *words: str) -> Trial:
+    """Have this worker alone for a while: what all have flown then, it has flown."""
+    for other in WORKERS:
+        end_worker(fleet, other)
+    fleet.installation.begin_worker(name, *words)
+    try:
+        turns = await_turn_of(fleet, name)
+        seconds = fleet.await_turns(fleet.find_newest_turn())
+    finally:
+        end_worker(fleet, name)
+        for other in WORKERS:
+            fleet.installation.begin_worker(other)
+    return Trial(seconds, fleet.read_outcomes(turns))
+
+
+def await_turn_of(fleet: Fleet, name: str) -> list[int]:
+    """Wait until a worker of this name has turns in its hands; which."""
     number = fleet.find_worker(name)
-    query = "SELECT worker_id::int FROM procrastinate_jobs WHERE status = 'doing'"
-    wait_until(
-        lambda: (number,) in fleet.installation.query_rows(query), f"a turn of {name}"
-    )
+    return await_some(lambda: fleet.list_open_turns(number), f"a turn of {name}")
 
 
 def end_worker(fleet: Fleet, name: str) -> None:
@@ -344,5 +356,12 @@ SCENES = (
     Scene("starved", "workers get no more memory", starve_workers),
     Scene("web", "the web server is killed under viewers", kill_web),
     Scene("host", "one of two hosts is cut off in silence", lose_host),
-    Scene("clock", "a worker's clock is an hour ahead", set_clock),
+    Scene(
+        "clock", "a worker's clock is an hour ahead", partial(set_clock, seconds=HOUR)
+    ),
+    Scene(
+        "behind",
+        "a worker's clock is an hour behind",
+        partial(set_clock, seconds=-HOUR),
+    ),
 )

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from bench.figures import show_steps
 from bench.peers import report
 from bench.peers.environments import PEERS, PLAIN, Peer
 from bench.peers.run import LENGTHS, SECONDS, Bounds, Document, measure_peers
@@ -89,18 +89,9 @@ def choose_peers(names: Sequence[str]) -> list[Peer]:
 
 def measure(options: argparse.Namespace) -> Document:
     """Measure what the options say, with progress on standard error."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("Beginning", total=None)
-        return measure_peers(
-            choose_peers(options.only),
-            Bounds(options.lengths, options.seconds),
-            lambda said: shown.update(task, description=said),
-        )
+    bounds = Bounds(options.lengths, options.seconds)
+    with show_steps(Console(stderr=True)) as step:
+        return measure_peers(choose_peers(options.only), bounds, step)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

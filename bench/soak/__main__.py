@@ -15,8 +15,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import SubprocessError
@@ -25,9 +24,8 @@ from typing import Any
 import psycopg
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from bench.figures import Step, describe_machine
+from bench.figures import Step, describe_machine, show_steps
 from bench.fleet import FleetError
 from bench.processes import ROOT, run_function
 from bench.soak import large, load, report
@@ -127,20 +125,6 @@ def _measure_part(part: str, options: argparse.Namespace, step: Step) -> Any:
         return run_function(
             "bench.soak.events:measure", Path(folder), step, str(options.events)
         )
-
-
-@contextmanager
-def show_steps(console: Console) -> Iterator[Step]:
-    """What is done, in place on a terminal and else line by line."""
-    if not console.is_terminal:
-        yield lambda said: console.print(said, markup=False, soft_wrap=True)
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(
-        *columns, TimeElapsedColumn(), console=console, transient=True
-    ) as shown:
-        task = shown.add_task("Beginning", total=None)
-        yield lambda said: shown.update(task, description=said)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

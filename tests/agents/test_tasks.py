@@ -12,6 +12,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -293,3 +294,20 @@ def test_a_worker_queues_a_turn_in_the_transaction_of_its_step(transactional_db:
         schedule(mysis, trigger="nudge")
         raise RuntimeError("taken back")
     assert not ProcrastinateJob.objects.exists()
+
+
+def test_a_line_that_the_disk_has_no_room_for_is_lost_and_the_next_is_written(
+    tmp_path: Path,
+) -> None:
+    """With /dev/full in the place of the log, and then with one that has room."""
+    log = tmp_path / "log"
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        stream = TextIOWrapper(full, write_through=True)
+        with pytest.raises(OSError, match="No space left"):
+            stream.write("Refused.\n")
+        tolerant = command.TolerantStream(stream)
+        assert tolerant.write("Lost.\n") == len("Lost.\n")
+        with log.open("wb") as room:
+            os.dup2(room.fileno(), full.fileno())
+        tolerant.write("Kept.\n")
+    assert log.read_text().endswith("Kept.\n")

@@ -16,6 +16,7 @@ from bench.figures import (
     list_baselines,
     measure_medians,
     percentile,
+    show_steps,
 )
 
 
@@ -97,3 +98,14 @@ def test_a_percentile_is_one_of_the_values():
     assert percentile(values, 0.95) == 96
     assert percentile(values, 1) == 100
     assert percentile([7.0], 0.5) == 7
+
+
+def test_a_log_has_a_line_for_each_step_and_a_terminal_only_the_newest():
+    log, terminal = StringIO(), StringIO()
+    for place, is_terminal in ((log, False), (terminal, True)):
+        with show_steps(Console(file=place, force_terminal=is_terminal)) as step:
+            step("Stopping [worker-1]")
+            step("Starting it")
+    assert log.getvalue() == "Stopping [worker-1]\nStarting it\n"
+    assert "Starting it" in terminal.getvalue()
+    assert "Stopping" not in terminal.getvalue().rpartition("Starting")[2]

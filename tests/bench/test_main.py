@@ -13,9 +13,11 @@ from bench.core import views
 from bench.processes import ROOT, Measurement
 from memory.context import registry
 
+PROGRAMS = ("", ".loop", ".chaos", ".faults", ".soak", ".peers", ".job_queue")
 
-@pytest.mark.parametrize("program", ["bench", "bench.loop", "bench.chaos"])
-def test_the_programs_start_as_the_makefile_starts_them(program: str):
+
+@pytest.mark.parametrize("program", [f"bench{name}" for name in PROGRAMS])
+def test_the_programs_start_as_the_documents_start_them(program: str):
     """In a process of their own: here Django is set up already."""
     words = [sys.executable, "-m", program, "--help"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)

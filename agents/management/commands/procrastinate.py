@@ -75,6 +75,11 @@ SELECT bool_or(scheduled_at IS NULL OR scheduled_at <= now()) AS due,
 FROM procrastinate_jobs
 WHERE status = 'todo' AND (%(queues)s::text[] IS NULL OR queue_name = ANY(%(queues)s))
 """
+# Enters a worker again that others took for dead, as it stalled.
+SHOW_WORKER = """
+INSERT INTO procrastinate_workers (id) OVERRIDING SYSTEM VALUE VALUES (%(number)s)
+ON CONFLICT (id) DO UPDATE SET last_heartbeat = now()
+"""
 DUE = json.dumps({"type": "job_inserted", "job_id": 0})
 
 
@@ -190,6 +195,11 @@ class WorkerJobManager(JobManager):
         try:
             return await super().fetch_job(queues, worker_id)
         except ConnectorException as error:
+            if isinstance(error.__cause__, psycopg.errors.ForeignKeyViolation):
+                logger.warning("Worker %s was taken for dead.", worker_id)
+                await self.update_heartbeat(worker_id)
+                self._look_again()
+                return None
             _raise_unless_lost(error)
             # Who listens looks again as soon as it is back.
             await asyncio.sleep(SHORTEST_PAUSE)
@@ -198,7 +208,7 @@ class WorkerJobManager(JobManager):
     async def update_heartbeat(self, worker_id: int) -> None:
         """Send a heartbeat; the next comes soon where this one fails."""
         try:
-            await super().update_heartbeat(worker_id)
+            await self.connector.execute_query_async(SHOW_WORKER, number=worker_id)
         except ConnectorException as error:
             _raise_unless_lost(error)
         await asyncio.to_thread(_end_if_game_moved)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
@@ -12,10 +13,13 @@ from typing import Any
 
 import psycopg
 import pytest
+import pytest_asyncio
 from django.db import connection
+from django.test import Client
 from procrastinate import PsycopgConnector
-from procrastinate.contrib.django.models import ProcrastinateJob
+from procrastinate.contrib.django.models import ProcrastinateJob, ProcrastinateWorker
 from procrastinate.jobs import Status
+from pytest_django import Settings
 
 from agents import actions
 from agents.events import get_connection_parameters
@@ -37,11 +41,23 @@ FLEET, HANDS = 3, 2
 PATIENCE = 120.0
 
 
+def count_workers() -> list[str]:
+    """What /metrics says of workers, in whole numbers."""
+    text = Client().get("/metrics").content.decode()
+    found = re.findall(r'^zoea_workers{state="(.+)"} (\d+)', text, re.MULTILINE)
+    return [" ".join(pair) for pair in found]
+
+
 @pytest.mark.parametrize("spare", [True, False], ids=["another", "its successor"])
 async def test_the_turn_of_a_killed_worker_is_taken_up_without_a_missing_heartbeat(
-    spare: bool, eve: Mysis, provider: FakeProvider, workers: Workers
+    spare: bool,
+    eve: Mysis,
+    provider: FakeProvider,
+    workers: Workers,
+    settings: Settings,
 ):
     """In the middle of a call; its heartbeat would be missed after an hour."""
+    settings.METRICS_PUBLIC = True
     gate = provider.arrived.__class__()
     late = Reply(body=completion("Late."), wait=gate)
     provider.answers.extend([late, late])
@@ -57,6 +73,7 @@ async def test_the_turn_of_a_killed_worker_is_taken_up_without_a_missing_heartbe
     turns = Turn.objects.order_by("number").values_list("trigger", "outcome")
     assert await in_db(list)(turns) == [("start", "interrupted"), ("interrupted", None)]
     assert await in_db(WorkerLock.objects.count)() == 1
+    assert await in_db(count_workers)() == ["alive 1", "silent 0"]
     assert (await refreshed(eve)).lost_turns == 1
     gate.set()
 
@@ -326,27 +343,66 @@ async def test_a_starved_worker_that_holds_its_lock_keeps_its_jobs_for_longer(
         await in_db(stop_heartbeat)(number, recovery.STARVED_SECONDS)
         await recovery.reconcile()
         assert await in_db(doing.count)() == 0
+    assert await in_db(count_queue_rows)(number) == 0
+
+
+@pytest.fixture
+def told() -> list[str]:
+    """Each time that a worker is told to look for its next job."""
+    return []
+
+
+@pytest_asyncio.fixture
+async def manager(
+    transactional_db: None, told: list[str]
+) -> AsyncIterator[WorkerJobManager]:
+    """A worker's way to the queue."""
+    connector = PsycopgConnector(kwargs=await in_db(get_connection_parameters)())
+    await connector.open_async()
+    yield WorkerJobManager(connector, lambda: told.append("look"))
+    await connector.close_async()
+
+
+@pytest.mark.parametrize("first", ["heartbeat", "job"])
+async def test_a_worker_that_was_taken_for_dead_is_entered_again_and_goes_on(
+    first: str, ada: Mysis, manager: WorkerJobManager, looks: Looks, quick: None
+):
+    """It stalled: the queue's own worker would end with its next job."""
+    number = await in_db(job_in_hands)(ada)
+    await in_db(WorkerLock.objects.create)(number=number)
+    async with present(number + 1):
+        await looks.wait(number + 1)
+    assert await in_db(count_queue_rows)(number) == 0
+    await recovery.reconcile()
+    if first == "heartbeat":
+        await manager.update_heartbeat(number)
+    else:
+        assert await manager.fetch_job(None, number) is None
+    assert await in_db(count_queue_rows)(number) == 1
+    job = await manager.fetch_job(None, number)
+    assert job is not None
+    assert (job.id, job.worker_id) == ((await refreshed(ada)).next_job, number)
 
 
 async def test_a_worker_whose_job_was_taken_up_says_so_in_one_line(
-    ada: Mysis, caplog: pytest.LogCaptureFixture
+    ada: Mysis,
+    manager: WorkerJobManager,
+    told: list[str],
+    caplog: pytest.LogCaptureFixture,
 ):
     number = await in_db(job_in_hands)(ada)
     await in_db(stop_heartbeat)(number)
     await recovery.reconcile()
-    told = []
-    connector = PsycopgConnector(kwargs=await in_db(get_connection_parameters)())
-    await connector.open_async()
-    try:
-        manager = WorkerJobManager(connector, lambda: told.append("look"))
-        await manager.finish_job_by_id_async(
-            job_id=ada.next_job, status=Status.SUCCEEDED, delete_job=True
-        )
-    finally:
-        await connector.close_async()
+    await manager.finish_job_by_id_async(
+        job_id=ada.next_job, status=Status.SUCCEEDED, delete_job=True
+    )
     assert told == ["look"]
     [line] = [one for one in caplog.records if "taken up meanwhile" in one.message]
     assert line.exc_info is None
+
+
+def count_queue_rows(number: int) -> int:
+    return ProcrastinateWorker.objects.filter(pk=number).count()
 
 
 def stop_heartbeat(number: int, seconds: float = recovery.STALLED_SECONDS) -> None:

@@ -145,7 +145,7 @@ def _load() -> None:
     http._load_certificates()
     app.worker_defaults["update_heartbeat_interval"] = HOUR
     app.worker_defaults["stalled_worker_timeout"] = HOUR
-    recovery.STALLED_SECONDS = HOUR
+    recovery.STALLED_SECONDS = recovery.STARVED_SECONDS = HOUR
     recovery.LOOK_SECONDS = recovery.FREE_SECONDS = 0.2
 
 

@@ -43,7 +43,9 @@ def test_a_restart_of_the_database_ends_no_program_and_loses_nothing(fleet: Flee
 
 
 def test_who_listens_comes_back_and_has_missed_nothing(fleet: Fleet):
-    assert play(fleet, "listen").lost == ()
+    trial = play(fleet, "listen")
+    assert trial.lost == ()
+    assert trial.seen == "web-1, worker-1, worker-2 cut; ready: 200 ready; socket: open"
 
 
 def test_an_outage_of_ten_minutes_is_met_with_few_tries_and_ends_by_itself(
@@ -61,7 +63,10 @@ def test_an_outage_of_ten_minutes_is_met_with_few_tries_and_ends_by_itself(
 
 
 def test_workers_without_memory_leave_no_half_turn(fleet: Fleet):
-    assert play(fleet, "starved").lost == ()
+    trial = play(fleet, "starved")
+    assert trial.lost == ()
+    assert "waiting to try again" in trial.seen
+    assert "MemoryError" in trial.seen
 
 
 def test_a_web_server_that_is_killed_costs_a_program_no_event(fleet: Fleet):
@@ -74,4 +79,6 @@ def test_the_turns_of_a_host_that_fell_silent_are_taken_up_and_none_twice(
     fleet: Fleet,
 ):
     scene = Scene("host", "", silence_impatiently)
-    assert play_scene(scene, fleet).lost == ()
+    trial = play_scene(scene, fleet)
+    assert trial.lost == ()
+    assert "interrupted" in trial.seen
