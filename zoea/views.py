@@ -35,7 +35,7 @@ from memory.problems import find_busy
 from zoea import rate_limits
 from zoea.api.gate import answer_problem
 from zoea.auth import API_ROOT, find_address, is_loopback, use_sign_in_link
-from zoea.proxies import is_added_by_proxy, is_behind_proxy
+from zoea.proxies import is_added_by_proxy, refuses_links
 
 PAGE = "zoea/sign_in.html"
 MAX_NAME = 150
@@ -267,9 +267,7 @@ def _refuse_try(
 
 def _is_local(request: HttpRequest) -> bool:
     """Whether the request comes from this machine, as far as can be known."""
-    if is_behind_proxy() or settings.ZOEA_ORIGINS:
-        return False
-    if is_added_by_proxy(request.headers):
+    if refuses_links() or is_added_by_proxy(request.headers):
         return False
     # A proxy that adds no header passes on the name by which it was reached.
     name = split_domain_port(request.get_host())[0].strip("[]")
