@@ -34,7 +34,13 @@ from memory.audit import record, record_failed_sign_in
 from memory.problems import find_busy
 from zoea import rate_limits
 from zoea.api.gate import answer_problem
-from zoea.auth import API_ROOT, find_address, is_loopback, use_sign_in_link
+from zoea.auth import (
+    API_ROOT,
+    AuditedPasswordMixin,
+    find_address,
+    is_loopback,
+    use_sign_in_link,
+)
 from zoea.proxies import is_added_by_proxy, refuses_links
 
 PAGE = "zoea/sign_in.html"
@@ -180,20 +186,8 @@ def change_password(request: HttpRequest) -> HttpResponseBase:
     return found
 
 
-class OwnPasswordForm(AdminPasswordChangeForm):
-    """The admin's form, whose write is one with its entry in the audit log."""
-
-    def save(self, commit: bool = True) -> User:
-        """Hash outside of the transaction, which would keep a connection meanwhile.
-
-        What an admin changed of the user meanwhile stays changed.
-        """
-        user: User = super().save(commit=False)
-        with transaction.atomic():
-            user.save(update_fields=["password"])
-            name = f"user:{user.get_username()}"
-            record("user.password", name, after={"password": True})
-        return user
+class OwnPasswordForm(AuditedPasswordMixin, AdminPasswordChangeForm):
+    """The admin's form for one's own password."""
 
 
 def _render_password_page(request: HttpRequest) -> HttpResponseBase:
