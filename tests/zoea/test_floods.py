@@ -127,8 +127,10 @@ def flood_while_locked(
         flood = [crowd.submit(request) for request in requests]
         while watcher.execute(WAITING).fetchone() == (0,):
             time.sleep(0.01)
-        yield flood
-        keeper.rollback()
+        try:
+            yield flood
+        finally:
+            keeper.rollback()
 
 
 def test_a_flood_of_searches_leaves_the_other_doors_open(
