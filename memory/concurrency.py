@@ -6,9 +6,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import connection
+from django.db import OperationalError, connection, transaction
+from psycopg.errors import QueryCanceled
 
-from memory.problems import make_busy
+from memory.problems import Problem, make_busy
 
 
 def release_connection() -> None:
@@ -18,6 +19,25 @@ def release_connection() -> None:
     """
     if connection.connection is not None and not connection.in_atomic_block:
         connection.close()
+
+
+@contextmanager
+def limit_statements(seconds: float, refusal: Problem) -> Iterator[None]:
+    """Give each statement inside so many seconds; raises ``refusal`` past that."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT set_config('statement_timeout', %s, true)",
+                [f"{seconds * 1000:.0f}"],
+            )
+            yield
+            # Where this is part of a longer transaction the setting would stay.
+            if connection.savepoint_ids:
+                cursor.execute("SET LOCAL statement_timeout TO DEFAULT")
+    except OperationalError as error:
+        if isinstance(error.__cause__, QueryCanceled):
+            raise refusal from error
+        raise
 
 
 class ConcurrencyLimit:
@@ -33,8 +53,10 @@ class ConcurrencyLimit:
     def taken(self, seconds: float | None = None) -> Iterator[None]:
         """Hold a place; raises a 503 Problem where none became free in time.
 
-        It waits ``seconds`` at most, None for the usual.
+        It waits ``seconds`` at most, None for the usual, and holds no connection of the
+        pool meanwhile, see `release_connection`.
         """
+        release_connection()
         if not self._free.acquire(timeout=self.seconds if seconds is None else seconds):
             raise make_busy(self.refusal)
         try:

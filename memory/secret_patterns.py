@@ -252,7 +252,6 @@ def _list_base64(raw: bytes) -> Iterator[str]:
 
 # Of every spelling some window of four signs begins at a multiple of three.
 _STEP, _WINDOW = 3, 4
-_WINDOWS = re.compile(rf"(?s)(?=(.{{{_WINDOW}}})).{{{_STEP}}}")
 
 
 _numbers = count(1)
@@ -267,42 +266,57 @@ class KnownValues:
     def __init__(self, values: Iterable[str] = ()) -> None:
         self.number = next(_numbers)
         self.values = frozenset(value for value in values if len(value) >= SHORTEST)
-        self._windows: dict[str, list[str]] = {}
-        for value in self.values:
-            for spelling in list_spellings(value):
-                for start in range(_STEP):
-                    window = spelling[start : start + _WINDOW]
-                    self._windows.setdefault(window, []).append(spelling)
+        self._spellings = {
+            spelling for value in self.values for spelling in list_spellings(value)
+        }
+        # By window: where it stands in spellings, and how long these are.
+        shapes: dict[str, set[tuple[int, int]]] = {}
+        for spelling in self._spellings:
+            for start in range(_STEP):
+                window = spelling[start : start + _WINDOW]
+                shapes.setdefault(window, set()).add((start, len(spelling)))
+        # In the order in which they begin, the longest first.
+        self._windows = {
+            window: tuple(sorted(found, reverse=True))
+            for window, found in shapes.items()
+        }
 
     def mask(self, text: str) -> str:
         """A text without them."""
-        places = sorted(self._find_places(text)) if self.values else []
-        if not places:
+        if not self.values:
             return text
         pieces, at = [], 0
-        for start, end in _join(places):
+        for start, end in self._find_places(text):
             pieces += [text[at:start], HIDDEN]
             at = end
-        return "".join((*pieces, text[at:]))
+        return "".join((*pieces, text[at:])) if pieces else text
 
     def _find_places(self, text: str) -> Iterator[tuple[int, int]]:
-        seen = self._windows.keys() & set(_WINDOWS.findall(text))
-        likely = {spelling for window in seen for spelling in self._windows[window]}
-        for spelling in likely:
-            at = text.find(spelling)
-            while at >= 0:
-                yield at, at + len(spelling)
-                at = text.find(spelling, at + 1)
+        """Where they stand, in order; those that overlap or touch are one place.
 
+        The work grows with the text and with how many lengths spellings of the same
+        beginning have, not with how many spellings there are.
+        """
+        first, end = -1, -1
+        for begin, length in self._find_likely(text):
+            if begin + length <= end or text[begin : begin + length] not in (
+                self._spellings
+            ):
+                continue
+            if begin > end:
+                if end >= 0:
+                    yield first, end
+                first = begin
+            end = begin + length
+        if end >= 0:
+            yield first, end
 
-def _join(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Places that overlap as one; they come in order."""
-    start, end = -1, -1
-    for first, last in places:
-        if first > end:
-            if end >= 0:
-                yield start, end
-            start, end = first, last
-        else:
-            end = max(end, last)
-    yield start, end
+    def _find_likely(self, text: str) -> Iterator[tuple[int, int]]:
+        """Begin and length of what may be a spelling, in the order of the begins."""
+        windows = self._windows
+        for at in range(0, len(text) - _WINDOW + 1, _STEP):
+            window = text[at : at + _WINDOW]
+            if window in windows:
+                for start, length in windows[window]:
+                    if start <= at <= len(text) + start - length:
+                        yield at - start, length

@@ -8,18 +8,20 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
-from django.contrib.auth.forms import AdminPasswordChangeForm
+from django.contrib.auth.forms import AdminPasswordChangeForm, AdminUserCreationForm
 from django.contrib.auth.models import Group, User
 from django.db import models, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.views.decorators.debug import sensitive_post_parameters
 
 from memory import audit
 from memory.admin.audit import AuditedAdmin
 from memory.admin.read_only import ReadOnlyAdmin
-from zoea.auth import hash_secret, make_secret
+from zoea.auth import AuditedPasswordMixin, hash_secret, make_secret
 from zoea.models import ApiToken, IdempotencyRecord, SignInLink
 
 admin.site.site_header = "Zoea admin"
@@ -36,6 +38,26 @@ class PlainGroupAdmin(AuditedAdmin[Group], GroupAdmin):
     filter_horizontal = ()
 
 
+class PasswordForm(AuditedPasswordMixin, AdminPasswordChangeForm):  # type: ignore[type-arg]
+    """Django's form for the password of another user."""
+
+
+class NewUserForm(AdminUserCreationForm):  # type: ignore[type-arg]
+    """Django's form for a user; ``made_hash`` is of the password, where there is one."""
+
+    made_hash = ""
+
+    def set_password_and_save(
+        self, user: User, commit: bool = True, **kwargs: Any
+    ) -> User:
+        if not self.made_hash:
+            return super().set_password_and_save(user, commit=commit, **kwargs)
+        user.password = self.made_hash
+        if commit:
+            user.save()
+        return user
+
+
 @admin.register(User)
 class PlainUserAdmin(AuditedAdmin[User], UserAdmin[User]):
     """Who signs in: superusers administer, staff operates, all others only read."""
@@ -44,21 +66,28 @@ class PlainUserAdmin(AuditedAdmin[User], UserAdmin[User]):
     readonly_fields = ("last_login", "date_joined")
     filter_horizontal = ()
 
-    def user_change_password(
-        self, request: HttpRequest, id: str, form_url: str = ""
-    ) -> HttpResponse:
-        """Django's page, whose write is one with its entry in the audit log."""
-        with transaction.atomic():
-            return super().user_change_password(request, id, form_url)
+    add_form = NewUserForm
+    change_password_form = PasswordForm
 
-    def construct_change_message(
-        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
-    ) -> Any:
-        """Record a password as well: its form is of no row."""
-        if isinstance(form, AdminPasswordChangeForm):
-            told = {"password": form.user.has_usable_password()}
-            audit.record("user.password", self.name_audited(form.user), after=told)
-        return super().construct_change_message(request, form, formsets, add)
+    @method_decorator(sensitive_post_parameters())
+    def add_view(
+        self,
+        request: HttpRequest,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Django's page, which is all of one transaction; the hash is made before it."""
+        may_add = self.has_add_permission(request)
+        if request.method == "POST" and may_add and self.has_change_permission(request):
+            form = self.get_form(request)(request.POST)
+            if form.is_valid():
+                request.made_hash = form.save(commit=False).password  # type: ignore[attr-defined]
+        return super().add_view(request, form_url, extra_context)
+
+    def save_form(self, request: HttpRequest, form: Any, change: bool) -> Any:
+        if not change:
+            form.made_hash = getattr(request, "made_hash", "")
+        return super().save_form(request, form, change)
 
 
 DAY_AND_MINUTE = forms.DateTimeInput(

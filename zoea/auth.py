@@ -33,7 +33,6 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.utils import timezone
 
 from memory.audit import Actor, record, record_failed_sign_in
-from memory.concurrency import release_connection
 from memory.models import fetch_rows
 from memory.problems import Problem
 from zoea import rate_limits
@@ -354,7 +353,6 @@ class _BoundedHasher(BasePasswordHasher):
 
     def encode(self, *args: Any, **kwargs: Any) -> Any:
         """Hash; raises a 503 Problem where no place became free in time."""
-        release_connection()
         with rate_limits.hashes.taken():
             return super().encode(*args, **kwargs)
 
@@ -375,6 +373,22 @@ class BoundedArgon2PasswordHasher(_BoundedHasher, Argon2PasswordHasher):
 
     def verify(self, password: str, encoded: str) -> bool:
         """Compare by the library, which does not encode."""
-        release_connection()
         with rate_limits.hashes.taken():
             return super().verify(password, encoded)
+
+
+class AuditedPasswordMixin:
+    """For a form of a password, whose write is one with its entry in the audit log."""
+
+    def save(self, commit: bool = True) -> User:
+        """Hash outside of the transaction, which would keep a connection meanwhile.
+
+        What an admin changed of the user meanwhile stays changed.
+        """
+        user: User = super().save(commit=False)  # type: ignore[misc]
+        if commit:
+            with transaction.atomic():
+                user.save(update_fields=["password"])
+                told = {"password": user.has_usable_password()}
+                record("user.password", f"user:{user.get_username()}", after=told)
+        return user

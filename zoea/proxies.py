@@ -96,9 +96,12 @@ def is_plain_under_tls(scope: Scope) -> bool:
     return bool(settings.ZOEA_TLS) and not came_by_tls(scope)
 
 
-def is_behind_proxy() -> bool:
-    """Whether the settings say so; then loopback addresses are not this machine's."""
-    return bool(settings.ZOEA_TLS or settings.ZOEA_PROXIES)
+def refuses_links() -> bool:
+    """Whether the settings tell of a proxy; then a loopback address is not this machine's.
+
+    A link that signs in works on this machine only, so with one none does.
+    """
+    return bool(settings.ZOEA_TLS or settings.ZOEA_PROXIES or settings.ZOEA_ORIGINS)
 
 
 def is_added_by_proxy(names: Iterable[str]) -> bool:

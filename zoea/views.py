@@ -34,8 +34,14 @@ from memory.audit import record, record_failed_sign_in
 from memory.problems import find_busy
 from zoea import rate_limits
 from zoea.api.gate import answer_problem
-from zoea.auth import API_ROOT, find_address, is_loopback, use_sign_in_link
-from zoea.proxies import is_added_by_proxy, is_behind_proxy
+from zoea.auth import (
+    API_ROOT,
+    AuditedPasswordMixin,
+    find_address,
+    is_loopback,
+    use_sign_in_link,
+)
+from zoea.proxies import is_added_by_proxy, refuses_links
 
 PAGE = "zoea/sign_in.html"
 MAX_NAME = 150
@@ -180,20 +186,8 @@ def change_password(request: HttpRequest) -> HttpResponseBase:
     return found
 
 
-class OwnPasswordForm(AdminPasswordChangeForm):
-    """The admin's form, whose write is one with its entry in the audit log."""
-
-    def save(self, commit: bool = True) -> User:
-        """Hash outside of the transaction, which would keep a connection meanwhile.
-
-        What an admin changed of the user meanwhile stays changed.
-        """
-        user: User = super().save(commit=False)
-        with transaction.atomic():
-            user.save(update_fields=["password"])
-            name = f"user:{user.get_username()}"
-            record("user.password", name, after={"password": True})
-        return user
+class OwnPasswordForm(AuditedPasswordMixin, AdminPasswordChangeForm):
+    """The admin's form for one's own password."""
 
 
 def _render_password_page(request: HttpRequest) -> HttpResponseBase:
@@ -267,9 +261,7 @@ def _refuse_try(
 
 def _is_local(request: HttpRequest) -> bool:
     """Whether the request comes from this machine, as far as can be known."""
-    if is_behind_proxy() or settings.ZOEA_ORIGINS:
-        return False
-    if is_added_by_proxy(request.headers):
+    if refuses_links() or is_added_by_proxy(request.headers):
         return False
     # A proxy that adds no header passes on the name by which it was reached.
     name = split_domain_port(request.get_host())[0].strip("[]")

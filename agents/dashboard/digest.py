@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from threading import Lock
 from typing import Any, NamedTuple
 
 from django.contrib.admin.models import ADDITION, DELETION, LogEntry
@@ -39,7 +38,9 @@ from agents.order_status import (
     read_orders,
     select_orders,
 )
+from memory.concurrency import ConcurrencyLimit, limit_statements
 from memory.models import ContextPolicy, fetch_rows
+from memory.problems import make_busy
 from memory.redaction import hide_secrets
 
 DEFAULT_SPAN = timedelta(hours=24)
@@ -47,6 +48,12 @@ DEFAULT_SPAN = timedelta(hours=24)
 LATE = timedelta(hours=1)
 # Names of Myses in a line, and lines of orders, prompts and causes.
 NAMED, LISTED = 3, 5
+# A statement takes so many seconds at most.
+SECONDS = 30.0
+TOO_SLOW = "What happened took too long to add up: ask for a shorter span."
+_place = ConcurrencyLimit(
+    1, seconds=10, refusal="Others are asking what happened: not added up."
+)
 # Myses among the best, and among the worst; changes that are counted.
 RANKED, COUNTED = 3, 500
 # Characters of an error, an order or a note in a line.
@@ -205,20 +212,18 @@ def share_digest(since: datetime, now: datetime) -> Digest:
     """`make_digest` from the minute on, once for all who ask within ten seconds.
 
     For more than some hours within a minute. One at a time is added up in a process:
-    whoever asks for many spans holds up others who ask, and not the whole server.
+    whoever asks for many spans holds up others who ask, and not the whole server. Raises
+    a 503 Problem where that takes too long.
     """
     minute = since.replace(second=0, microsecond=0)
     seen = time_bucket(now)
     version = seen // LONG_SHARE if now - since > LONG_SPAN else seen
 
     def make() -> Digest:
-        with _adding_up:
+        with _place.taken(), limit_statements(SECONDS, make_busy(TOO_SLOW)):
             return make_digest(minute, now)
 
     return shared.get(("digest", minute, version), make)
-
-
-_adding_up = Lock()
 
 
 def make_digest(since: datetime, now: datetime | None = None) -> Digest:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
+from memory.concurrency import release_connection
+
 # Facts age by themselves: what was drawn earlier than this, in seconds, is not
 # shared any more.
 RECHECK_SHARED = 10
@@ -80,6 +82,9 @@ class SharedResults:
                     mine[key] = self._begun[key] = Future()
         if mine:
             found |= self._make(mine, make)
+        if others:
+            # They may take long.
+            release_connection()
         found |= {key: other.result() for key, other in others.items()}
         return {key: found[key] for key in keys}
 

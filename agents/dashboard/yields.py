@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -23,8 +24,10 @@ from agents.dashboard.charts import find_first_turn_since, find_rate
 from agents.dashboard.shared_results import shared, time_bucket
 from agents.models import Mysis, PromptVersion
 from agents.models.fleet import find_page_key
+from memory.concurrency import ConcurrencyLimit, limit_statements
 from memory.models import fetch_rows
 from memory.models.contexts import BUILT_IN
+from memory.problems import make_busy
 
 GROUPINGS = {
     "mysis": "Mysis",
@@ -38,6 +41,12 @@ SHORTEST, LONGEST = timedelta(minutes=5), timedelta(days=31)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 # Sums over days change slowly, and take longer: they are shared for a minute.
 LONG_SPAN, LONG_SHARE = timedelta(hours=12), 6
+# A statement takes so many seconds at most.
+SECONDS = 30.0
+TOO_SLOW = "Yields took too long to add up: ask for a shorter span."
+_place = ConcurrencyLimit(
+    1, seconds=10, refusal="Others are asking for yields: not added up."
+)
 
 _WHAT = "mysis_id, prompt_version_id, policy_name, model"
 # Of the time since the turn before, only what lies in the span.
@@ -207,11 +216,24 @@ def parse_span(text: str) -> timedelta | None:
     return span if SHORTEST <= span <= LONGEST else None
 
 
+_OFFERED = frozenset(parse_span(text) for text in SPANS)
+
+
 def share_yield(span: timedelta, now: datetime) -> FleetYield:
-    """`add_up_yield`, once for all who ask within ten seconds; within a minute for days."""
+    """`add_up_yield`, once for all who ask within ten seconds; within a minute for days.
+
+    Raises a 503 Problem where that takes too long.
+    """
     seen = time_bucket(now)
     version = seen // LONG_SHARE if span > LONG_SPAN else seen
-    return shared.get(("yield", span, version), lambda: add_up_yield(now - span, now))
+
+    def add_up() -> FleetYield:
+        # Of the spans that pages offer there are few, whoever asks.
+        place = nullcontext() if span in _OFFERED else _place.taken()
+        with place, limit_statements(SECONDS, make_busy(TOO_SLOW)):
+            return add_up_yield(now - span, now)
+
+    return shared.get(("yield", span, version), add_up)
 
 
 def add_up_yield(since: datetime, now: datetime) -> FleetYield:

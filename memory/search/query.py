@@ -16,10 +16,8 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from django.conf import settings
-from django.db import OperationalError, connection, transaction
-from psycopg.errors import QueryCanceled
 
-from memory.concurrency import ConcurrencyLimit, release_connection
+from memory.concurrency import ConcurrencyLimit, limit_statements
 from memory.game_calls import list_action_names
 from memory.models import fetch_rows
 from memory.models.vectors import (
@@ -172,27 +170,11 @@ def limit_time(
     those of ``wait``.
     """
     most = SECONDS if seconds is None else seconds
-    release_connection()
-    with _places.taken(most if wait is None else wait), _limited(most):
+    with (
+        _places.taken(most if wait is None else wait),
+        limit_statements(most, SlowSearchError(most)),
+    ):
         yield
-
-
-@contextmanager
-def _limited(most: float) -> Iterator[None]:
-    try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT set_config('statement_timeout', %s, true)",
-                [f"{most * 1000:.0f}"],
-            )
-            yield
-            # Where this is part of a longer transaction the setting would stay.
-            if connection.savepoint_ids:
-                cursor.execute("SET LOCAL statement_timeout TO DEFAULT")
-    except OperationalError as error:
-        if isinstance(error.__cause__, QueryCanceled):
-            raise SlowSearchError(most) from error
-        raise
 
 
 def find_matching_ids(

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 from memory.context.types import ORIGINS, ROLES
 from memory.gamestate.values import repair_text
+from memory.json_bounds import JsonBounds, TooDeepJsonError, TooMuchJsonError
 from memory.redaction import hide_secrets
 from memory.transfer.line import (
     TransferError,
@@ -32,6 +33,8 @@ LARGEST_DOCUMENT = 512 * 1024 * 1024
 # A line may be a whole chat.
 LONGEST_LINE = 64 * 1024 * 1024
 MOST_LINES = 1_000_000
+# What a line or document holds: as many messages, of which every second calls a tool.
+BOUNDS = JsonBounds(containers=3_000_000, messages=MOST_LINES, values=12_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,7 @@ def _detect_kind(path: Path) -> str:
     if not first:
         raise TransferError("is empty")
     try:
+        BOUNDS.check(first)
         return "lines" if isinstance(json.loads(first), dict) else "document"
     except (ValueError, RecursionError):
         return "document"
@@ -159,7 +163,12 @@ def _split_chat(value: Any, place: str) -> Iterator[tuple[str, Any]]:
 
 def _parse_json(data: bytes, place: str) -> Any:
     try:
+        BOUNDS.check(data)
         return json.loads(data.decode("utf-8-sig"))
+    except TooMuchJsonError as error:
+        raise TransferError(f"{place}: holds {error}: split it") from None
+    except TooDeepJsonError as error:
+        raise TransferError(f"{place}: {error}") from None
     except UnicodeDecodeError as error:
         raise TransferError(f"{place}: not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:

@@ -7,6 +7,7 @@ import html
 import json
 import re
 import signal
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.secret_patterns import HIDDEN, KnownValues, is_secret_name, mask_patterns
+from memory.secret_patterns import (
+    HIDDEN,
+    SHORTEST,
+    KnownValues,
+    is_secret_name,
+    list_spellings,
+    mask_patterns,
+)
 
 PAYLOADS = Path(__file__).parents[1] / "golden/gamestate/payloads"
 NAMES = st.sampled_from(
@@ -166,6 +174,71 @@ def test_a_text_without_them_is_not_touched(values: list[str], text: str) -> Non
 
 def test_values_that_overlap_are_hidden_together() -> None:
     assert KnownValues(["abcdef", "defghi"]).mask("1abcdefghi2") == f"1{HIDDEN}2"
+
+
+@given(
+    st.lists(st.text("ab+", min_size=5, max_size=9), max_size=6),
+    st.text("ab+%2Bc", max_size=80),
+)
+def test_what_is_hidden_is_every_place_of_every_spelling(
+    values: list[str], text: str
+) -> None:
+    assert KnownValues(values).mask(text) == hide_one_by_one(values, text)
+
+
+def hide_one_by_one(values: list[str], text: str) -> str:
+    """The plain way: look for each spelling at each place; what touches is one."""
+    spellings = [
+        spelling
+        for value in values
+        if len(value) >= SHORTEST
+        for spelling in list_spellings(value)
+    ]
+    masked, end = "", 0
+    for at in range(len(text) + 1):
+        lengths = [len(one) for one in spellings if text.startswith(one, at)]
+        touches = end == at and masked.endswith(HIDDEN)
+        if lengths and at >= end and not touches:
+            masked += HIDDEN
+        if lengths:
+            end = max(end, at + max(lengths))
+        if at >= end:
+            masked += text[at : at + 1]
+    return masked
+
+
+def test_a_value_that_overlaps_itself_is_one_place() -> None:
+    text = "a" * 200_000
+    known = KnownValues(["aaaaaa"])
+    tracemalloc.start()
+    assert known.mask(text) == HIDDEN
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < len(text)
+
+
+def test_more_values_that_begin_alike_are_no_more_work() -> None:
+    """As many signs of a text are looked at, whatever stands in it."""
+
+    class Watched(str):
+        seen = 0
+
+        def find(self, *args: Any) -> int:
+            Watched.seen += len(self)
+            return super().find(*args)
+
+        def __getitem__(self, key: Any) -> str:
+            piece = super().__getitem__(key)
+            Watched.seen += len(piece)
+            return piece
+
+    def count_seen(values: int) -> int:
+        known = KnownValues(f"user{number:08d}" for number in range(values))
+        Watched.seen = 0
+        assert known.mask(Watched("user name, " * 1_000)).startswith("user name")
+        return Watched.seen
+
+    assert count_seen(1_000) == count_seen(10)
 
 
 def test_short_values_are_looked_for_by_name_only() -> None:

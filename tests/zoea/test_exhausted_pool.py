@@ -139,6 +139,33 @@ def test_changing_passwords_hashes_two_at_a_time_as_well(hashing: Hashing) -> No
     assert (hashing.most, hashing.held) == (2, 0)
 
 
+@pytest.mark.parametrize(
+    ("page", "form"),
+    [
+        ("{}/password/", {"set-password": "Change password"}),
+        ("add/", {"username": "new-{}"}),
+    ],
+)
+def test_passwords_set_in_the_admin_are_hashed_two_at_a_time_as_well(
+    hashing: Hashing, page: str, form: dict[str, str]
+) -> None:
+    root = User.objects.create_superuser("root")
+    password = dict.fromkeys(["password1", "password2"], "correct horse")
+    hashing.done = hashing.most = 0
+
+    def change(number: int) -> int:
+        user = User.objects.create_user(f"user {number}")
+        client = Client()
+        client.force_login(root)
+        filled = {key: value.format(number) for key, value in form.items()}
+        words = {"usable_password": "true", **password, **filled}
+        path = f"/admin/auth/user/{page.format(user.pk)}"
+        return client.post(path, words).status_code
+
+    assert in_threads(change, 8) == [302] * 8
+    assert (hashing.done, hashing.most, hashing.held) == (8, 2, 0)
+
+
 def test_passwords_of_another_hasher_count_as_well(hashing: Hashing) -> None:
     stored = make_password("correct horse", hasher="pbkdf2_sha1")
     User.objects.filter(username="ann").update(password=stored)

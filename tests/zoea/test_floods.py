@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import http.client
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from urllib.parse import urlencode
 
 import psycopg
@@ -13,8 +15,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from agents.models import ModelCall, Mysis
 from bench.processes import Server, database_url, run_server
-from tests.factories import make_mysis
+from tests.factories import make_mysis, make_turn
 from zoea.auth import create_token
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -110,22 +113,69 @@ def test_a_flood_of_sign_ins_leaves_the_other_doors_open(
     assert statuses.count(429) >= 20
 
 
+@contextmanager
+def flood_while_locked(
+    table: str, requests: Sequence[Callable[[], tuple[int, str]]]
+) -> Iterator[list[Future[tuple[int, str]]]]:
+    """These requests at once, of which the first wait for a table that is locked."""
+    with (
+        psycopg.connect(database_url()) as keeper,
+        psycopg.connect(database_url(), autocommit=True) as watcher,
+        ThreadPoolExecutor(len(requests)) as crowd,
+    ):
+        keeper.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        flood = [crowd.submit(request) for request in requests]
+        while watcher.execute(WAITING).fetchone() == (0,):
+            time.sleep(0.01)
+        try:
+            yield flood
+        finally:
+            keeper.rollback()
+
+
 def test_a_flood_of_searches_leaves_the_other_doors_open(
     server: Server, doors: Callable[[], set[int]], bearer: Headers
 ) -> None:
     """They wait for a table that is locked, as long as a slow search may take."""
     path = "/api/v1/search/messages?q=iron&mode=exact"
-    with (
-        psycopg.connect(database_url()) as keeper,
-        psycopg.connect(database_url(), autocommit=True) as watcher,
-        ThreadPoolExecutor(24) as crowd,
-    ):
-        keeper.execute("LOCK TABLE memory_memory IN ACCESS EXCLUSIVE MODE")
-        flood = [crowd.submit(ask, server, "GET", path, bearer) for _ in range(24)]
-        while watcher.execute(WAITING).fetchone() == (0,):
-            time.sleep(0.01)
+    search = partial(ask, server, "GET", path, bearer)
+    with flood_while_locked("memory_memory", [search] * 24) as flood:
         for _ in range(3):
             assert doors() == {200}
         assert not all_done(flood)
-        keeper.rollback()
     assert {each.result()[0] for each in flood} <= {200, 422, 503}
+
+
+@pytest.mark.parametrize("spans", [1, 24])
+@pytest.mark.parametrize("page", ["digest", "yield"])
+def test_a_flood_of_sums_leaves_the_other_doors_open(
+    server: Server,
+    doors: Callable[[], set[int]],
+    bearer: Headers,
+    page: str,
+    spans: int,
+) -> None:
+    """Whether all ask for the same span or each for another one."""
+    make_turn(Mysis.objects.get())
+    paths = [f"/api/v1/{page}?since={30 + number % spans}m" for number in range(24)]
+    requests = [partial(ask, server, "GET", path, bearer) for path in paths]
+    with flood_while_locked("agents_delivery", requests) as flood:
+        for _ in range(3):
+            assert doors() == {200}
+        assert not all_done(flood)
+    assert {each.result()[0] for each in flood} <= {200, 503}
+
+
+def test_a_flood_of_predicted_prices_leaves_the_other_doors_open(
+    server: Server, doors: Callable[[], set[int]], bearer: Headers
+) -> None:
+    turn = make_turn(Mysis.objects.get())
+    ModelCall.objects.create(turn=turn, number=1, model="pilot", input_tokens=1)
+    body = b'{"mysis": "Ada", "model": "pilot"}'
+    headers = bearer | {"Content-Type": "application/json"}
+    price = partial(ask, server, "POST", "/api/v1/prices", headers, body)
+    with flood_while_locked("memory_sentcontext", [price] * 24) as flood:
+        for _ in range(3):
+            assert doors() == {200}
+        assert not all_done(flood)
+    assert {each.result()[0] for each in flood} <= {200, 503}

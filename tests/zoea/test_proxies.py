@@ -58,6 +58,7 @@ scgi_temp_path {folder}/scgi;
 """
 HSTS = "Strict-Transport-Security"
 PATIENCE = 120.0
+ORIGIN = "https://zoea.example.org"
 
 
 # --- Who the visitor is
@@ -109,13 +110,22 @@ def test_an_uncounted_proxy_is_told_of_once(
 
 
 @pytest.mark.django_db
-def test_up_offers_no_link_where_none_would_work(settings: Any) -> None:
-    settings.ZOEA_TLS = True
-    settings.ZOEA_ORIGINS = ["https://zoea.example.org"]
+@pytest.mark.parametrize(
+    ("name", "value", "address"),
+    [
+        ("ZOEA_TLS", True, "/sign-in/"),
+        ("ZOEA_PROXIES", 1, "/sign-in/"),
+        ("ZOEA_ORIGINS", [ORIGIN], f"{ORIGIN}/sign-in/"),
+    ],
+)
+def test_up_offers_no_link_where_none_would_work(
+    settings: Any, name: str, value: object, address: str
+) -> None:
+    setattr(settings, name, value)
     out = io.StringIO()
     call_command("prepare", stdout=out)
     *said, last = out.getvalue().splitlines()
-    assert last == "https://zoea.example.org/sign-in/"
+    assert last == address
     assert "createsuperuser" in said[-1]
     assert not SignInLink.objects.exists()
     User.objects.create_superuser("ann", password="correct horse")

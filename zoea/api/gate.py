@@ -18,7 +18,6 @@ from django.http.response import HttpResponseBase
 
 from agents import process_memory
 from memory.audit import acting_as
-from memory.concurrency import release_connection
 from memory.json_bounds import (
     MAX_DEPTH,
     JsonBounds,
@@ -132,7 +131,6 @@ def read_body(request: HttpRequest, role: Role) -> Iterator[bytes]:
     place: AbstractContextManager[None] = nullcontext()
     # A viewer may also write to the path with a slash, though nothing is there.
     if request.path_info.removesuffix("/") in LARGER:
-        release_connection()
         places = rate_limits.large_bodies if is_large else rate_limits.histories
         place = places.taken()
     with place:

@@ -56,6 +56,10 @@ class Command(ActingCommand):
             self._import(path, mysis, options["source"])
         except TransferError as error:
             raise make_command_error(f"{path}: {error}") from error
+        except MemoryError as error:
+            raise make_command_error(
+                f"{path}: too large for this machine: split it"
+            ) from error
         except OSError as error:
             raise make_command_error(f"{path}: {error.strerror or error}") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from types import ModuleType
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +18,7 @@ from django.utils import timezone
 
 from agents import actions, events
 from agents.actions.orders import change_order
-from agents.dashboard import digest
+from agents.dashboard import digest, yields
 from agents.dashboard.digest import (
     Digest,
     bound_since,
@@ -305,6 +306,28 @@ def test_a_digest_is_added_up_once_in_ten_seconds_for_all_who_ask(
     assert asked == [NOW - 8 * HOUR]
     digest.share_digest(NOW - 8 * HOUR, NOW + timedelta(seconds=10))
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("module", "statement", "path"),
+    [(digest, "_HAPPENED", "digest"), (yields, "_TAILS", "yield")],
+)
+def test_sums_that_take_too_long_are_given_up(
+    sign_in: Callable[..., Client],
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    statement: str,
+    path: str,
+):
+    viewer = sign_in("viewer")
+    viewer.raise_request_exception = False
+    monkeypatch.setattr(module, "SECONDS", 0.05)
+    sleeps = "SELECT FROM (SELECT pg_sleep(5)::text AS slept OFFSET 0) AS one"
+    monkeypatch.setattr(module, statement, f"{sleeps} WHERE slept = 'well'")
+    for door in (f"/{path}/", f"/api/v1/{path}"):
+        answer = viewer.get(door, {"since": "90m"})
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+        assert "took too long to add up: ask for a shorter span" in str(answer.content)
 
 
 def test_a_visit_is_kept_without_a_write_for_each_look(db: Any):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 import sqlite3
 import struct
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -226,6 +230,53 @@ def test_a_file_of_lines_is_read_up_to_a_bound(
         "\n".join(json.dumps({"role": "user", "content": text}) for text in texts)
     )
     assert said in refusal(file)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("name", "before", "after", "place"),
+    [
+        ("chat.json", b"[", b"{}]", "the file"),
+        ("chat.jsonl", b'{"role": "user", "content": "a"}\n[', b"{}]", "line 2"),
+    ],
+)
+def test_json_is_parsed_up_to_a_bound(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    before: bytes,
+    after: bytes,
+    place: str,
+) -> None:
+    """Short as they are written, parsed they would take a hundred times as much."""
+    bounds = replace(formats.BOUNDS, containers=30_000)
+    monkeypatch.setattr(formats, "BOUNDS", bounds)
+    file = tmp_path / name
+    file.write_bytes(before + b"{}," * 30_000 + after)
+    said = f"{place}: holds more than 30,000 lists and objects: split it"
+    assert refusal(file) == said
+
+
+@pytest.mark.django_db
+def test_json_that_is_too_deep_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "deep.json"
+    file.write_text("[" * (formats.MOST_LINES + 1))
+    assert refusal(file) == "the file: nested deeper than 64 levels"
+
+
+@pytest.mark.django_db
+def test_a_file_without_room_in_memory_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "large.json"
+    file.write_text("[\n")
+    os.truncate(file, formats.LARGEST_DOCUMENT)
+    used = psutil.Process().memory_info().vms
+    _, most = limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + formats.LARGEST_DOCUMENT // 2, most))
+    try:
+        said = refusal(file)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+    assert said == "too large for this machine: split it"
 
 
 @pytest.mark.django_db

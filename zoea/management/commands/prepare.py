@@ -19,13 +19,13 @@ from agents.stored_secrets import find_unreadable
 from memory.management.terminal import ActingCommand
 from memory.snapshots import writes
 from zoea.auth import LINK_ROOT, create_sign_in_link
-from zoea.proxies import is_behind_proxy
+from zoea.proxies import refuses_links
 
 
 class Command(ActingCommand):
     help = (
-        "Bring the database up to date; the last line is a link that signs in once, or "
-        "behind a proxy the sign-in page."
+        "Bring the database up to date; the last line is a link that signs in once, or, "
+        "where none would work, the sign-in page."
     )
     requires_system_checks = []
 
@@ -57,15 +57,15 @@ class Command(ActingCommand):
     def _make_link(self) -> str:
         """The path of a link that signs in once.
 
-        Behind a proxy, where none would work, the address of the sign-in page.
+        Where none would work, as behind a proxy, the address of the sign-in page.
         """
-        if not is_behind_proxy():
+        if not refuses_links():
             return create_sign_in_link()
         admins = User.objects.filter(is_superuser=True, is_active=True)
         if not any(one.has_usable_password() for one in admins):
             self.stdout.write(
-                "Behind a proxy no link signs in: make a superuser with "
-                "`manage.py createsuperuser`."
+                "Behind a proxy, and with ZOEA_ORIGINS, no link signs in: make a "
+                "superuser with `manage.py createsuperuser`."
             )
         origin = next((one for one in settings.ZOEA_ORIGINS if "*" not in one), "")
         return f"{origin.rstrip('/')}{LINK_ROOT}/"
