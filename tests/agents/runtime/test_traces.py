@@ -152,7 +152,7 @@ def list_job_attributes() -> Iterator[str]:
             written = node.args[1]
             assert isinstance(written, ast.Dict)
             yield from (
-                key.value for key in written.keys if isinstance(key, ast.Constant)
+                str(key.value) for key in written.keys if isinstance(key, ast.Constant)
             )
 
 
