@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 from bench.processes import ROOT, clean_environment
+from bench.upgrades import ENDING, KEPT, KEY
 from zoea.postgres import DATABASE, USER
 from zoea.postgres.cluster import Cluster
 
@@ -29,8 +30,6 @@ RELEASES = {
 }
 """The commit with which each release ended, the oldest first."""
 
-GOLDEN = ROOT / "tests" / "golden" / "upgrade"
-KEY = "the key of then"
 FLY = ("up", "--port=0", "--myses=2", "--tick=0.5")
 
 
@@ -96,8 +95,8 @@ def main(name: str) -> None:
         # PostgreSQL's own user has to pass through it.
         Path(folder).chmod(0o755)
         packed = pack_flight(RELEASES[name], Path(folder))
-    GOLDEN.mkdir(exist_ok=True)
-    (GOLDEN / f"{name}.sql.xz").write_bytes(packed)
+    KEPT.mkdir(exist_ok=True)
+    (KEPT / f"{name}{ENDING}").write_bytes(packed)
     sys.stdout.write(f"{name}: {len(packed):,} bytes\n")
 
 

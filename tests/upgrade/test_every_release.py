@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import lzma
 import re
-import subprocess
-from collections import Counter
 from collections.abc import Iterator
-from urllib.parse import quote
 
 import psycopg
 import pytest
-from psycopg import sql
 
+from bench.upgrades import (
+    KEY,
+    count_lost,
+    list_releases,
+    name_database,
+    open_release,
+    read_columns,
+    read_rows,
+)
 from sandbox.game.testing import SandboxServer
 from tests import postgres
 from tests.commands import Commands
-from tests.upgrade.releases import GOLDEN, KEY, RELEASES
+from tests.upgrade.releases import RELEASES
 from zoea.postgres.cluster import Cluster
 
-NAME = "of_a_release"
 OURS = ("agents_", "memory_", "zoea_")
-COLUMNS = """
-SELECT table_name::text, array_agg(column_name::text ORDER BY ordinal_position)
-FROM information_schema.columns
-JOIN information_schema.tables USING (table_schema, table_name)
-WHERE table_schema = 'public' AND table_type = 'BASE TABLE' GROUP BY 1
-"""
-ROWS = "SELECT md5(row::text) FROM (SELECT {columns} FROM {table}) AS row"
-# What is another after an upgrade: derived from other columns, and a number of
-# transactions that means nothing on another server (`events.settle_foreign`).
-DERIVED = {
-    "memory_memory": {"content_vector", "reasoning_vector"},
-    "agents_event": {"xid"},
-}
 READ = "from tests.upgrade.reading import read_all; read_all()"
 WORK = ("procrastinate", "worker", "--one-shot", "--shutdown-graceful-timeout=240")
 # What all of these need that are run for each release, and most of their time goes into.
@@ -43,16 +33,12 @@ LOADED = (
     "agents.llm.wires.pilot",
     "tests.upgrade.reading",
 )
-# The others' fleets stand in the same tables by then.
-FLOWN = (min(RELEASES), max(RELEASES))
 # Of worker runs; each takes what is due.
 MOST_RUNS = 20
 
 pytestmark = pytest.mark.skipif(
     postgres.OUTSIDE, reason="its databases are made in the server of the tests"
 )
-Columns = dict[str, list[str]]
-Rows = dict[str, Counter[str]]
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +56,9 @@ def server() -> Cluster:
 @pytest.fixture(scope="module")
 def program(server: Cluster, game: SandboxServer) -> Iterator[Commands]:
     """``manage.py`` of now, on the database of a release."""
-    host = quote(str(server.sockets), safe="")
     with Commands(
         *LOADED,
-        DATABASE_URL=f"postgresql://postgres@{host}/{NAME}",
+        DATABASE_URL=name_database(server),
         SPACEMOLT_MCP_URL=game.url,
         ZOEA_SECONDS_PER_TICK="0.2",
         ZOEA_SECRET_KEY=KEY,
@@ -82,48 +67,10 @@ def program(server: Cluster, game: SandboxServer) -> Iterator[Commands]:
 
 
 @pytest.fixture
-def database(server: Cluster) -> Iterator[psycopg.Connection]:
-    """An empty database, for one release."""
-    with psycopg.connect(server.conninfo("postgres"), autocommit=True) as every:
-        every.execute(f"CREATE DATABASE {NAME} TEMPLATE template0".encode())
-        try:
-            with psycopg.connect(server.conninfo(NAME), autocommit=True) as one:
-                yield one
-        finally:
-            every.execute(f"DROP DATABASE {NAME} WITH (FORCE)".encode())
-
-
-def load(release: str, server: Cluster) -> None:
-    packed = (GOLDEN / f"{release}.sql.xz").read_bytes()
-    words = ["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--output=/dev/null"]
-    subprocess.run(
-        [server.programs / "psql", *words, f"--dbname={server.conninfo(NAME)}"],
-        input=lzma.decompress(packed),
-        check=True,
-    )
-
-
-def read_columns(database: psycopg.Connection) -> Columns:
-    return {
-        table: [name for name in names if name not in DERIVED.get(table, ())]
-        for table, names in database.execute(COLUMNS.encode())
-    }
-
-
-def read_rows(database: psycopg.Connection, columns: Columns) -> Rows:
-    """A checksum of each row by table, of these columns; of equal ones how many."""
-    return {
-        table: Counter(
-            digest
-            for (digest,) in database.execute(
-                sql.SQL(ROWS).format(
-                    columns=sql.SQL(", ").join(map(sql.Identifier, names)),
-                    table=sql.Identifier(table),
-                )
-            )
-        )
-        for table, names in columns.items()
-    }
+def database(release: str, server: Cluster) -> Iterator[psycopg.Connection]:
+    """The database of one release."""
+    with open_release(release, server) as opened:
+        yield opened
 
 
 def count_turns(database: psycopg.Connection) -> dict[int, int]:
@@ -133,11 +80,14 @@ def count_turns(database: psycopg.Connection) -> dict[int, int]:
     return dict(database.execute(query).fetchall())
 
 
+def test_a_database_of_every_release_is_kept() -> None:
+    assert list_releases() == list(RELEASES)
+
+
 @pytest.mark.parametrize("release", RELEASES)
-def test_its_database_comes_up_whole(
-    release: str, server: Cluster, program: Commands, database: psycopg.Connection
+def test_its_database_comes_up_whole_and_flies_on(
+    release: str, program: Commands, database: psycopg.Connection
 ) -> None:
-    load(release, server)
     columns = read_columns(database)
     before = read_rows(database, columns)
     empty = {table for table, rows in before.items() if not rows}
@@ -150,19 +100,13 @@ def test_its_database_comes_up_whole(
     now = read_columns(database)
     for table, names in columns.items():
         assert set(names) <= set(now.get(table, ())), table
-    after = read_rows(database, columns)
-    assert {
-        table: before[table] - after[table]
-        for table in before
-        if before[table] - after[table]
-    } == {}
+    assert count_lost(before, read_rows(database, columns)) == {}
 
     read = program.run("shell", "--no-imports", "-c", READ)
     assert (read.status, read.stderr) == (0, "")
     assert re.fullmatch(r"all \d{2,} as they should be\n", read.stdout)
 
-    if release in FLOWN:
-        fly_on(program, database)
+    fly_on(program, database)
 
 
 def fly_on(program: Commands, database: psycopg.Connection) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import subprocess
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
@@ -16,15 +17,31 @@ from django.core.management import CommandError, call_command
 from agents import actions
 from agents.models import Mysis
 from bench.processes import ROOT, clean_environment, database_url
+from bench.upgrades import (
+    KEY,
+    NAME,
+    count_lost,
+    list_releases,
+    open_release,
+    read_columns,
+    read_rows,
+)
 from memory.models import AuditEntry
+from tests import postgres
 from tests.commands import Commands
 from tests.factories import make_account, make_memory
 from zoea.postgres import acquire
+from zoea.postgres.cluster import Cluster
 
 SECTION = re.compile(r"^## Backup and restore\n(.*?)^## ", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # All that is in a table, of whatever columns, in one number.
 SUM = "SELECT count(*), md5(string_agg(t::text, '' ORDER BY t::text)) FROM {} AS t"
+OF_TOMORROW = """
+INSERT INTO django_migrations (app, name, applied)
+VALUES ('agents', '9999_of_tomorrow', now())
+"""
+PREPARE = ".venv/bin/python manage.py prepare > ~/said"
 TABLES = "SELECT relname FROM pg_stat_user_tables ORDER BY relname"
 
 
@@ -70,6 +87,19 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def empty(transactional_db: None) -> Iterator[str]:
+    """The address of a new database beside that of the tests."""
+    name = "restored"
+    here = database_url()
+    with psycopg.connect(here, autocommit=True) as every:
+        every.execute(f"CREATE DATABASE {name} TEMPLATE template0".encode())
+        try:
+            yield f"{here.rpartition('/')[0]}/{name}"
+        finally:
+            every.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
 @pytest.mark.real_time
 def test_a_backup_comes_up_elsewhere_by_the_documented_commands(
     flying: Mysis, home: Path
@@ -84,11 +114,10 @@ def test_a_backup_comes_up_elsewhere_by_the_documented_commands(
     run(restore, new, home)
     with acquire(new) as server:
         assert sum_up(server.conninfo()) == before
-    prepare = ".venv/bin/python manage.py prepare > ~/said"
-    run(prepare, new, home)
+    run(PREPARE, new, home)
     assert "cannot read" not in (home / "said").read_text()
     (new / "secret.key").write_text("another key")
-    run(prepare, new, home)
+    run(PREPARE, new, home)
     assert "the present key cannot read: 1 (" in (home / "said").read_text()
 
 
@@ -117,3 +146,44 @@ def test_a_database_with_tables_is_not_written_over(flying: Mysis, home: Path) -
     with pytest.raises(CommandError, match="is not empty, and nothing in it"):
         call_command("restore", str(file))
     assert Mysis.objects.get() == flying
+
+
+@pytest.mark.skipif(postgres.OUTSIDE, reason="its database is made in the embedded one")
+def test_a_backup_of_an_older_release_is_brought_up_to_date(
+    empty: str, home: Path
+) -> None:
+    """Made by PostgreSQL's own program, as that release had no command for it."""
+    server = Cluster(postgres.DATA)
+    with open_release(list_releases()[0], server) as database:
+        columns = read_columns(database)
+        before = read_rows(database, columns)
+        words = ["--format=custom", f"--file={home / 'zoea.dump'}"]
+        subprocess.run(
+            [server.programs / "pg_dump", *words, f"--dbname={server.conninfo(NAME)}"],
+            check=True,
+        )
+    (home / "zoea.key").write_text(KEY)
+    _, restore = documented()
+    run(restore, home / "new", home, empty)
+    run(PREPARE, home / "new", home, empty)
+    assert "cannot read" not in (home / "said").read_text()
+    with psycopg.connect(empty) as restored:
+        assert count_lost(before, read_rows(restored, columns)) == {}
+
+
+def test_a_backup_of_a_newer_release_is_refused_in_one_line(
+    flying: Mysis, empty: str, home: Path
+) -> None:
+    file = home / "zoea.dump"
+    call_command("backup", str(file), stdout=StringIO())
+    with Commands(DATABASE_URL=empty) as program:
+        assert program.run("restore", str(file)).status == 0
+        with psycopg.connect(empty) as database:
+            database.execute(OF_TOMORROW.encode())
+        refused = program.run("prepare")
+    assert (refused.status, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        "manage.py: The database is of a newer release (agents.9999_of_tomorrow is not "
+        "known here): start that release, or choose another data folder (ZOEA_DATA) or "
+        "database (DATABASE_URL).\n"
+    )

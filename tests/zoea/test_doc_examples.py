@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import doctest
 import json
+import logging
 import os
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from agents.alerts.send import SIGNATURE, sign_body
 from agents.context_inputs import preview_context
 from agents.events import Kind, append
 from agents.models import ModelCall, Order, Pin, Turn
+from agents.telemetry import enter_call, log_place
 from bench.processes import Server, database_url, run_server
 from memory.assembly.prepare import record_call
 from memory.models import Memory
@@ -33,6 +36,7 @@ from tests.programs import Program
 from tests.zoea.documents import ROOT, Block, list_blocks, read_document
 from zoea.api import api
 from zoea.auth import API_ROOT
+from zoea.json_logs import JsonFormatter
 
 # Generous: a busy machine must not fail a test.
 SECONDS = 600
@@ -41,7 +45,7 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     (
         "README.md",
         "make up",
-    ): "tests/zoea/test_up.py does what `make up` does",
+    ): "tests/zoea/test_up.py starts what `make up` starts",
     (
         "README.md",
         "export OPENAI_API_KEY=...",
@@ -84,7 +88,15 @@ ANSWERS: Mapping[str, str] = {
     '{"items": [{"id": 41, ': "/audit",
     '{"id": 812, ': "/events",
     '{"id": null, ': "",
+    '{"time": ': "",
 }
+# The programs in Python, by what stands in one alone.
+PURE, SIGNED, SEARCHED, WATCHED = (
+    "\nrequest =",
+    "is_from_zoea",
+    "zoea_search_messages",
+    "sync.client",
+)
 RUN = [block for block in BLOCKS if not block.why and block.language != SHOWN]
 
 
@@ -100,6 +112,17 @@ def test_what_is_not_run_says_why_here_as_there():
         if block.why
     }
     assert marked == NOT_RUN
+
+
+def find_program(part: str) -> Block:
+    [block] = [each for each in RUN if each.language == "python" and part in each.text]
+    return block
+
+
+def test_every_program_in_python_is_one_that_a_test_runs():
+    run = [find_program(part) for part in (PURE, SIGNED, SEARCHED, WATCHED)]
+    found = [block for block in RUN if block.language == "python"]
+    assert sorted(map(str, run)) == sorted(map(str, found))
 
 
 def test_every_example_is_in_a_language_that_is_run():
@@ -129,10 +152,11 @@ def test_a_json_document_is_what_the_program_gives(block: Block):
 
 
 def test_the_pure_core_is_used_as_the_documents_say():
-    code, output = [
-        block.text for block in BLOCKS if block.document == "docs/context.md"
-    ][-2:]
-    assert len(code.split("\nrequest =")[0].splitlines()) <= 10
+    program = find_program(PURE)
+    code = program.text
+    output = BLOCKS[BLOCKS.index(program) + 1]
+    assert (output.document, output.language) == (program.document, SHOWN)
+    assert len(code.split(PURE)[0].splitlines()) <= 10
     done = subprocess.run(
         # Isolated: nothing but the standard library, and this folder.
         [sys.executable, "-I", "-S", "-"],
@@ -142,17 +166,33 @@ def test_the_pure_core_is_used_as_the_documents_say():
         check=False,
         timeout=SECONDS,
     )
-    assert (done.stdout, done.stderr) == (output, "")
+    assert (done.stdout, done.stderr) == (output.text, "")
 
 
 def test_the_signature_of_an_alert_is_checked_as_the_documents_say():
-    [code] = [block.text for block in RUN if "is_from_zoea" in block.text]
     names: dict[str, Any] = {}
-    exec(code, names)  # noqa: S102 (an example of our own)
+    exec(find_program(SIGNED).text, names)  # noqa: S102 (an example of our own)
     header = sign_body(b"{}", "secret")
     assert f"`{SIGNATURE}`" in read_document("docs/alerts.md")
     assert names["is_from_zoea"](b"{}", header, "secret")
     assert not names["is_from_zoea"](b"{ }", header, "secret")
+
+
+def test_a_line_of_a_log_is_what_the_formatter_writes():
+    [block] = [each for each in RUN if each.text.startswith('{"time": ')]
+    shown = json.loads(block.text)
+    with log_place(mysis=shown["mysis"], turn=shown["turn"]):
+        enter_call(shown["call"])
+        record = logging.makeLogRecord(
+            {
+                "name": shown["logger"],
+                "levelname": shown["level"],
+                "msg": shown["message"],
+                "process": shown["process"],
+                "created": datetime.fromisoformat(shown["time"]).timestamp(),
+            }
+        )
+        assert JsonFormatter().format(record) == block.text.rstrip("\n")
 
 
 # --- What is asked of a running fleet
@@ -284,17 +324,9 @@ def test_a_shell_example_runs(place: Place, block: Block):
 
 
 @pytest.mark.real_time
-@pytest.mark.parametrize(
-    ("named", "ends"), [("zoea_search_messages", True), ("sync.client", False)]
-)
+@pytest.mark.parametrize(("named", "ends"), [(SEARCHED, True), (WATCHED, False)])
 def test_a_python_example_talks_to_the_fleet(place: Place, named: str, ends: bool):
-    [code] = [
-        block.text
-        for block in RUN
-        if block.document == "docs/api.md"
-        and block.language == "python"
-        and named in block.text
-    ]
+    code = find_program(named).text
     process = subprocess.Popen(
         [sys.executable, "-u", "-c", place.name_here(code)],
         env=place.environment(),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.core.management import get_commands
-from django.urls import resolve
+from django.urls import URLPattern, URLResolver, get_resolver, resolve
 
 from agents.events import Kind
 from agents.mcp_server import TOOLS
@@ -37,19 +39,24 @@ from tests.zoea.refusals import (
 )
 from zoea.api import api
 from zoea.api.openapi import list_operations
+from zoea.asgi import sockets
 from zoea.auth import API_ROOT
+from zoea.middleware import PROBES
 
 OPERATIONS = read_document("docs/operations.md")
 API = read_document("docs/api.md")
 CONTEXT = read_document("docs/context.md")
 SAMPLE = read_document(".env.example")
 OURS = ("agents", "memory", "zoea")
+# With tables of their own, or made by Django out of the models.
+WHOLE = (f"{API_ROOT}/", "/admin/")
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _ROUTE = re.compile(r"""\$Z(/[^\s"'?]+)""")
 _SAMPLE_LINE = re.compile(r"^#?([A-Z][A-Z0-9_]+)=", re.MULTILINE)
 _QUOTED = re.compile(r"`([^`]+)`")
 _TARGET = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
+_CONVERTER = re.compile(r"<\w+:")
 _ANCHOR = re.compile(r"[^\w\- ]")
 
 
@@ -131,7 +138,7 @@ def test_a_strategy_is_in_the_documents(name: str):
 
 @pytest.mark.parametrize("name", [*FOR_MYSES, GAME, GAME_HELP])
 def test_a_tool_of_a_mysis_is_in_the_documents(name: str):
-    assert f"`{name}" in CONTEXT
+    assert re.search(rf"`{name}\b", CONTEXT)
 
 
 @pytest.mark.parametrize("name", TOOLS)
@@ -145,6 +152,30 @@ def test_the_documents_name_every_route_and_no_other():
         for path, method, _ in list_operations(api.get_openapi_schema())
     }
     assert find_routes(read_section("docs/api.md", "## Every route")) == routes
+
+
+def test_the_documents_name_every_address_and_no_other():
+    named = {
+        address
+        for row in read_table("docs/architecture.md", "## Addresses")
+        for cell in row
+        for address in _QUOTED.findall(cell)
+        if address.startswith("/")
+    }
+    assert named == set(list_addresses(get_resolver())) | {
+        *(*PROBES, f"/{settings.STATIC_URL.strip('/')}/", "/mcp"),
+        *(f"/{route.pattern}" for route in sockets.routes if str(route.pattern)),
+    }
+
+
+def list_addresses(resolver: URLResolver, before: str = "/") -> Iterator[str]:
+    """Every address below; what the admin and REST make of theirs is one."""
+    for entry in resolver.url_patterns:
+        address = before + _CONVERTER.sub("<", str(entry.pattern))
+        if isinstance(entry, URLPattern) or address in WHOLE:
+            yield address
+        else:
+            yield from list_addresses(entry, address)
 
 
 def test_the_documents_name_every_code_of_a_refusal_and_no_other():

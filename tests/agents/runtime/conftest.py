@@ -15,7 +15,16 @@ from agents.game import sessions
 from agents.models import Mysis, Provider
 from agents.runtime.turn import take_turn
 from bench.providers.openai import KEY, FakeProvider
+from memory.models import ContextPolicy
 from sandbox.game.testing import SandboxServer
+from tests.factories import make_memory
+
+ORDER = "Sell 40 units of ore_iron at Earth Station, never below 7."
+# A summary of it that nothing is lost in.
+GOOD = (
+    "<summary>1. Goals/Intent\nSell 40 of ore_iron, never below 7, at Earth "
+    "Station.\n7. Immediate next step\nDock.</summary>"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +47,21 @@ def eve(transactional_db: Any, provider: FakeProvider) -> Mysis:
     row.save()
     mysis = actions.create_mysis(name="Eve", model="strict:gpt-5-nano", by="test")
     return actions.start_mysis(mysis=mysis, by="test")
+
+
+@pytest.fixture
+def worn(eve: Mysis, sandbox: SandboxServer) -> Mysis:
+    """Eve with a long history and a policy that summarises soon."""
+    options = {"threshold": 500, "keep_recent": 2, "max_summary_tokens": 300}
+    eve.policy = ContextPolicy.objects.create(
+        name="soon", strategy="summary", options=options
+    )
+    eve.max_iterations = 2
+    eve.save()
+    make_memory(eve, content=ORDER)
+    for number in range(20):
+        make_memory(eve, role="assistant", content=f"Step {number}. " + "word " * 60)
+    return eve
 
 
 @pytest_asyncio.fixture

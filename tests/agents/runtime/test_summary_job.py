@@ -8,7 +8,6 @@ import threading
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from channels.db import database_sync_to_async as in_db
 
 from agents import actions, context_inputs, usage
@@ -22,36 +21,10 @@ from memory.assembly import history_summaries
 from memory.assembly.sent_view import render_sent
 from memory.context.summary_prompt import SUMMARY_RULES, build_summary_prompt
 from memory.models import ContextPolicy, HistorySummary, SentContext
-from sandbox.game.testing import SandboxServer
-from tests.agents.runtime.conftest import fly, refreshed
+from tests.agents.runtime.conftest import GOOD, ORDER, fly, refreshed
 from tests.factories import make_memory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
-
-ORDER = "Sell 40 units of ore_iron at Earth Station, never below 7."
-GOOD = (
-    "<summary>1. Goals/Intent\nSell 40 of ore_iron, never below 7, at Earth "
-    "Station.\n7. Immediate next step\nDock.</summary>"
-)
-
-
-@pytest_asyncio.fixture
-async def worn(eve: Mysis, sandbox: SandboxServer) -> Mysis:
-    """A Mysis with a long history and a policy that summarises soon."""
-    await in_db(_wear)(eve)
-    return eve
-
-
-def _wear(mysis: Mysis) -> None:
-    options = {"threshold": 500, "keep_recent": 2, "max_summary_tokens": 300}
-    mysis.policy = ContextPolicy.objects.create(
-        name="soon", strategy="summary", options=options
-    )
-    mysis.max_iterations = 2
-    mysis.save()
-    make_memory(mysis, content=ORDER)
-    for number in range(20):
-        make_memory(mysis, role="assistant", content=f"Step {number}. " + "word " * 60)
 
 
 def summaries(mysis: Mysis) -> list[HistorySummary]:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.test import Client
 from opentelemetry.propagate import inject
 
-from agents import actions
-from agents.models import ModelCall, Mysis, Turn
+from agents import actions, tasks
+from agents.alerts.outbox import fill_outbox
+from agents.events import Kind, append
+from agents.models import AlertTarget, ModelCall, Mysis, Turn
 from agents.telemetry import open_span
 from bench.providers.openai import FakeProvider, Reply, call, completion
 from sandbox.game.testing import SandboxServer
-from tests.agents.runtime.conftest import fly
+from tests.agents.alerts.receiver import Receiver, make_target
+from tests.agents.runtime.conftest import GOOD, fly
 from tests.agents.runtime.logs import log
 from tests.otlp import Collector, collector, read_attributes
+from tests.zoea.documents import ROOT, read_section, read_table
 
 __all__ = ["collector"]
+DOCUMENT, HEADING = "docs/operations.md", "## Traces"
 ERROR = 2
 
 
@@ -119,3 +128,82 @@ async def test_the_game_is_told_of_no_trace(
     with open_span("any", {}):
         inject(carrier)
     assert carrier == {}
+
+
+# --- What the table in the documents says
+
+
+def read_spans() -> dict[str, set[str]]:
+    """The attributes that it names, by the first word of the span."""
+    spans: dict[str, set[str]] = {}
+    for name, _, tells in read_table(DOCUMENT, HEADING):
+        names: list[str] = []
+        for written in re.findall(r"`([^`]+)`", tells):
+            begin = names[-1].rpartition(".")[0] if written.startswith(".") else ""
+            names.append(begin + written)
+        spans[name.strip("`").partition(" ")[0]] = set(names)
+    return spans
+
+
+def list_job_attributes() -> Iterator[str]:
+    """Those that the tasks of the queue open their spans with."""
+    for node in ast.walk(ast.parse((ROOT / "agents" / "tasks.py").read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "open_span":
+            written = node.args[1]
+            assert isinstance(written, ast.Dict)
+            yield from (
+                str(key.value) for key in written.keys if isinstance(key, ast.Constant)
+            )
+
+
+def owe_alert(url: str) -> AlertTarget:
+    """A target that is to be told of an alert."""
+    target = make_target(url)
+    append(Kind.ALERT_RAISED, mysis_id=1, data={"rule": "hull", "text": "Hull 20."})
+    fill_outbox()
+    return target
+
+
+async def test_the_documents_name_every_attribute_of_a_turn_and_of_a_request(
+    collector: Collector,
+    ada: Mysis,
+    worn: Mysis,
+    provider: FakeProvider,
+    sandbox: SandboxServer,
+) -> None:
+    await fly(ada)
+    provider.answers += [
+        Reply(body=completion(GOOD)),
+        Reply(body=completion("Aye.")),
+    ]
+    await fly(worn)
+    await sync_to_async(Client().get)("/sign-in/")
+    await wait_for(collector, "invoke_agent Eve")
+    await wait_for(collector, "GET /sign-in/")
+    chats = [read_attributes(span) for span in collector.named("chat gpt-5-nano")]
+    assert [told["zoea.call.summary"] for told in chats] == [True, False]
+    seen: dict[str, set[str]] = {}
+    for span in collector.spans:
+        word = span.name.partition(" ")[0].replace("GET", "<method>")
+        seen.setdefault(word, set()).update(read_attributes(span))
+    documented = read_spans()
+    del documented["job"]
+    # A first turn looks around, and none of its answers names a tick.
+    documented["execute_tool"].remove("zoea.tick")
+    assert seen == documented
+    for resource in collector.resources:
+        assert f"`{resource['zoea.process']}`" in read_section(DOCUMENT, HEADING)
+
+
+async def test_the_documents_name_every_attribute_of_a_job(
+    collector: Collector, transactional_db: None
+) -> None:
+    assert set(list_job_attributes()) == read_spans()["job"]
+    with Receiver() as receiver:
+        target = await sync_to_async(owe_alert)(receiver.url)
+        await tasks.deliver_alerts(target_id=target.pk)
+    await tasks.run_rewind(rewind_id=7)
+    [sent] = await wait_for(collector, "job deliver_alerts")
+    [rewind] = await wait_for(collector, "job run_rewind")
+    assert read_attributes(sent) == {"zoea.target.id": target.pk}
+    assert read_attributes(rewind) == {"zoea.rewind.id": 7}

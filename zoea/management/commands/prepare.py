@@ -12,6 +12,8 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 
 from agents import events
 from agents.actions.lifecycle import create_demo_fleet
@@ -19,7 +21,10 @@ from agents.stored_secrets import find_unreadable
 from memory.management.terminal import ActingCommand
 from memory.snapshots import writes
 from zoea.auth import LINK_ROOT, create_sign_in_link
+from zoea.commandline import DatabaseError
 from zoea.proxies import refuses_links
+
+OURS = ("agents", "memory", "zoea")
 
 
 class Command(ActingCommand):
@@ -39,6 +44,7 @@ class Command(ActingCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Write what was made on standard output, and the path of the link."""
+        _refuse_newer()
         call_command("migrate", interactive=False, verbosity=0)
         events.settle_foreign()
         if options["own_game"]:
@@ -69,3 +75,20 @@ class Command(ActingCommand):
             )
         origin = next((one for one in settings.ZOEA_ORIGINS if "*" not in one), "")
         return f"{origin.rstrip('/')}{LINK_ROOT}/"
+
+
+def _refuse_newer() -> None:
+    """Raise DatabaseError where a release was at the database that this one does not know.
+
+    Django takes no notice of its migrations, and the fleet would fly on tables that are
+    others than it believes.
+    """
+    loader = MigrationLoader(connection)
+    unknown = loader.applied_migrations.keys() - loader.disk_migrations.keys()
+    for app, name in sorted(unknown):
+        if app in OURS:
+            raise DatabaseError(
+                f"The database is of a newer release ({app}.{name} is not known here): "
+                "start that release, or choose another data folder (ZOEA_DATA) or "
+                "database (DATABASE_URL)."
+            )
