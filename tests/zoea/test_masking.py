@@ -268,6 +268,22 @@ def test_no_page_shows_a_secret(ada: Mysis, admin_client: Client) -> None:
     assert shown > 40, shown
 
 
+def test_no_list_of_the_admin_finds_the_beginning_of_a_secret(
+    ada: Mysis, admin_client: Client
+) -> None:
+    found: dict[str, set[str]] = {WORD: set(), "hunter2": set(), "key-of-a": set()}
+    admin.autodiscover()
+    for model in admin.site._registry:
+        name = f"{model._meta.app_label}_{model._meta.model_name}"
+        for word, lists in found.items():
+            url = reverse(f"admin:{name}_changelist")
+            rows = admin_client.get(url, {"q": word}).context["cl"].result_list
+            if admin.site._registry[model].search_fields and list(rows):
+                lists.add(name)
+    assert (found.pop("hunter2"), found.pop("key-of-a")) == (set(), set())
+    assert len(found[WORD]) > 8, found
+
+
 def test_no_answer_of_the_api_has_a_secret(ada: Mysis, admin_program: Program) -> None:
     told: dict[str, set[str]] = {}
     shown = 0
