@@ -197,7 +197,7 @@ def list_addresses(ada: Mysis) -> list[str]:
         "memory_id": memory and memory.pk, "part": "prompt", "step": "provider",
         "target_id": AlertTarget.objects.get().pk, "view_id": 1, "secret": "x",
     }  # fmt: skip
-    found = [*_list_routes(get_resolver(), "/", values)]
+    found = [*list_routes(get_resolver(), "/", values)]
     for model in admin.site._registry:
         name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         found.append(reverse(f"{name}_changelist"))
@@ -227,14 +227,14 @@ def list_addresses(ada: Mysis) -> list[str]:
     return found
 
 
-def _list_routes(
+def list_routes(
     resolver: URLResolver, prefix: str, values: dict[str, Any]
 ) -> Iterator[str]:
     for one in resolver.url_patterns:
         route = prefix + str(one.pattern)
         if isinstance(one, URLResolver):
             if one.namespace not in ("admin", "api") and "api" not in route:
-                yield from _list_routes(one, route, values)
+                yield from list_routes(one, route, values)
         elif isinstance(one, URLPattern) and "^" not in route:
             yield re.sub(
                 r"<(?:\w+:)?(\w+)>", lambda m: str(values.get(m[1], "x")), route
