@@ -275,8 +275,8 @@ def test_the_schema_of_a_history_names_every_key_that_the_core_takes() -> None:
 
 
 def test_the_ledger_names_a_message_by_its_id(viewer_program: Program) -> None:
-    call = {"id": "a", "type": "function"}
-    call["function"] = {"name": "get_ship", "arguments": "{}"}
+    function = {"name": "get_ship", "arguments": "{}"}
+    call = {"id": "a", "type": "function", "function": function}
     document = {
         "messages": [
             {"role": "user", "content": "go"},
