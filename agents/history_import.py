@@ -14,10 +14,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents import events
-from agents.actions.base import ActionError, describe_memory
+from agents.actions.base import ActionError, describe_memory, name_mysis
 from agents.actions.messages import select_orders
 from agents.actions.notes import clean_note, save_note
 from agents.models import Account, Broadcast, Mysis
+from memory import audit
 from memory.models import GameSnapshot, Memory, Note
 from memory.redaction import hide_secrets
 from memory.snapshots import writes
@@ -155,6 +156,9 @@ def import_accounts_and_states(mysis: Mysis, source: HistoryFile) -> tuple[int, 
             for kept in base.read_snapshots()
             if _store_snapshot(kept, secrets)
         }
+        if snapshots:
+            told = {"file": source.path.name, "game_states": len(snapshots)}
+            audit.record("history.import", name_mysis(mysis), after=told)
     return sum(accounts), len(snapshots)
 
 
@@ -183,6 +187,8 @@ def _store_account(kept: NovaAccount, mysis: Mysis, names: set[str]) -> bool:
     if kept.owner in names:
         account.assigned_to = mysis
     account.save()
+    told = audit.read_columns(account)
+    audit.record_change("account.create", f"account:{account}", after=told)
     if account.assigned_to is not None:
         Mysis.objects.filter(pk=mysis.pk, account=None).update(account=account)
     return True

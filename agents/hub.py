@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
+from django.conf import settings
 
 from agents import events
 from agents.db import run_for_socket, run_in_db
@@ -142,7 +143,8 @@ class Hub:
             **get_connection_parameters(), autocommit=True
         )
         async with database:
-            await database.execute(f"LISTEN {CHANNEL}")
+            if not settings.ZOEA_POLLING:
+                await database.execute(f"LISTEN {CHANNEL}")
             await database.execute(events.SETTLE_FOREIGN)
             if not self._ready.is_set():
                 cursor = await database.execute(events.NEWEST)

@@ -42,6 +42,9 @@ _SLOW = (
     "Otherwise the address may be wrong."
 )
 
+_TOOLS_UNKNOWN = (
+    "The game's tools are not known before a first turn, nor whether they have room."
+)
 _SET_WINDOW = "Set the window of the provider in the admin to what its model reads"
 _LARGER_WINDOW = "Choose a model with a larger window"
 _FEWER_TOOLS = 'or give the default policy the option tools "on_demand" or a list of tools to allow.'
@@ -88,6 +91,11 @@ def find_lack_of_room(endpoint: Endpoint) -> ModelError | None:
         f"{_SET_WINDOW if assumed else _LARGER_WINDOW}, {_FEWER_TOOLS}",
         code=ErrorCode.CONTEXT,
     )
+
+
+def game_tools_are_known() -> bool:
+    """Whether the game has told its tools: they take most of the smallest request."""
+    return bool(tool_catalogue.read_known_tools())
 
 
 def _read_prompt() -> str:
@@ -137,10 +145,11 @@ def _welcome(row: Provider, found: Check, known: Endpoint) -> str:
             f"{_SET_WINDOW}."
         )
     unasked = " It asks for no key." if found.key == "unasked" else ""
+    tools = "" if game_tools_are_known() else f" {_TOOLS_UNKNOWN}"
     seconds = found.latency_ms / 1000
     return (
         f"Provider {row.name} works: {known.model} answered in {seconds:.1f} s. "
-        f"{reads}{unasked}"
+        f"{reads}{unasked}{tools}"
     )
 
 

@@ -318,6 +318,7 @@ def create_sign_in_link() -> str:
     return f"{LINK_ROOT}/{secret}/"
 
 
+@transaction.atomic
 def use_sign_in_link(secret: str) -> User | None:
     """Use a link up: the local admin, or None if it was used before or never made.
 
@@ -335,6 +336,9 @@ def use_sign_in_link(secret: str) -> User | None:
     if made:
         user.set_unusable_password()
         user.save(update_fields=["password"])
+        told = {"is_staff": True, "is_superuser": True}
+        by = f"operator:{_LOCAL_ADMIN}"
+        record("user.create", f"user:{_LOCAL_ADMIN}", by=by, after=told)
     return user
 
 

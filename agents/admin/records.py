@@ -10,6 +10,8 @@ from django.contrib import admin
 from django.db.models import Max, Model, OuterRef, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 from django.http import HttpRequest
+from procrastinate.contrib.django.admin import ProcrastinateJobAdmin
+from procrastinate.contrib.django.models import ProcrastinateJob
 
 from agents.models import (
     Broadcast,
@@ -39,6 +41,7 @@ from agents.models.llm import AskedWindow
 from agents.tool_catalogue import CLASHES
 from memory.admin.read_only import (
     SEARCHED,
+    ClosedAdmin,
     MysisFilter,
     MysisOfTurnFilter,
     NewestValuesFilter,
@@ -186,6 +189,12 @@ admin.site.register(
     list_select_related=("mysis",),
     search_fields=("text", "mysis__name"),
 )
+admin.site.unregister(ProcrastinateJob)
+
+
+@admin.register(ProcrastinateJob)
+class JobAdmin(ClosedAdmin[ProcrastinateJob], ProcrastinateJobAdmin):
+    """The queue's own list, filtered by what it offers alone."""
 
 
 @admin.register(ModelCall)

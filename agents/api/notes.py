@@ -13,6 +13,7 @@ from agents.actions import notes
 from agents.api.turns import caller_name, get_mysis
 from memory.api.log import Question, parse_query
 from memory.api.parameters import (
+    WITH_WORDS,
     Body,
     MysisReference,
     Page,
@@ -60,7 +61,9 @@ class NoteIn(Body):
 
     model_config = build_example(text=TEXT, version=2)
 
-    text: Annotated[str, Field(min_length=1, max_length=LONGEST_NOTE)]
+    text: Annotated[
+        str, Field(min_length=1, max_length=LONGEST_NOTE, json_schema_extra=WITH_WORDS)
+    ]
     version: Annotated[int | None, Field(ge=0, le=2**31 - 1)] = None
 
 

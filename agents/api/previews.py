@@ -31,6 +31,7 @@ from memory.api.policies import (
 )
 from memory.assembly.view_pairs import Side, compare_views
 from memory.context.documents import describe_usage
+from memory.context.result_types import LedgerLine
 from memory.context.types import Budget
 from memory.handles import parse_id
 from memory.problems import make_invalid, make_missing
@@ -88,7 +89,7 @@ class SentContext(Schema):
     messages: list[dict[str, Any]] = Field(examples=[VIEW])
     system: str | None = Field(examples=[None])
     sources: list[SourceOut] = Field(examples=[[None, 3]])
-    ledger: list[dict[str, Any]] = Field(examples=[LEDGER])
+    ledger: list[LedgerLine] = Field(examples=[LEDGER])
     stats: dict[str, Any] = Field(examples=[STATS])
     hash: str = Field(examples=[HASH])
     sent: bool = Field(examples=[True])

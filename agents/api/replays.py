@@ -15,6 +15,7 @@ from agents.db import run_long_in_db
 from agents.lab import kept_replays, table
 from agents.lab.policies import MOST_POLICIES, read_policies
 from agents.models import Replay
+from memory import audit
 from memory.api.parameters import (
     Body,
     ErrorOut,
@@ -254,6 +255,8 @@ def list_replay_calls(
     """Its calls, a page of them; with ``format=csv`` a file of all, a line a policy."""
     row = _get_replay(replay)
     if asked.format == "csv":
+        if request.method == "GET":
+            audit.record("replay.download", kept_replays.name_replay(row))
         return _send_table(row)
     rows = row.calls.filter(place__gt=asked.cursor or 0).order_by("place")
     found = list(rows[: asked.limit + 1])

@@ -68,6 +68,10 @@ def read_trial(body: PriceIn) -> Tried:
         prompt = get_row(Prompt.objects.all(), body.prompt, "prompt")
     if body.model is not None:
         _check_model(body.model)
+    if body.text is not None and not body.text.strip():
+        raise make_invalid(
+            "text", "write something, as a prompt does, or leave it out."
+        )
     setting = Setting(
         policy=policy or ...,
         prompt=prompt or ...,

@@ -132,8 +132,9 @@ async def _asks_key(endpoint: Endpoint, error: ModelError | None) -> bool | None
     if not endpoint.key or status in REFUSED or unknown:
         return None
     if not endpoint.base_url:
-        # The provider's own address: nobody is let in there without a key.
-        return True
+        # The provider's own address: nobody gets there without a key to where a request
+        # is carried out, or refused for what it asks.
+        return True if status is None or 400 <= status < 500 else None
     keyless = await _request(replace(endpoint, key=""), KEYLESS_SECONDS)
     other = keyless.status if keyless else None
     if keyless is None:

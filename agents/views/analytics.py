@@ -12,6 +12,7 @@ from agents.dashboard.charts import CATEGORIES
 from agents.dashboard.yields import GROUPINGS, SPANS
 from agents.lab.analytics_board import AnalyticsView, load_outcomes, write_csv
 from agents.views.access import PageRequest
+from memory import audit
 from memory.problems import SlowSearchError
 
 # What a page that is not whole yet draws anew.
@@ -29,6 +30,9 @@ def analytics_page(request: PageRequest) -> HttpResponse:
         board = None
     wants_file = request.GET.get("format") == "csv"
     if wants_file and board is not None and board.whole:
+        if request.method == "GET":
+            told = {"by": view.by, "since": view.since}
+            audit.record("analytics.download", after=told)
         name = f"analytics-{view.by}-{view.since}.csv"
         return HttpResponse(
             write_csv(board.lines),

@@ -1,7 +1,8 @@
-"""Lists of rows that only the program writes, and filters for tables of any length."""
+"""Lists that tell nothing hidden, rows that only the program writes, and long tables."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin
@@ -23,6 +24,8 @@ NEWEST = 1_000
 EXACT_UP_TO = 10_000
 # A search finds so many rows at most.
 SEARCHED = 500
+# What a filter by a related row asks: which one it is, not what it holds.
+OF_A_ROW = ("", "exact", "in", "isnull", "id", "id__exact", "id__in", "pk", "pk__exact")
 
 
 class QuickPaginator(Paginator[Any]):
@@ -52,28 +55,22 @@ class MaskedChangeList(ChangeList):
         self.result_list: Any = [hide_secrets_in_row(row) for row in self.result_list]
 
 
-def _read_field(row: Any, name: str) -> str:
-    """The value of a searched column, or of a related row's, as a text."""
-    for part in name.split("__"):
-        # The last part may be a kind of comparison.
-        row = getattr(row, part, row)
-    return str(row)
+def _read_texts(row: models.Model, name: str) -> Iterator[str]:
+    """The texts of a searched column, or of related rows', without secrets."""
+    name, _, rest = name.partition("__")
+    value = getattr(row, name)
+    if isinstance(value, models.Manager):
+        for related in value.all():
+            yield from _read_texts(hide_secrets_in_row(related), rest)
+    elif isinstance(value, models.Model):
+        yield from _read_texts(value, rest)
+    else:
+        # What may follow is a kind of comparison.
+        yield str(value)
 
 
-class ReadOnlyAdmin(admin.ModelAdmin[M]):
-    """No adding, no changing, no deleting; fast on big tables."""
-
-    show_full_result_count = False
-    # Counts beside the filters would read all of a big table for each of them.
-    show_facets = admin.ShowFacets.NEVER
-    paginator = QuickPaginator
-    list_per_page = 50
-
-    def _refuse(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return MaskedChangeList
+class ClosedAdmin(admin.ModelAdmin[M]):
+    """A list whose searches and filters tell nothing of what is hidden in its rows."""
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Whether an address may filter so: by what is offered alone.
@@ -90,11 +87,14 @@ class ReadOnlyAdmin(admin.ModelAdmin[M]):
             for one in filters
         }
         offered = {*map(str, names), self.date_hierarchy, self.opts.pk.name, "pk"}
-        name = lookup.partition("__")[0]
-        columns = {one.name for one in self.opts.get_fields()}
-        columns |= {one.attname for one in self.opts.concrete_fields}
+        name, _, rest = lookup.partition("__")
+        columns = {one.name: one for one in self.opts.get_fields()}
+        columns |= {one.attname: one for one in self.opts.concrete_fields}
         # Django itself sends back whoever names what is no column.
-        return name in offered or name not in columns
+        if name not in offered:
+            return name not in columns
+        joined = name in columns and columns[name].is_relation
+        return not joined or rest in OF_A_ROW
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -111,8 +111,28 @@ class ReadOnlyAdmin(admin.ModelAdmin[M]):
 
     def _holds(self, row: Any, words: list[str], request: HttpRequest) -> bool:
         fields = self.get_search_fields(request)
-        texts = [_read_field(row, name.lstrip("=^@")).lower() for name in fields]
+        texts = [
+            text.lower()
+            for name in fields
+            for text in _read_texts(row, name.lstrip("=^@"))
+        ]
         return all(any(word in text for text in texts) for word in words)
+
+
+class ReadOnlyAdmin(ClosedAdmin[M]):
+    """No adding, no changing, no deleting; fast on big tables."""
+
+    show_full_result_count = False
+    # Counts beside the filters would read all of a big table for each of them.
+    show_facets = admin.ShowFacets.NEVER
+    paginator = QuickPaginator
+    list_per_page = 50
+
+    def _refuse(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return MaskedChangeList
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None

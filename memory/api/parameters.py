@@ -43,9 +43,13 @@ SearchLimit = Annotated[int, Field(ge=1, le=100), FROM_QUERY]
 # Fields of bodies.
 Whole = Annotated[int, FROM_JSON]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100)]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
-# Of a query: blank asks for nothing.
+# Of a text or a query: a blank one says or asks for nothing.
 WITH_WORDS: dict[str, Any] = {"minLength": 1, "pattern": r"\S"}
+Text = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=100_000),
+    Field(json_schema_extra=WITH_WORDS),
+]
 # A text column of a row, null for an empty text.
 TextOrNull = Annotated[str | None, BeforeValidator(lambda text: text or None)]
 # Parts of paths.

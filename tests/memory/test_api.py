@@ -274,6 +274,24 @@ def test_the_schema_of_a_history_names_every_key_that_the_core_takes() -> None:
     assert set(AssembleIn.model_fields) == documents._REQUEST_KEYS
 
 
+def test_the_ledger_names_a_message_by_its_id(viewer_program: Program) -> None:
+    function = {"name": "get_ship", "arguments": "{}"}
+    call = {"id": "a", "type": "function", "function": function}
+    document = {
+        "messages": [
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "a", "content": "first"},
+            {"role": "tool", "tool_call_id": "a", "content": "second"},
+        ],
+    }
+    shown = viewer_program.post("/context/assemble", document)
+    assert shown.status_code == 200, shown.content
+    by = {line["id"]: line["by"] for line in shown.json()["ledger"]}
+    assert by[3] == 4
+    assert type(by[3]) is int
+
+
 def test_a_history_from_outside_is_assembled(viewer_program: Program) -> None:
     document = {
         "messages": [{"role": "user", "content": "hello"}],

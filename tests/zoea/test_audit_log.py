@@ -263,6 +263,13 @@ def test_sign_ins_are_recorded_and_failed_ones_counted(grace: Client) -> None:
     assert last().action == "sign_out"
     Client(HTTP_HOST="localhost").get(create_sign_in_link())
     assert (last().who, last().after) == ("operator:admin", {"by": "one-time link"})
+    made = AuditEntry.objects.get(action="user.create")
+    assert seen(made) == (
+        "operator:admin", "", "127.0.0.1", "user.create", "user:admin",
+    )  # fmt: skip
+    assert made.after["is_superuser"]
+    Client(HTTP_HOST="localhost").get(create_sign_in_link())
+    assert AuditEntry.objects.filter(action="user.create").count() == 1
     everything = json.dumps(list(AuditEntry.objects.values()), default=str)
     assert "hunter2" not in everything
 

@@ -197,7 +197,7 @@ def list_addresses(ada: Mysis) -> list[str]:
         "memory_id": memory and memory.pk, "part": "prompt", "step": "provider",
         "target_id": AlertTarget.objects.get().pk, "view_id": 1, "secret": "x",
     }  # fmt: skip
-    found = [*_list_routes(get_resolver(), "/", values)]
+    found = [*list_routes(get_resolver(), "/", values)]
     for model in admin.site._registry:
         name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         found.append(reverse(f"{name}_changelist"))
@@ -227,14 +227,14 @@ def list_addresses(ada: Mysis) -> list[str]:
     return found
 
 
-def _list_routes(
+def list_routes(
     resolver: URLResolver, prefix: str, values: dict[str, Any]
 ) -> Iterator[str]:
     for one in resolver.url_patterns:
         route = prefix + str(one.pattern)
         if isinstance(one, URLResolver):
             if one.namespace not in ("admin", "api") and "api" not in route:
-                yield from _list_routes(one, route, values)
+                yield from list_routes(one, route, values)
         elif isinstance(one, URLPattern) and "^" not in route:
             yield re.sub(
                 r"<(?:\w+:)?(\w+)>", lambda m: str(values.get(m[1], "x")), route
@@ -266,6 +266,22 @@ def test_no_page_shows_a_secret(ada: Mysis, admin_client: Client) -> None:
             told[address] = found
     assert told == {}
     assert shown > 40, shown
+
+
+def test_no_list_of_the_admin_finds_the_beginning_of_a_secret(
+    ada: Mysis, admin_client: Client
+) -> None:
+    found: dict[str, set[str]] = {WORD: set(), "hunter2": set(), "key-of-a": set()}
+    admin.autodiscover()
+    for model in admin.site._registry:
+        name = f"{model._meta.app_label}_{model._meta.model_name}"
+        for word, lists in found.items():
+            url = reverse(f"admin:{name}_changelist")
+            rows = admin_client.get(url, {"q": word}).context["cl"].result_list
+            if admin.site._registry[model].search_fields and list(rows):
+                lists.add(name)
+    assert (found.pop("hunter2"), found.pop("key-of-a")) == (set(), set())
+    assert len(found[WORD]) > 8, found
 
 
 def test_no_answer_of_the_api_has_a_secret(ada: Mysis, admin_program: Program) -> None:

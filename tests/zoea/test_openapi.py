@@ -14,6 +14,7 @@ import schemathesis
 from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
+from django.test import Client
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
@@ -29,6 +30,8 @@ from schemathesis.specs.openapi.checks import (
 
 from agents import events
 from agents.events import Kind
+from agents.models import Prompt, PromptVersion
+from memory.models import Memory
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 from zoea import rate_limits
 from zoea.api import api
@@ -280,6 +283,48 @@ def test_a_search_for_nothing_is_no_valid_one() -> None:
                     fits(" ", parameter["schema"])
                 with pytest.raises(ValidationError):
                     fits("", parameter["schema"])
+
+
+def list_blank_bodies() -> Iterator[tuple[str, str, Any, Any]]:
+    """Writes by their examples but for a blank text; and the schema of each body."""
+    for path, method, operation in list_operations(DOCUMENT):
+        bodies = resolved(operation.get("requestBody", {})).get("content", {})
+        for body in bodies.values():
+            known = resolved(body["schema"]).get("properties", {})
+            for name in {"text", "pins"} & set(known):
+                for blank in ("", " \n"):
+                    given = [blank] if name == "pins" else blank
+                    yield method, path, body["example"] | {name: given}, body["schema"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "schema"),
+    # A history from outside may hold anything.
+    [one for one in list_blank_bodies() if not one[1].endswith("/assemble")],
+)
+def test_a_blank_text_is_neither_valid_nor_taken(
+    tokens: dict[str, str],
+    client: Client,
+    method: str,
+    path: str,
+    body: Any,
+    schema: Any,
+) -> None:
+    with pytest.raises(ValidationError):
+        fits(body, schema)
+    prompt = Prompt.objects.create(name="Ada")
+    PromptVersion.objects.create(prompt=prompt, number=1, text="Fly.")
+    if path.endswith("/branches"):
+        body["from"] = Memory.objects.get().pk
+    address = path.replace("{reference}", "Ada").replace("{name}", "base")
+    answer = client.generic(
+        method.upper(),
+        address,
+        json.dumps(body),
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {tokens['admin']}"},
+    )
+    assert answer.status_code == 422, answer.content
 
 
 def test_every_refusal_is_documented_with_its_shape() -> None:

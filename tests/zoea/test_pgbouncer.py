@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,12 @@ listen_port = {port}
 unix_socket_dir =
 auth_type = any
 pool_mode = transaction
-default_pool_size = 3
+default_pool_size = {size}
 max_client_conn = 100
 log_connections = 0
 log_disconnections = 0
 """
+CONNECTIONS = 3
 UP = "process up"
 PATIENCE = 120.0
 ONCE = ("--one-shot", f"--shutdown-graceful-timeout={PATIENCE}")
@@ -66,7 +68,9 @@ def pooled() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="zoea-pooler-") as folder:
         Path(folder).chmod(0o755)
         file = Path(folder) / "pgbouncer.ini"
-        told = CONFIGURED.format(host=known["HOST"], user=known["USER"], port=port)
+        told = CONFIGURED.format(
+            host=known["HOST"], user=known["USER"], port=port, size=CONNECTIONS
+        )
         file.write_text(told)
         with subprocess.Popen(
             [str(POOLER), *as_whom, str(file)], stderr=subprocess.PIPE, text=True
@@ -103,6 +107,34 @@ def test_a_turn_is_taken_through_a_pooler(pooled: str) -> None:
     turns = Turn.objects.order_by("number").values_list("outcome", "error")
     assert set(turns) == {("done", "")}
     assert Memory.objects.filter(mysis=ada, role="tool", is_error=False).exists()
+    assert list_channels(pooled) == set()
+
+
+def list_channels(pooled: str) -> set[str]:
+    """The channels to which any connection of the pooler with the server listens."""
+    found: set[str] = set()
+    with ExitStack() as stack:
+        # Each has one to itself, as long as its transaction lasts.
+        for _ in range(CONNECTIONS):
+            database = stack.enter_context(psycopg.connect(pooled))
+            rows = database.execute("SELECT pg_listening_channels()")
+            found |= {channel for (channel,) in rows}
+    return found
+
+
+async def test_live_pages_look_where_there_is_only_the_pooler(
+    pooled: str, settings: Any
+) -> None:
+    settings.ZOEA_DIRECT_DATABASE_URL, settings.ZOEA_POLLING = pooled, True
+    hub = Hub()
+    try:
+        viewer = await hub.subscribe()
+        await sync_to_async(events.append)(events.Kind.ERROR, mysis_id=None, data={})
+        _, item = await viewer.next()
+        assert item["kind"] == "error"
+        assert await sync_to_async(list_channels)(pooled) == set()
+    finally:
+        await hub.close()
 
 
 @pytest.fixture

@@ -10,10 +10,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 import agents.urls
+from agents.lab import prices
 from agents.runtime.answers import MOST_CALLS
+from memory.search import query
 from tests.programs import Program
 from tests.zoea.documents import find_routes, list_blocks, read_table
-from zoea import rate_limits, websockets
+from zoea import daphne, rate_limits, websockets
 from zoea.api import api, gate
 from zoea.api.openapi import list_operations
 from zoea.auth import API_ROOT, READS
@@ -138,10 +140,15 @@ def test_the_limits_are_those_of_the_program():
         "a body of `POST /context/assemble`, for operators and admins": (
             f"{assembled >> 20} MiB"
         ),
+        "bodies over 1 MiB that are received at a time": daphne.LARGE_ROOMS,
         "bodies over 1 MiB that are worked on at a time": (
             rate_limits.large_bodies.places
         ),
         "other histories that are worked on at a time": rate_limits.histories.places,
+        "searches at a time: half of the `ZOEA_DB_POOL` connections": (
+            query._places.places
+        ),
+        "predictions of prices at a time": prices._places.places,
         "tool calls in one answer of a model": MOST_CALLS,
         "seconds between two checks of open sockets": f"{websockets.RECHECK:g}",
     }

@@ -16,7 +16,7 @@ from agents.llm.provider_check import (
     clean_address,
     find_endpoint,
 )
-from agents.provider_trial import find_lack_of_room
+from agents.provider_trial import find_lack_of_room, game_tools_are_known
 from memory.management.terminal import LightCommand
 
 KEY_WORDS = {
@@ -72,7 +72,8 @@ class Command(LightCommand):
         lack = None if result.error else find_lack_of_room(known)
         found = _as_document(name, result, known)
         found |= {"ok": result.error is None and lack is None}
-        found["window"]["enough"] = None if result.error else lack is None
+        if result.error is None and (lack or game_tools_are_known()):
+            found["window"]["enough"] = lack is None
         self._report(options["json"], found, result.error or lack)
 
     def _report(
@@ -109,7 +110,11 @@ def _as_document(name: str, result: Check, known: Endpoint) -> dict[str, Any]:
         "reachable": result.reachable,
         "key": result.key,
         "model_found": result.model_found,
-        "window": {"tokens": known.window, "source": known.window_source},
+        "window": {
+            "tokens": known.window,
+            "source": known.window_source,
+            "enough": None,
+        },
         "latency_ms": result.latency_ms,
     }
 
@@ -120,14 +125,15 @@ def _as_lines(found: dict[str, Any]) -> list[str]:
     window = found["window"]
     source = SOURCE_WORDS.get(window["source"], f"told by the {window['source']}")
     missing = {True: "there", False: "not there", None: "not known"}
-    room = {True: "", False: ", too few", None: ""}[window["enough"]]
+    unknown = ", room for the game's tools not known before a first turn"
+    room = {True: "", False: ", too few", None: unknown if found["ok"] else ""}
     place = f", {found['base_url']}" if found["base_url"] else ""
     rows = {
         "provider": f"{found['provider']} ({found['kind']}{place})",
         "reachable": "yes" if found["reachable"] else "no",
         "key": KEY_WORDS[found["key"]],
         "model": f"{found['model']}: {missing[found['model_found']]}",
-        "window": f"{window['tokens']:,} tokens{room}, {source}",
+        "window": f"{window['tokens']:,} tokens{room[window['enough']]}, {source}",
         "latency": f"{found['latency_ms']:,} ms",
     }
     return [f"{label:<10} {text}" for label, text in rows.items()]

@@ -68,7 +68,7 @@ class Command(ActingCommand):
         source = found
         with show_bar("Checking", None) as done:
             total, found_notes = history_import.check_source(mysis, source, done)
-        told = {"file": path.name, "messages": total}
+        told = {"file": path.name, "messages": total, "notes": len(found_notes)}
         record("history.import", name_mysis(mysis), after=told)
         with show_bar(f"Importing into {mysis.name}", total) as done:
             stored = history_import.import_messages(mysis, source, done)

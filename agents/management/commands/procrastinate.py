@@ -105,7 +105,9 @@ class PunctualConnector(PsycopgConnector):
         listen = partial(super().listen_notify, hear, names)
         tell = self._tell_when_due(on_notification, names)
         async with asyncio.TaskGroup() as group:
-            group.create_task(outlast(listen))
+            # A session that a pooler hands to somebody else would tell them.
+            if not settings.ZOEA_POLLING:
+                group.create_task(outlast(listen))
             group.create_task(tell)
 
     @asynccontextmanager

@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.db.models import DateField
+from django.db.models import CharField, DateField, JSONField, TextField
 from django.test import Client
 from django.urls import reverse
 
 from agents import events
+from agents.context_inputs import preview_context
 from agents.events import Kind
-from agents.models import ModelCall, Mysis, Turn
+from agents.models import ModelCall, Mysis, Prompt, PromptVersion, Turn
 from memory.admin import read_only
 from memory.admin.read_only import QuickPaginator
+from memory.assembly.prepare import record_call
 from memory.models import HistorySummary, Memory
 from tests.browser import scenes
 from tests.factories import make_account, make_memory, make_mysis, make_turn
@@ -198,3 +200,62 @@ def test_what_is_hidden_is_not_found_letter_by_letter(admin_client: Client) -> N
     for query in ("error__regex=op", "error__startswith=re", "error=x"):
         assert admin_client.get(f"{turns}?{query}").status_code == 400
     assert admin_client.get(f"{turns}?outcome__exact=done").status_code == 200
+
+
+def test_no_list_is_filtered_by_a_text_that_it_does_not_offer(
+    admin_client: Client,
+) -> None:
+    asked = 0
+    admin.autodiscover()
+    for model, kept in admin.site._registry.items():
+        name = model._meta.label_lower.replace(".", "_")
+        address = reverse(f"admin:{name}_changelist")
+        offered = {
+            one[0] if isinstance(one, tuple) else one for one in kept.list_filter
+        }
+        for field in model._meta.concrete_fields:
+            holds_text = isinstance(field, CharField | TextField | JSONField)
+            if holds_text and not field.primary_key and field.name not in offered:
+                asked += 1
+                answer = admin_client.get(address, {f"{field.name}__startswith": "x"})
+                assert answer.status_code in (400, 404), (name, field.name)
+    assert asked > 40
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("agents/mysis/?prompt__versions__text__startswith=x", 400),
+        ("agents/mysis/?prompt__id__exact=1", 200),
+        ("agents/mysis/?policy__isnull=True", 200),
+        ("agents/alertdelivery/?target__last_error__regex=x", 400),
+        ("agents/alertdelivery/?target__id__exact=1", 200),
+        ("auth/user/?groups__user__email__startswith=x", 400),
+        ("auth/user/?groups__id__exact=1", 200),
+    ],
+)
+def test_by_a_related_row_is_filtered_by_which_one_it_is(
+    admin_client: Client, query: str, status: int
+) -> None:
+    assert admin_client.get(f"/admin/{query}").status_code == status
+
+
+def test_prompts_are_searched_in_their_versions_without_what_is_hidden(
+    admin_client: Client,
+) -> None:
+    make_account(password="opensesame-4711")
+    prompt = Prompt.objects.create(name="captain")
+    PromptVersion.objects.create(
+        prompt=prompt, number=1, text="Say opensesame-4711 to land."
+    )
+    assert listed(admin_client, "agents_prompt", q="to land") == [prompt]
+    assert listed(admin_client, "agents_prompt", q="opensesame-4") == []
+
+
+def test_a_recorded_call_is_found_by_the_beginning_of_its_hash(
+    admin_client: Client,
+) -> None:
+    ada = make_mysis(name="Ada")
+    call = ModelCall.objects.create(turn=make_turn(ada), number=1, model="pilot")
+    sent = record_call(call_id=call.pk, prepared=preview_context(ada))
+    assert listed(admin_client, "memory_sentcontext", q=sent.digest[:12]) == [sent]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -90,6 +91,8 @@ def test_a_past_call_is_shown_as_it_was_sent(admin_program: Program) -> None:
     shown = admin_program.get(f"/turns/{turn.pk}/calls/1/context").json()
     assert {"messages", "sources", "ledger", "stats", "hash", "sent"} <= set(shown)
     assert shown["messages"] == prepared.assembly.messages
+    assert shown["ledger"] == [asdict(line) for line in prepared.assembly.ledger]
+    assert shown["ledger"]
     assert (shown["hash"], shown["intact"]) == (prepared.digest, True)
 
 

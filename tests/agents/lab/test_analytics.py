@@ -26,7 +26,7 @@ from agents.lab import analytics
 from agents.lab.analytics import Outcome, add_up_outcomes
 from agents.lab.analytics_board import AnalyticsView, load_outcomes
 from agents.models import Event, ModelCall, Mysis, Prompt, PromptVersion, Turn
-from memory.models import Memory, SentContext
+from memory.models import AuditEntry, Memory, SentContext
 from tests.factories import make_memory, make_mysis, make_turn
 from tests.programs import Program
 
@@ -260,6 +260,10 @@ def test_a_file_has_the_lines_and_no_formula(
     Turn.objects.filter(model="gpt").update(model="=HYPERLINK(1)")
     answer = admin.get("/analytics/?by=model&since=1h&format=csv")
     assert answer["Content-Disposition"].endswith('"analytics-model-1h.csv"')
+    admin.get("/analytics/?by=model&since=1h")
+    admin.head("/analytics/?by=model&since=1h&format=csv")
+    entry = AuditEntry.objects.get(action="analytics.download")
+    assert entry.after == {"by": "model", "since": "1h"}
     rows = {row["key"]: row for row in csv.DictReader(io.StringIO(answer.text))}
     assert set(rows) == {"pilot", "'=HYPERLINK(1)"}
     assert rows["pilot"]["calls"] == "4"

@@ -12,6 +12,7 @@ from django.core.management.base import CommandError
 
 from agents.llm.endpoints import resolve
 from agents.models import Provider, ToolCatalogue
+from agents.provider_trial import try_provider
 from bench.providers.anthropic import KEY as ANTHROPIC_KEY
 from bench.providers.anthropic import FakeAnthropic
 from bench.providers.openai import KEY, FakeProvider
@@ -63,8 +64,9 @@ def add(url: str, key: str = KEY, **fields: Any) -> Provider:
     return row
 
 
-def test_all_is_well(run: Any, provider: FakeProvider) -> None:
+def test_all_is_well(run: Any, provider: FakeProvider, settings: Any) -> None:
     add(provider.url)
+    offer(settings.SPACEMOLT_MCP_URL, TOOLS[:3])
     entry = {"id": "gpt-5-nano", "context_length": 65_536}
     provider.tell("/v1/models", {"data": [entry]})
     ended = run("lab")
@@ -86,7 +88,8 @@ def test_all_is_well(run: Any, provider: FakeProvider) -> None:
     assert resolve("lab").window == 65_536
 
 
-def test_as_json(run: Any, provider: FakeProvider) -> None:
+def test_as_json(run: Any, provider: FakeProvider, settings: Any) -> None:
+    offer(settings.SPACEMOLT_MCP_URL, TOOLS[:3])
     add(provider.url)
     ended = run("lab", "--json")
     found = ended.found
@@ -118,7 +121,7 @@ def test_anthropic(run: Any, anthropic: FakeAnthropic) -> None:
     assert found["window"] == {
         "tokens": 200_000,
         "source": "endpoint (max_input_tokens)",
-        "enough": True,
+        "enough": None,
     }
 
 
@@ -183,6 +186,45 @@ def test_a_key_without_which_the_answer_is_another_was_accepted(
     assert run("lab", "--json").found["key"] == "accepted"
 
 
+@pytest.mark.parametrize(
+    ("status", "key"),
+    [
+        *((each, "unknown") for each in (500, 503, 529)),
+        *((each, "accepted") for each in (200, 400, 429)),
+        (403, "refused"),
+    ],
+)
+def test_at_the_providers_own_address_the_key_is_judged_by_the_answer(
+    run: Any,
+    provider: FakeProvider,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    key: str,
+) -> None:
+    """Nobody is let in there without a key, so no second request is made."""
+    settings.OPENAI_BASE_URL = ""
+    monkeypatch.setattr("agents.llm.wires.openai.OFFICIAL", provider.url)
+    add("")
+    if status != 200:
+        provider.refuse(status, "Not now.")
+    assert run("lab", "--json").found["key"] == key
+    assert len(provider.requests) == 1
+
+
+def test_before_a_first_turn_it_says_that_the_tools_are_not_known(
+    run: Any, provider: FakeProvider
+) -> None:
+    add(provider.url)
+    found = run("lab", "--json").found
+    assert (found["ok"], found["window"]["enough"]) == (True, None)
+    words = "400,000 tokens, room for the game's tools not known before a first turn"
+    assert words in run("lab").out
+    assert (
+        "The game's tools are not known" in try_provider(Provider.objects.get()).words
+    )
+
+
 TOOLS = [
     {
         "name": f"do_{number}",
@@ -195,9 +237,14 @@ TOOLS = [
 ]
 
 
+def offer(url: str, tools: list[dict[str, Any]]) -> None:
+    """Store tools as the game's."""
+    ToolCatalogue.objects.create(url=url, tools=tools)
+
+
 def offer_many(url: str) -> None:
     """Tools of the game that take more than the smallest windows hold."""
-    ToolCatalogue.objects.create(url=url, tools=TOOLS)
+    offer(url, TOOLS)
 
 
 def test_a_window_that_nobody_knows_is_too_small_for_the_tools(

@@ -208,6 +208,20 @@ async def test_a_loop_is_shown_goes_on_and_clears_itself(
     assert kept[-2:] == [True, False]
 
 
+async def test_a_rest_after_turns_that_did_nothing_says_so(
+    eve: Mysis, sandbox: SandboxServer, provider: FakeProvider
+):
+    for _ in range(FRUITLESS_LIMIT):
+        provider.answer(completion("Hm."))
+        after = await fly(eve)
+    assert after.state == "idle"
+    newest = Event.objects.filter(mysis=eve, kind="mysis.state").order_by("pk")
+    event = await in_db(newest.last)()
+    assert event is not None
+    assert event.data["state"] == "idle"
+    assert event.data["reason"] == "3 turns in a row did nothing"
+
+
 async def test_a_start_forgets_what_was(eve: Mysis, sandbox: SandboxServer):
     await in_db(Mysis.objects.filter(pk=eve.pk).update)(
         stuck="x", trail="a:b", empty_turns=9

@@ -17,7 +17,7 @@ from agents import history_import
 from agents.actions.messages import read_delivery_statuses
 from agents.broadcast_search import search_broadcasts
 from agents.models import Account, Broadcast, Event, Mysis
-from memory.models import GameSnapshot, Memory
+from memory.models import AuditEntry, GameSnapshot, Memory
 from memory.search.results import search_messages
 from memory.snapshots import writes
 from memory.transfer import in_out
@@ -36,6 +36,12 @@ def run(path: Path, mysis: Mysis, **options: Any) -> str:
     out = StringIO()
     call_command("import_history", str(path), mysis=mysis.name, stdout=out, **options)
     return out.getvalue()
+
+
+def list_entries() -> list[Any]:
+    """What the audit log says, of what, and the values."""
+    rows = AuditEntry.objects.order_by("pk")
+    return list(rows.values_list("action", "object", "after"))
 
 
 def moved(old: Mysis, new: Mysis, path: Path) -> None:
@@ -183,7 +189,17 @@ def test_accounts_and_states_come_along(tmp_path: Path, admin_client: Client) ->
     assert (row["tool"], row["confidence"], row["reason"]) == (
         "get_ship", "invalidated", "imported",
     )  # fmt: skip
+    told = list_entries()
+    assert [(action, thing) for action, thing, _ in told] == [
+        ("history.import", "mysis:Ada"), ("account.create", "account:AdaPilot"),
+        ("account.create", f"account:{free}"), ("history.import", "mysis:Ada"),
+    ]  # fmt: skip
+    assert told[0][2] == {"file": "zoea.db", "messages": 5, "notes": 0}
+    assert (told[1][2]["assigned_to"], told[1][2]["password"]) == ("Ada", "changed")
+    assert told[3][2] == {"file": "zoea.db", "game_states": 2}
+    assert PASSWORD not in json.dumps(told)
     assert "0 game accounts and 0 game states imported." in run(base, ada)
+    assert len(list_entries()) == len(told) + 1
 
 
 def test_accounts_and_states_of_ours_are_left_alone(tmp_path: Path) -> None:
