@@ -51,17 +51,22 @@ def eve(transactional_db: Any, provider: FakeProvider) -> Mysis:
 
 @pytest.fixture
 def worn(eve: Mysis, sandbox: SandboxServer) -> Mysis:
-    """Eve with a long history and a policy that summarises soon."""
+    """Eve, worn."""
+    wear(eve)
+    return eve
+
+
+def wear(mysis: Mysis) -> None:
+    """Give it a long history and a policy that summarises soon."""
     options = {"threshold": 500, "keep_recent": 2, "max_summary_tokens": 300}
-    eve.policy = ContextPolicy.objects.create(
+    mysis.policy = ContextPolicy.objects.create(
         name="soon", strategy="summary", options=options
     )
-    eve.max_iterations = 2
-    eve.save()
-    make_memory(eve, content=ORDER)
+    mysis.max_iterations = 2
+    mysis.save()
+    make_memory(mysis, content=ORDER)
     for number in range(20):
-        make_memory(eve, role="assistant", content=f"Step {number}. " + "word " * 60)
-    return eve
+        make_memory(mysis, role="assistant", content=f"Step {number}. " + "word " * 60)
 
 
 @pytest_asyncio.fixture

@@ -12,8 +12,7 @@ from agents import actions
 from agents.models import Budget, BudgetSpend, Event, ModelCall, Mysis, Turn
 from bench.providers.openai import FakeProvider, completion
 from sandbox.game.testing import SandboxServer
-from tests.agents.runtime.conftest import fly, refreshed
-from tests.agents.runtime.test_summary_job import GOOD, _wear
+from tests.agents.runtime.conftest import GOOD, fly, refreshed, wear
 from tests.factories import make_memory
 
 in_db = database_sync_to_async
@@ -97,7 +96,7 @@ async def test_summaries_count_too(
     eve: Mysis, sandbox: SandboxServer, provider: FakeProvider
 ):
     """What a summary is to cost is asked of the budget, and what it cost is kept."""
-    await in_db(_wear)(eve)
+    await in_db(wear)(eve)
     budget = await in_db(limit)(tokens=100_000)
     provider.answer(completion(GOOD))
     provider.answer(completion("Aye."))

@@ -12,8 +12,7 @@ from bench.providers.openai import FakeProvider, completion
 from memory.context.payback import Payback
 from memory.models import ContextPolicy, HistorySummary, SentContext
 from sandbox.game.testing import SandboxServer
-from tests.agents.runtime.conftest import fly
-from tests.agents.runtime.test_summary_job import GOOD
+from tests.agents.runtime.conftest import GOOD, fly
 from tests.factories import make_memory
 
 WORDS = "word " * 60
