@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 
 # A view of 2,000 messages is about 40,000 objects that live until it is sent. Under
 # Python's own thresholds the search for cycles takes a third of the time of a view.
@@ -30,12 +31,12 @@ def set_limits() -> None:
     Call it before the first thread starts.
     """
     gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
-    if _SET_OPTION is not None:
+    if _SET_OPTION is not None and "MALLOC_ARENA_MAX" not in os.environ:
         _SET_OPTION(_M_ARENA_MAX, _ARENAS)
 
 
-def settle() -> None:
-    """Search what is loaded for garbage no more: it stays.
+def freeze_loaded() -> None:
+    """Leave out what is loaded where garbage is searched for: it stays.
 
     Call it where a program that runs for long begins its work.
     """

@@ -1,4 +1,4 @@
-"""How many do something slow at once in this process, and with what connection."""
+"""How many do something slow at once in this process, and how long a statement may take."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import OperationalError, connection, transaction
+from django.db.backends.utils import CursorWrapper
 from psycopg.errors import QueryCanceled
 
 from memory.problems import Problem, make_busy
+
+# Seconds that a statement of what somebody waits for may take.
+LONGEST_STATEMENT = 30.0
 
 
 def release_connection() -> None:
@@ -22,22 +26,30 @@ def release_connection() -> None:
 
 
 @contextmanager
-def limit_statements(seconds: float, refusal: Problem) -> Iterator[None]:
-    """Give each statement inside so many seconds; raises ``refusal`` past that."""
+def limit_statements(refusal: Problem, seconds: float | None = None) -> Iterator[None]:
+    """Give each statement inside so many seconds, 30 unless said; past that ``refusal``."""
+    most = LONGEST_STATEMENT if seconds is None else seconds
     try:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT set_config('statement_timeout', %s, true)",
-                [f"{seconds * 1000:.0f}"],
-            )
+            before = connection.savepoint_ids and _show_timeout(cursor)
+            _set_timeout(cursor, f"{most * 1000:.0f}")
             yield
             # Where this is part of a longer transaction the setting would stay.
-            if connection.savepoint_ids:
-                cursor.execute("SET LOCAL statement_timeout TO DEFAULT")
+            if before:
+                _set_timeout(cursor, before)
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
             raise refusal from error
         raise
+
+
+def _show_timeout(cursor: CursorWrapper) -> str:
+    cursor.execute("SHOW statement_timeout")
+    return str(cursor.fetchone()[0])
+
+
+def _set_timeout(cursor: CursorWrapper, value: str) -> None:
+    cursor.execute("SELECT set_config('statement_timeout', %s, true)", [value])
 
 
 class ConcurrencyLimit:

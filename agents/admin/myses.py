@@ -32,7 +32,7 @@ from agents.forms import list_strategies
 from agents.lab.prices import PRICED, predict_price
 from agents.lab.retaken import Setting
 from agents.models import Mysis, Pin, Prompt
-from memory.admin.read_only import ClosedAdmin, NewestValuesFilter
+from memory.admin.read_only import MaskedSearchAdmin, NewestValuesFilter
 from memory.context.types import Budget
 
 SMALLEST_BUDGET = 100
@@ -227,7 +227,7 @@ PriceForm = forms.modelform_factory(Mysis, fields=PRICED)
 
 
 @admin.register(Mysis)
-class MysisAdmin(ClosedAdmin[Mysis]):
+class MysisAdmin(MaskedSearchAdmin[Mysis]):
     """The fleet, through the same actions as the dashboard."""
 
     form = MysisForm

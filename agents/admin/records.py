@@ -41,7 +41,7 @@ from agents.models.llm import AskedWindow
 from agents.tool_catalogue import CLASHES
 from memory.admin.read_only import (
     SEARCHED,
-    ClosedAdmin,
+    MaskedSearchAdmin,
     MysisFilter,
     MysisOfTurnFilter,
     NewestValuesFilter,
@@ -193,8 +193,10 @@ admin.site.unregister(ProcrastinateJob)
 
 
 @admin.register(ProcrastinateJob)
-class JobAdmin(ClosedAdmin[ProcrastinateJob], ProcrastinateJobAdmin):
-    """The queue's own list, filtered by what it offers alone."""
+class JobAdmin(MaskedSearchAdmin[ProcrastinateJob], ProcrastinateJobAdmin):
+    """The queue's own list, to look at: a turn is started and stopped at its Mysis."""
+
+    actions = None
 
 
 @admin.register(ModelCall)

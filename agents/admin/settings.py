@@ -15,7 +15,7 @@ from agents.actions.base import ActionError, name_operator
 from agents.budgets import find_price_warnings, read_budget_statuses
 from agents.models import Budget, ToolPolicy
 from memory.admin.audit import AuditedAdmin
-from memory.admin.read_only import ClosedAdmin, MysisFilter, ReadOnlyAdmin
+from memory.admin.read_only import MaskedSearchAdmin, MysisFilter, ReadOnlyAdmin
 from memory.models import HistorySummary
 
 
@@ -88,7 +88,7 @@ class BudgetForm(forms.ModelForm[Budget]):
 
 
 @admin.register(Budget)
-class BudgetAdmin(ClosedAdmin[Budget]):
+class BudgetAdmin(MaskedSearchAdmin[Budget]):
     """Hard limits of tokens and money; they stop the next call before it is made."""
 
     form = BudgetForm

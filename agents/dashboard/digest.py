@@ -48,8 +48,6 @@ DEFAULT_SPAN = timedelta(hours=24)
 LATE = timedelta(hours=1)
 # Names of Myses in a line, and lines of orders, prompts and causes.
 NAMED, LISTED = 3, 5
-# A statement takes so many seconds at most.
-SECONDS = 30.0
 TOO_SLOW = "What happened took too long to add up: ask for a shorter span."
 _place = ConcurrencyLimit(
     1, seconds=10, refusal="Others are asking what happened: not added up."
@@ -220,7 +218,7 @@ def share_digest(since: datetime, now: datetime) -> Digest:
     version = seen // LONG_SHARE if now - since > LONG_SPAN else seen
 
     def make() -> Digest:
-        with _place.taken(), limit_statements(SECONDS, make_busy(TOO_SLOW)):
+        with _place.taken(), limit_statements(make_busy(TOO_SLOW)):
             return make_digest(minute, now)
 
     return shared.get(("digest", minute, version), make)

@@ -41,8 +41,6 @@ SHORTEST, LONGEST = timedelta(minutes=5), timedelta(days=31)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 # Sums over days change slowly, and take longer: they are shared for a minute.
 LONG_SPAN, LONG_SHARE = timedelta(hours=12), 6
-# A statement takes so many seconds at most.
-SECONDS = 30.0
 TOO_SLOW = "Yields took too long to add up: ask for a shorter span."
 _place = ConcurrencyLimit(
     1, seconds=10, refusal="Others are asking for yields: not added up."
@@ -228,9 +226,9 @@ def share_yield(span: timedelta, now: datetime) -> FleetYield:
     version = seen // LONG_SHARE if span > LONG_SPAN else seen
 
     def add_up() -> FleetYield:
-        # Of the spans that pages offer there are few, whoever asks.
+        # Pages offer only a few spans, so they need no limit.
         place = nullcontext() if span in _OFFERED else _place.taken()
-        with place, limit_statements(SECONDS, make_busy(TOO_SLOW)):
+        with place, limit_statements(make_busy(TOO_SLOW)):
             return add_up_yield(now - span, now)
 
     return shared.get(("yield", span, version), add_up)

@@ -37,6 +37,8 @@ HELLO = [{"role": "user", "content": "This is a test. Answer with one word: read
 ROOM = 1024
 
 REFUSED = (401, 403)
+# From a proxy or the network: nobody has looked at the key.
+UNSEEN = (407, 408)
 MISSING = 404
 
 # A tool that a model may call and need not: every turn offers some.
@@ -132,9 +134,9 @@ async def _asks_key(endpoint: Endpoint, error: ModelError | None) -> bool | None
     if not endpoint.key or status in REFUSED or unknown:
         return None
     if not endpoint.base_url:
-        # The provider's own address: nobody gets there without a key to where a request
-        # is carried out, or refused for what it asks.
-        return True if status is None or 400 <= status < 500 else None
+        # The provider's own address, which refuses every request without a key.
+        looked_at = status is None or (400 <= status < 500 and status not in UNSEEN)
+        return True if looked_at else None
     keyless = await _request(replace(endpoint, key=""), KEYLESS_SECONDS)
     other = keyless.status if keyless else None
     if keyless is None:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from procrastinate.contrib.django import app
@@ -73,18 +74,21 @@ LIST_HELD = """
 SELECT number FROM agents_workerlock
 WHERE NOT pg_try_advisory_xact_lock_shared(hashtext('worker'), number::int)
 """
-# Under its lock: a worker that is back in this very moment keeps its jobs. The queue's
-# row goes too, so that nobody counts the dead; one that lives enters it again.
+# Under its lock: a worker that is back in this very moment keeps its jobs.
 END_WORKER = """
 WITH gone AS (
   DELETE FROM agents_workerlock
   WHERE number = %s AND pg_try_advisory_xact_lock(hashtext('worker'), number::int)
   RETURNING number
-), left_queue AS (
-  DELETE FROM procrastinate_workers AS worker USING gone WHERE worker.id = gone.number
 )
 DELETE FROM procrastinate_jobs AS job USING gone
 WHERE job.worker_id = gone.number AND job.status = 'doing' RETURNING job.id
+"""
+# Nobody counts the dead. One that lives, and has just taken a job, stays.
+LEAVE_QUEUE = """
+DELETE FROM procrastinate_workers AS worker WHERE id = %s AND NOT EXISTS (
+  SELECT FROM procrastinate_jobs WHERE worker_id = worker.id AND status = 'doing'
+)
 """
 
 INTERVAL = 5.0
@@ -241,7 +245,9 @@ class LockKeeper:
         gone, self._seen_free = free & self._seen_free, free - self._seen_free
         for number in sorted(gone):
             cursor = await database.execute(END_WORKER, [number])
-            if jobs := [job for (job,) in await cursor.fetchall()]:
+            jobs = [job for (job,) in await cursor.fetchall()]
+            await database.execute(LEAVE_QUEUE, [number])
+            if jobs:
                 logger.warning("Worker %s is gone; its jobs were %s.", number, jobs)
         if gone:
             # Not here: this connection, once lost, has to be missed at once.
@@ -294,7 +300,7 @@ async def _end_stalled() -> None:
         logger.warning("Job %s of a worker that is gone is taken up.", job.id)
         await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
     # Out of the queue go those too that had no lock, or whose death the network hid.
-    await app.job_manager.prune_stalled_workers(STARVED_SECONDS)
+    await app.job_manager.prune_stalled_workers(settings.ZOEA_STALLED_SECONDS)
 
 
 async def _list_stalled() -> list[Job]:

@@ -10,7 +10,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from memory import audit
-from memory.admin.read_only import ClosedAdmin, NewestValuesFilter, ReadOnlyAdmin
+from memory.admin.read_only import MaskedSearchAdmin, NewestValuesFilter, ReadOnlyAdmin
 from memory.models import AuditEntry
 
 M = TypeVar("M", bound=Model)
@@ -34,7 +34,7 @@ class AuditAdmin(ReadOnlyAdmin[AuditEntry]):
         return bool(request.user.is_active and request.user.is_superuser)
 
 
-class AuditedAdmin(ClosedAdmin[M]):
+class AuditedAdmin(MaskedSearchAdmin[M]):
     """Rows whose adding, changing and deleting here stand in the audit log.
 
     ``audited_as`` is what such a row is called there.

@@ -22,10 +22,20 @@ M = TypeVar("M", bound=models.Model)
 # Values are offered that the newest rows have.
 NEWEST = 1_000
 EXACT_UP_TO = 10_000
-# A search finds so many rows at most.
+# A search looks at so many rows at most, and at so many that belong to one of them.
 SEARCHED = 500
 # What a filter by a related row asks: which one it is, not what it holds.
-OF_A_ROW = ("", "exact", "in", "isnull", "id", "id__exact", "id__in", "pk", "pk__exact")
+RELATED_LOOKUPS = (
+    "",
+    "exact",
+    "in",
+    "isnull",
+    "id",
+    "id__exact",
+    "id__in",
+    "pk",
+    "pk__exact",
+)
 
 
 class QuickPaginator(Paginator[Any]):
@@ -60,17 +70,19 @@ def _read_texts(row: models.Model, name: str) -> Iterator[str]:
     name, _, rest = name.partition("__")
     value = getattr(row, name)
     if isinstance(value, models.Manager):
-        for related in value.all():
+        for related in value.order_by("-pk")[:SEARCHED]:
             yield from _read_texts(hide_secrets_in_row(related), rest)
     elif isinstance(value, models.Model):
-        yield from _read_texts(value, rest)
+        yield from _read_texts(hide_secrets_in_row(value), rest)
     else:
         # What may follow is a kind of comparison.
         yield str(value)
 
 
-class ClosedAdmin(admin.ModelAdmin[M]):
+class MaskedSearchAdmin(admin.ModelAdmin[M]):
     """A list whose searches and filters tell nothing of what is hidden in its rows."""
+
+    search_help_text = f"Of the rows that match, the newest {SEARCHED} are searched."
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Whether an address may filter so: by what is offered alone.
@@ -94,7 +106,7 @@ class ClosedAdmin(admin.ModelAdmin[M]):
         if name not in offered:
             return name not in columns
         joined = name in columns and columns[name].is_relation
-        return not joined or rest in OF_A_ROW
+        return not joined or rest in RELATED_LOOKUPS
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -119,7 +131,7 @@ class ClosedAdmin(admin.ModelAdmin[M]):
         return all(any(word in text for text in texts) for word in words)
 
 
-class ReadOnlyAdmin(ClosedAdmin[M]):
+class ReadOnlyAdmin(MaskedSearchAdmin[M]):
     """No adding, no changing, no deleting; fast on big tables."""
 
     show_full_result_count = False

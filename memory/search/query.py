@@ -172,7 +172,7 @@ def limit_time(
     most = SECONDS if seconds is None else seconds
     with (
         _places.taken(most if wait is None else wait),
-        limit_statements(most, SlowSearchError(most)),
+        limit_statements(SlowSearchError(most), most),
     ):
         yield
 

@@ -157,6 +157,9 @@ def _split_chat(value: Any, place: str) -> Iterator[tuple[str, Any]]:
     if not isinstance(value, list):
         yield place, value
         return
+    if len(value) > MOST_LINES:
+        where = "" if place == "message" else f"{place}: "
+        raise TransferError(f"{where}has more than {MOST_LINES:,} messages: split it")
     for number, item in enumerate(value, 1):
         yield f"{place} {number}" if place == "message" else place, item
 

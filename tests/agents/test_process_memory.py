@@ -41,6 +41,11 @@ def test_threads_share_two_arenas():
 
 
 def test_what_the_web_server_loads_is_searched_once():
-    text = "import gc, zoea.asgi\nprint(gc.get_freeze_count(), len(gc.get_objects()))"
+    text = """
+import gc, sys
+import zoea.asgi
+assert "zoea.urls" in sys.modules
+print(gc.get_freeze_count(), len(gc.get_objects()))
+"""
     frozen, searched = map(int, _run(text).stdout.split())
     assert frozen > 100_000 > searched

@@ -58,7 +58,7 @@ class Command(ActingCommand):
             raise make_command_error(f"{path}: {error}") from error
         except MemoryError as error:
             raise make_command_error(
-                f"{path}: too large for this machine: split it"
+                f"{path}: too large for the memory of this machine"
             ) from error
         except OSError as error:
             raise make_command_error(f"{path}: {error.strerror or error}") from error

@@ -76,7 +76,7 @@ FROM procrastinate_jobs
 WHERE status = 'todo' AND (%(queues)s::text[] IS NULL OR queue_name = ANY(%(queues)s))
 """
 # Enters a worker again that others took for dead, as it stalled.
-SHOW_WORKER = """
+REENTER_WORKER = """
 INSERT INTO procrastinate_workers (id) OVERRIDING SYSTEM VALUE VALUES (%(number)s)
 ON CONFLICT (id) DO UPDATE SET last_heartbeat = now()
 """
@@ -105,7 +105,7 @@ class PunctualConnector(PsycopgConnector):
         listen = partial(super().listen_notify, hear, names)
         tell = self._tell_when_due(on_notification, names)
         async with asyncio.TaskGroup() as group:
-            # A session that a pooler hands to somebody else would tell them.
+            # LISTEN does not last behind a pooler.
             if not settings.ZOEA_POLLING:
                 group.create_task(outlast(listen))
             group.create_task(tell)
@@ -187,7 +187,7 @@ class WorkerJobManager(JobManager):
         number = await super().register_worker()
         self._keepers[number] = keeper = LockKeeper(number)
         await keeper.begin()
-        process_memory.settle()
+        process_memory.freeze_loaded()
         return number
 
     async def fetch_job(
@@ -210,7 +210,7 @@ class WorkerJobManager(JobManager):
     async def update_heartbeat(self, worker_id: int) -> None:
         """Send a heartbeat; the next comes soon where this one fails."""
         try:
-            await self.connector.execute_query_async(SHOW_WORKER, number=worker_id)
+            await self.connector.execute_query_async(REENTER_WORKER, number=worker_id)
         except ConnectorException as error:
             _raise_unless_lost(error)
         await asyncio.to_thread(_end_if_game_moved)

@@ -14,6 +14,7 @@ from django.utils import timezone
 from rich.console import Console
 from rich.table import Table
 
+from agents.actions.base import name_mysis
 from agents.lab import kept_replays, replay_job, table
 from agents.lab.policies import OWN, Policy, read_policies
 from agents.lab.replay import ReplayedCall, select_calls
@@ -23,8 +24,9 @@ from agents.lab.two_processes import (
     SecondProcessError,
     replay_question,
 )
+from memory.audit import record
 from memory.management.terminal import (
-    LightCommand,
+    ActingCommand,
     make_command_error,
     require_owner,
     show_bar,
@@ -51,8 +53,8 @@ COLUMNS: tuple[tuple[str, Callable[[Any], str]], ...] = (
 )
 
 
-class Command(LightCommand):
-    """Prints the figures of each policy; stores nothing and calls no model."""
+class Command(ActingCommand):
+    """Prints the figures of each policy, stores none, and calls no model."""
 
     help = (
         "Assemble every recorded call of a Mysis anew under other context policies, "
@@ -96,6 +98,8 @@ class Command(LightCommand):
         report = ReportBuilder()
         try:
             with _open_table(options["csv"], owner.name) as write:
+                if options["csv"]:
+                    record("replay.download", name_mysis(owner))
                 _replay(owner, policies, span, report, write)
         except OSError as error:
             place = options["csv"]

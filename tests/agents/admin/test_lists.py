@@ -10,7 +10,7 @@ from django.db.models import CharField, DateField, JSONField, TextField
 from django.test import Client
 from django.urls import reverse
 
-from agents import events
+from agents import actions, events
 from agents.context_inputs import preview_context
 from agents.events import Kind
 from agents.models import ModelCall, Mysis, Prompt, PromptVersion, Turn
@@ -200,6 +200,14 @@ def test_what_is_hidden_is_not_found_letter_by_letter(admin_client: Client) -> N
     for query in ("error__regex=op", "error__startswith=re", "error=x"):
         assert admin_client.get(f"{turns}?{query}").status_code == 400
     assert admin_client.get(f"{turns}?outcome__exact=done").status_code == 200
+
+
+def test_no_job_is_made_anew_or_ended_past_its_mysis(admin_client: Client) -> None:
+    actions.start_mysis(mysis=make_mysis(name="Ada"), by="test")
+    address = reverse("admin:procrastinate_procrastinatejob_changelist")
+    shown = admin_client.get(address).content.decode()
+    assert len(listed(admin_client, "procrastinate_procrastinatejob")) == 1
+    assert 'name="action"' not in shown
 
 
 def test_no_list_is_filtered_by_a_text_that_it_does_not_offer(

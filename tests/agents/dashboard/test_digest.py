@@ -37,6 +37,7 @@ from agents.events import Kind
 from agents.models import Event, Mysis, Order, OrderRecipient, Visit
 from agents.order_status import read_orders, select_orders
 from agents.runtime.turn_rows import pause_for_budget
+from memory import concurrency
 from memory.models import ContextPolicy
 from tests.agents.dashboard.test_yields import add_turns
 from tests.factories import make_mysis
@@ -321,7 +322,7 @@ def test_sums_that_take_too_long_are_given_up(
 ):
     viewer = sign_in("viewer")
     viewer.raise_request_exception = False
-    monkeypatch.setattr(module, "SECONDS", 0.05)
+    monkeypatch.setattr(concurrency, "LONGEST_STATEMENT", 0.05)
     sleeps = "SELECT FROM (SELECT pg_sleep(5)::text AS slept OFFSET 0) AS one"
     monkeypatch.setattr(module, statement, f"{sleeps} WHERE slept = 'well'")
     for door in (f"/{path}/", f"/api/v1/{path}"):

@@ -189,7 +189,7 @@ def test_a_key_without_which_the_answer_is_another_was_accepted(
 @pytest.mark.parametrize(
     ("status", "key"),
     [
-        *((each, "unknown") for each in (500, 503, 529)),
+        *((each, "unknown") for each in (407, 408, 500, 503, 529)),
         *((each, "accepted") for each in (200, 400, 429)),
         (403, "refused"),
     ],

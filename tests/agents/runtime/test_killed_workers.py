@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 import pytest_asyncio
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 from procrastinate import PsycopgConnector
@@ -343,6 +344,9 @@ async def test_a_starved_worker_that_holds_its_lock_keeps_its_jobs_for_longer(
         await in_db(stop_heartbeat)(number, recovery.STARVED_SECONDS)
         await recovery.reconcile()
         assert await in_db(doing.count)() == 0
+        assert await in_db(count_queue_rows)(number) == 1
+        await in_db(stop_heartbeat)(number, settings.ZOEA_STALLED_SECONDS)
+        await recovery.reconcile()
     assert await in_db(count_queue_rows)(number) == 0
 
 
@@ -382,6 +386,13 @@ async def test_a_worker_that_was_taken_for_dead_is_entered_again_and_goes_on(
     job = await manager.fetch_job(None, number)
     assert job is not None
     assert (job.id, job.worker_id) == ((await refreshed(ada)).next_job, number)
+
+
+def test_a_worker_that_has_just_taken_a_job_stays_in_the_queue(ada: Mysis):
+    number = job_in_hands(ada)
+    with connection.cursor() as cursor:
+        cursor.execute(recovery.LEAVE_QUEUE, [number])
+    assert count_queue_rows(number) == 1
 
 
 async def test_a_worker_whose_job_was_taken_up_says_so_in_one_line(

@@ -135,6 +135,7 @@ def _end(pid: int) -> None:
 
 def _load() -> None:
     """Load what a turn loads when it needs it, once for all workers."""
+    from django.conf import settings
     from procrastinate.contrib.django import app
 
     from agents.llm.wires import http
@@ -146,6 +147,7 @@ def _load() -> None:
     app.worker_defaults["update_heartbeat_interval"] = HOUR
     app.worker_defaults["stalled_worker_timeout"] = HOUR
     recovery.STALLED_SECONDS = recovery.STARVED_SECONDS = HOUR
+    settings.ZOEA_STALLED_SECONDS = HOUR
     recovery.LOOK_SECONDS = recovery.FREE_SECONDS = 0.2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,19 @@ from tests.zoea.test_masking import list_routes
 JUDGE = Path(sys.prefix) / "html/node_modules/.bin/html-validate"
 TEMPLATES = Path(__file__).parents[3] / "templates"
 WINDOW = {"strategy": "window", "options": {"window": 4}}
+# Fragments, files, sockets, what only takes a POST, and what sends elsewhere.
+NO_PAGES = """
+    /admin/login/ /alerts/settings/ /alerts/targets/1/delete/ /alerts/targets/1/test/
+    /branches/1/undo/ /bulk/ /digest/last-visit/ /favicon.ico /feed/ /idle/restart/
+    /idle/start/ /lab/1/delete/ /lab/default/ /lanes/place/ /map/ask/ /metrics
+    /myses/Ada/context/hour/ /myses/Ada/context/policy/ /myses/Ada/download/
+    /myses/Ada/edit/pins/x/ /myses/Ada/edit/prompt/price/ /myses/Ada/messages/1/
+    /myses/Ada/messages/1/inspect/ /myses/Ada/models/ /myses/Ada/notes/forget/
+    /myses/Ada/notes/save/ /myses/Ada/start/ /myses/Ada/stop/ /orders/1/change/
+    /orders/1/names/ /palette/ /palette/keys/ /rewinds/1/discard/ /send/ /sign-in/
+    /sign-in/x/ /sign-out/ /turns/1/calls/1/rewind/ /turns/1/download/
+    /views/1/change/ /views/save/ /ws/dashboard/ /ws/v1/events
+"""
 # What the standard says, without a taste of its own.
 RULES = {"root": True, "extends": ["html-validate:standard"]}
 
@@ -106,20 +120,25 @@ def add_experiments(ada: Mysis) -> dict[str, int]:
 
 
 def test_every_address_of_a_page_has_a_valid_one(admin: Client, tmp_path: Path) -> None:
-    """Of what the addresses list, so also new ones; fragments and files are left out."""
+    """Of what the addresses list, so also new ones."""
     ada = scenes.busy_fleet()["Ada"]
     known = add_experiments(ada)
     values = known | {
         "key": "Ada", "number": 1, "place": 1, "part": "prompt", "step": "provider",
         "prompt_id": actions.get_default_prompt().pk, "view_id": 1, "secret": "x",
     }  # fmt: skip
-    pages = {}
+    pages, others = {}, set()
     for address in list_routes(get_resolver(), "/", values):
         address = address.replace("/lab/1/", f"/lab/{known['replay']}/")
         answer = admin.get(address)
         is_file = answer.streaming or "html" not in answer.get("Content-Type", "")
         if answer.status_code == 200 and not is_file and "<html" in answer.text:
             pages[address] = answer.text
+        else:
+            others.add(address)
+    assert {re.sub(r"\d+/", "1/", address) for address in others} == set(
+        NO_PAGES.split()
+    )
     lab = f"/lab/{known['replay']}/"
     assert {
         "/lab/", lab, f"{lab}calls/1/", f"/rewinds/{known['rewind_id']}/",

@@ -234,6 +234,20 @@ def test_a_file_of_lines_is_read_up_to_a_bound(
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
+    ("name", "place"), [("chat.json", ""), ("chat.jsonl", "line 1: ")]
+)
+def test_a_chat_has_so_many_messages_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: str
+) -> None:
+    monkeypatch.setattr(formats, "MOST_LINES", 2)
+    chat = {"messages": [{"role": "user", "content": text} for text in "abc"]}
+    file = tmp_path / name
+    file.write_text(json.dumps(chat, indent=2 if name == "chat.json" else None))
+    assert refusal(file) == f"{place}has more than 2 messages: split it"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
     ("name", "before", "after", "place"),
     [
         ("chat.json", b"[", b"{}]", "the file"),
@@ -276,7 +290,7 @@ def test_a_file_without_room_in_memory_is_one_line(tmp_path: Path) -> None:
         said = refusal(file)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
-    assert said == "too large for this machine: split it"
+    assert said == "too large for the memory of this machine"
 
 
 @pytest.mark.django_db

@@ -78,13 +78,15 @@ class Command(ActingCommand):
 
 
 def _refuse_newer() -> None:
-    """Raise DatabaseError where a release was at the database that this one does not know.
+    """Raise DatabaseError where a newer release has changed the tables.
 
-    Django takes no notice of its migrations, and the fleet would fly on tables that are
-    others than it believes.
+    Django ignores migrations that it does not know, and the fleet would fly on tables
+    other than it takes them for.
     """
     loader = MigrationLoader(connection)
-    unknown = loader.applied_migrations.keys() - loader.disk_migrations.keys()
+    known = set(loader.disk_migrations)
+    known.update(*(each.replaces for each in loader.disk_migrations.values()))
+    unknown = loader.applied_migrations.keys() - known
     for app, name in sorted(unknown):
         if app in OURS:
             raise DatabaseError(
