@@ -196,7 +196,8 @@ admin.site.unregister(ProcrastinateJob)
 class JobAdmin(MaskedSearchAdmin[ProcrastinateJob], ProcrastinateJobAdmin):
     """The queue's own list, to look at: a turn is started and stopped at its Mysis."""
 
-    actions = None
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        return {}
 
 
 @admin.register(ModelCall)

@@ -14,7 +14,6 @@ from django.utils import timezone
 from rich.console import Console
 from rich.table import Table
 
-from agents.actions.base import name_mysis
 from agents.lab import kept_replays, replay_job, table
 from agents.lab.policies import OWN, Policy, read_policies
 from agents.lab.replay import ReplayedCall, select_calls
@@ -99,7 +98,7 @@ class Command(ActingCommand):
         try:
             with _open_table(options["csv"], owner.name) as write:
                 if options["csv"]:
-                    record("replay.download", name_mysis(owner))
+                    record("replay.download", f"mysis:{owner.name}")
                 _replay(owner, policies, span, report, write)
         except OSError as error:
             place = options["csv"]
