@@ -30,6 +30,8 @@ PAGES = (
     "/search/?q=mine",
     "/prompts/",
     "/policies/",
+    "/lab/",
+    "/analytics/",
 )
 OF_A_MYSIS = ("", "context/", "notes/", "turns/", "download/")
 ROUTES = (
@@ -44,6 +46,9 @@ ROUTES = (
     "policies",
     "orders",
     "alerts",
+    "replays",
+    "rewinds",
+    "audit",
     "search/messages?q=mine",
     "search/counts?q=mine",
 )

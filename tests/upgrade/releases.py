@@ -27,6 +27,7 @@ RELEASES = {
     "2026-11-22-night": "570d679f",
     "2026-11-23": "77ba4c5a",
     "2026-11-24": "df82e9f9",
+    "2026-11-28": "1fccdea9",
 }
 """The commit with which each release ended, the oldest first."""
 
