@@ -79,9 +79,10 @@ def build_table(found: dict[Scene, list[Trial]]) -> TableData:
 def write_docs(table: TableData, repeats: int) -> None:
     """Rewrite what docs/benchmarks.md tells of faults."""
     machine = describe_machine()
+    often = "once" if repeats == 1 else f"{repeats} times"
     facts = (
         f"Measured {datetime.now(UTC).date()} on {machine['cores']} cores under a load of "
-        f"{machine['load'][0]:.0f}, {repeats} times each."
+        f"{machine['load'][0]:.0f}, {often} each."
     )
     replace_between(PAGE, BEGIN, END, f"{facts}\n\n{markdown_table(table)}")
 
