@@ -147,11 +147,11 @@ def _build_outcome(found: Found) -> TableData:
 def _build_memory(
     samples: Mapping[str, Sequence[Sequence[float]]], buffers: int | None
 ) -> TableData:
-    headings = ["", "first", "middle third", "last third", "most", "an hour", ""]
+    headings = ["", "first", "third quarter", "last quarter", "most", "an hour", ""]
     table = TableData("Memory of the processes (PSS)", headings)
     for name, found in sorted(samples.items()):
         trend = find_trend([(at, size) for at, size in found])
-        sizes = (trend.first, trend.middle, trend.last, trend.most)
+        sizes = (trend.first, trend.third, trend.last, trend.most)
         cells = [format_amount(size * MEGABYTE, "bytes") for size in sizes]
         is_long = found[-1][0] - found[0][0] >= SLOPE_SECONDS
         slope = f"{trend.slope:+.1f} MB" if is_long else ""
@@ -209,7 +209,7 @@ def _find_load_faults(found: Found) -> Iterator[str]:
             yield from _find_buffer_faults(trend, found.get("shared_buffers"))
         elif trend.grows:
             yield (
-                f"The memory of {name} grows: {trend.middle:.0f} MB in the middle third, "
+                f"The memory of {name} grows: {trend.third:.0f} MB in the third quarter, "
                 f"{trend.last:.0f} MB in the last."
             )
 

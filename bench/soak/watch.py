@@ -18,8 +18,8 @@ from bench.processes import measure_memory
 from zoea.postgres import DATABASE, USER, socket_directory
 
 MEGABYTE = 1_000_000
-#: So much more, of the middle third, and in megabytes, is growth and no accident.
-GROWTH, LEAST_GROWTH = 0.05, 10.0
+#: So much more than in the third quarter, and in megabytes, is growth and no accident.
+GROWTH, LEAST_GROWTH = 0.04, 10.0
 MOST_ERRORS = 5
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
@@ -141,35 +141,36 @@ class Memory:
 class Trend:
     """Megabytes of one process: at the beginning and the end, and how they grow.
 
-    The first third of the time is the warm-up, and no part of ``slope`` (an hour).
+    The first half of the time is the warm-up, in which logs grow to what a view reads of
+    them. ``third`` and ``last`` are of the quarters after it, ``slope`` (an hour) of both.
     """
 
     first: float
-    middle: float
+    third: float
     last: float
     most: float
     slope: float
 
     @property
     def grows(self) -> bool:
-        """Whether the last third holds clearly more than the middle one."""
-        more = self.last - self.middle
-        return more > max(LEAST_GROWTH, GROWTH * self.middle)
+        """Whether the last quarter holds clearly more than the third."""
+        more = self.last - self.third
+        return more > max(LEAST_GROWTH, GROWTH * self.third)
 
 
 def find_trend(samples: Sequence[tuple[float, float]]) -> Trend:
-    """How a process grows; the thirds are those of the time from first to last sample."""
+    """How a process grows; the quarters are those from the first to the last sample."""
     begun, ended = samples[0][0], samples[-1][0]
-    third = (ended - begun) / 3
-    warm = [each for each in samples if each[0] >= begun + third] or list(samples)
-    last = [size for at, size in warm if at >= ended - third]
-    middle = [size for at, size in warm if at < ended - third] or last
+    quarter = (ended - begun) / 4
+    warm = [each for each in samples if each[0] >= begun + 2 * quarter]
+    last = [size for at, size in warm if at >= ended - quarter]
+    third = [size for at, size in warm if at < ended - quarter] or last
     slope = 0.0
     if len({at for at, _ in warm}) > 1:
         slope = statistics.linear_regression(*zip(*warm, strict=True)).slope * 3600
     return Trend(
         first=samples[0][1],
-        middle=statistics.median(middle),
+        third=statistics.median(third),
         last=statistics.median(last),
         most=max(size for _, size in samples),
         slope=slope,

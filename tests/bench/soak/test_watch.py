@@ -14,7 +14,7 @@ def test_memory_that_rises_in_the_warm_up_alone_is_flat() -> None:
     samples = [(at * 10.0, min(100.0 + 10 * at, 200.0)) for at in range(120)]
     trend = find_trend(samples)
     assert not trend.grows
-    assert (trend.first, trend.middle, trend.last, trend.most) == (100, 200, 200, 200)
+    assert (trend.first, trend.third, trend.last, trend.most) == (100, 200, 200, 200)
     assert trend.slope == pytest.approx(0)
 
 
@@ -22,7 +22,7 @@ def test_memory_that_goes_on_rising_grows() -> None:
     samples = [(at * 10.0, 100.0 + at) for at in range(120)]
     trend = find_trend(samples)
     assert trend.grows
-    assert (trend.middle, trend.last) == (159.5, 199.5)
+    assert (trend.third, trend.last) == (174.5, 204.5)
     assert trend.slope == pytest.approx(360)
 
 
