@@ -18,7 +18,7 @@ from agents.context_inputs import preview_context
 from agents.lab.kept_replays import start_replay
 from agents.lab.policies import read_policies
 from agents.lab.replay_job import run_replay
-from agents.models import AlertTarget, ModelCall, Mysis, Rewind, RewindStep
+from agents.models import AlertTarget, ModelCall, Mysis, Order, Rewind, RewindStep
 from memory.assembly.prepare import record_call
 from tests.browser import scenes
 from tests.browser.test_accessibility import administered, everything, of_a_call
@@ -122,14 +122,16 @@ def add_experiments(ada: Mysis) -> dict[str, int]:
 def test_every_address_of_a_page_has_a_valid_one(admin: Client, tmp_path: Path) -> None:
     """Of what the addresses list, so also new ones."""
     ada = scenes.busy_fleet()["Ada"]
-    known = add_experiments(ada)
+    known, order = add_experiments(ada), Order.objects.earliest("pk").pk
     values = known | {
         "key": "Ada", "number": 1, "place": 1, "part": "prompt", "step": "provider",
         "prompt_id": actions.get_default_prompt().pk, "view_id": 1, "secret": "x",
     }  # fmt: skip
     pages, others = {}, set()
     for address in list_routes(get_resolver(), "/", values):
+        # All of these are a `number`.
         address = address.replace("/lab/1/", f"/lab/{known['replay']}/")
+        address = address.replace("/orders/1/", f"/orders/{order}/")
         answer = admin.get(address)
         is_file = answer.streaming or "html" not in answer.get("Content-Type", "")
         if answer.status_code == 200 and not is_file and "<html" in answer.text:
