@@ -1,8 +1,9 @@
 """One model call: our messages out, a completion back.
 
 No agent loop and no history processing: what is given is what is sent. The formats
-stand in ``wires``, one module per kind of endpoint, imported when first used: a
-provider's library takes seconds to load, and most processes call no model.
+stand in ``wires``, one module per kind of endpoint, imported when first used, by workers
+at their start: a provider's library takes seconds to load, and most processes call no
+model.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
+from types import ModuleType
 
 from agents.llm.model_types import (
     Completion,
@@ -35,7 +37,7 @@ WIRES: Mapping[Kind, str] = {
 
 async def complete(request: CompletionRequest) -> Completion:
     """Ask the model for its next message; cancelling it ends it. Raises ModelError."""
-    send: Send = import_module(WIRES[request.endpoint.kind]).send
+    send: Send = load_wire(request.endpoint.kind).send
     given = request.settings.items()
     wanted = {key: value for key, value in given if value is not None}
     seconds = _read_timeout(wanted.pop("timeout", DEFAULT_TIMEOUT))
@@ -49,6 +51,11 @@ async def complete(request: CompletionRequest) -> Completion:
             retryable=True,
             code="",
         ) from None
+
+
+def load_wire(kind: Kind) -> ModuleType:
+    """The module of a kind of endpoint, with its library."""
+    return import_module(WIRES[kind])
 
 
 def _read_timeout(value: object) -> float:

@@ -35,6 +35,7 @@ from agents.management.commands.procrastinate import (
     PunctualConnector,
     WorkerJobManager,
 )
+from agents.models import Provider
 from agents.scheduling import TURN_TASK, schedule
 from tests.factories import make_mysis
 
@@ -141,12 +142,15 @@ async def test_a_job_that_waited_for_the_end_of_another_is_told_with_it(
 
 
 @pytest.mark.usefixtures("told")
-async def test_a_worker_that_begins_leaves_what_is_loaded_alone(
-    connector: PunctualConnector,
+async def test_a_worker_that_begins_loads_what_turns_need_and_leaves_it_alone(
+    connector: PunctualConnector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    await Provider.objects.acreate(name="own", kind="openai", base_url="http://x/v1")
+    monkeypatch.delitem(sys.modules, "agents.llm.wires.openai", raising=False)
     manager = WorkerJobManager(connector, connector.look_again)
     try:
         number = await manager.register_worker()
+        assert "agents.llm.wires.openai" in sys.modules
         assert gc.get_freeze_count() > 100_000
         await manager.unregister_worker(number)
     finally:

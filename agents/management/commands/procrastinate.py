@@ -40,8 +40,11 @@ from procrastinate.manager import JobManager
 from psycopg import AsyncConnection
 
 from agents import db, process_memory
+from agents.db import run_in_db
 from agents.events import get_connection_parameters
 from agents.game.local import read_running_game, speaks_mcp
+from agents.llm.complete import load_wire
+from agents.llm.endpoints import list_providers
 from agents.runtime.recovery import GRACE_SECONDS, LEAVE_LOCK, LockKeeper
 from agents.telemetry import telemetry
 
@@ -169,6 +172,15 @@ def _end_if_game_moved() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
+def _load_wires() -> None:
+    """Load what calls all providers that are known now.
+
+    What is loaded while there is no memory stays broken: every later turn would fail.
+    """
+    for provider in list_providers():
+        load_wire(provider.kind)
+
+
 class WorkerJobManager(JobManager):
     """The queue's own, which knows when a worker begins and ends, and outlasts a lost database.
 
@@ -187,6 +199,7 @@ class WorkerJobManager(JobManager):
         number = await super().register_worker()
         self._keepers[number] = keeper = LockKeeper(number)
         await keeper.begin()
+        await run_in_db(_load_wires)
         process_memory.freeze_loaded()
         return number
 
