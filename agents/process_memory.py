@@ -36,7 +36,7 @@ def set_limits() -> None:
 
 
 def freeze_loaded() -> None:
-    """Leave out what is loaded where garbage is searched for: it stays.
+    """Exclude all that is loaded by now from garbage collection.
 
     Call it where a program that runs for long begins its work.
     """

@@ -27,7 +27,7 @@ def release_connection() -> None:
 
 @contextmanager
 def limit_statements(refusal: Problem, seconds: float | None = None) -> Iterator[None]:
-    """Give each statement inside so many seconds, 30 unless said; past that ``refusal``."""
+    """Limit each statement inside to ``seconds``, 30 unless said; raises ``refusal`` past that."""
     most = LONGEST_STATEMENT if seconds is None else seconds
     try:
         with transaction.atomic(), connection.cursor() as cursor:

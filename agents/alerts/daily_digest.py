@@ -18,18 +18,10 @@ from django.utils.http import urlencode
 
 from agents.alerts.outbox import do_for_each, queue_delivery
 from agents.alerts.send import DIGEST
-from agents.dashboard.digest import (
-    TOO_SLOW,
-    Digest,
-    bound_since,
-    describe_digest,
-    make_digest,
-)
+from agents.dashboard.digest import Digest, bound_since, describe_digest, make_digest
 from agents.dashboard.digest_text import describe_span, write_markdown, write_text
 from agents.events import format_moment
 from agents.models import AlertDelivery, AlertTarget
-from memory.concurrency import limit_statements
-from memory.problems import make_busy
 
 # A claimed digest is tried again after this.
 CLAIM = timedelta(minutes=5)
@@ -44,9 +36,7 @@ def add_due_digests(now: datetime | None = None) -> None:
 
     @cache
     def write(since: datetime) -> str:
-        with limit_statements(make_busy(TOO_SLOW)):
-            found = make_digest(since, moment)
-        return write_body(found)
+        return write_body(make_digest(since, moment))
 
     def add(target: AlertTarget) -> None:
         _store(target, write(bound_since(target.digest_from, moment)), moment)

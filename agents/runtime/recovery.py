@@ -74,22 +74,22 @@ LIST_HELD = """
 SELECT number FROM agents_workerlock
 WHERE NOT pg_try_advisory_xact_lock_shared(hashtext('worker'), number::int)
 """
+# In one transaction. Meanwhile the worker takes no job, as that locks its row too.
+KEEP_FROM_JOBS = "SELECT FROM procrastinate_workers WHERE id = %s FOR UPDATE"
 # Under its lock: a worker that is back in this very moment keeps its jobs.
 END_WORKER = """
 WITH gone AS (
   DELETE FROM agents_workerlock
   WHERE number = %s AND pg_try_advisory_xact_lock(hashtext('worker'), number::int)
   RETURNING number
+), ended AS (
+  DELETE FROM procrastinate_jobs AS job USING gone
+  WHERE job.worker_id = gone.number AND job.status = 'doing' RETURNING job.id
 )
-DELETE FROM procrastinate_jobs AS job USING gone
-WHERE job.worker_id = gone.number AND job.status = 'doing' RETURNING job.id
+SELECT ARRAY(SELECT id FROM ended) FROM gone
 """
-# Nobody counts the dead. One that lives, and has just taken a job, stays.
-LEAVE_QUEUE = """
-DELETE FROM procrastinate_workers AS worker WHERE id = %s AND NOT EXISTS (
-  SELECT FROM procrastinate_jobs WHERE worker_id = worker.id AND status = 'doing'
-)
-"""
+# Nobody counts the dead; one that lives enters itself again.
+LEAVE_QUEUE = "DELETE FROM procrastinate_workers WHERE id = %s"
 
 INTERVAL = 5.0
 
@@ -244,14 +244,22 @@ class LockKeeper:
         free = {number for (number,) in await cursor.fetchall()} - {self.number}
         gone, self._seen_free = free & self._seen_free, free - self._seen_free
         for number in sorted(gone):
-            cursor = await database.execute(END_WORKER, [number])
-            jobs = [job for (job,) in await cursor.fetchall()]
-            await database.execute(LEAVE_QUEUE, [number])
-            if jobs:
+            if jobs := await _end_worker(database, number):
                 logger.warning("Worker %s is gone; its jobs were %s.", number, jobs)
         if gone:
             # Not here: this connection, once lost, has to be missed at once.
             maintenance.run_soon()
+
+
+async def _end_worker(database: psycopg.AsyncConnection[Any], number: int) -> list[int]:
+    """End a worker's jobs; none where it holds its lock again."""
+    async with database.transaction():
+        await database.execute(KEEP_FROM_JOBS, [number])
+        cursor = await database.execute(END_WORKER, [number])
+        ended = await cursor.fetchone()
+        if ended:
+            await database.execute(LEAVE_QUEUE, [number])
+    return list(ended[0]) if ended else []
 
 
 async def hold_lock(database: psycopg.AsyncConnection[Any], number: int) -> bool:

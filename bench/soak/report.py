@@ -153,7 +153,7 @@ def _build_memory(
         trend = find_trend([(at, size) for at, size in found])
         sizes = (trend.first, trend.third, trend.last, trend.most)
         cells = [format_amount(size * MEGABYTE, "bytes") for size in sizes]
-        is_long = found[-1][0] - found[0][0] >= SLOPE_SECONDS
+        is_long = found[-1][0] - found[0][0] >= 2 * SLOPE_SECONDS
         slope = f"{trend.slope:+.1f} MB" if is_long else ""
         table.rows.append([name, *cells, slope, _name_trend(name, trend, buffers)])
     return table

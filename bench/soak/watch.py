@@ -19,7 +19,7 @@ from zoea.postgres import DATABASE, USER, socket_directory
 
 MEGABYTE = 1_000_000
 #: So much more than in the third quarter, and in megabytes, is growth and no accident.
-GROWTH, LEAST_GROWTH = 0.04, 10.0
+GROWTH, LEAST_GROWTH = 0.0375, 7.5
 MOST_ERRORS = 5
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
@@ -141,8 +141,8 @@ class Memory:
 class Trend:
     """Megabytes of one process: at the beginning and the end, and how they grow.
 
-    The first half of the time is the warm-up, in which logs grow to what a view reads of
-    them. ``third`` and ``last`` are of the quarters after it, ``slope`` (an hour) of both.
+    The first half of the time is the warm-up. ``third`` and ``last`` are of the quarters
+    after it, ``slope`` (an hour) of both.
     """
 
     first: float

@@ -82,7 +82,10 @@ def _read_texts(row: models.Model, name: str) -> Iterator[str]:
 class MaskedSearchAdmin(admin.ModelAdmin[M]):
     """A list whose searches and filters tell nothing of what is hidden in its rows."""
 
-    search_help_text = f"Of the rows that match, the newest {SEARCHED} are searched."
+    search_help_text = (
+        f"Of the rows that match, the newest {SEARCHED} are searched, and the newest "
+        f"{SEARCHED} that belong to each."
+    )
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Whether an address may filter so: by what is offered alone.

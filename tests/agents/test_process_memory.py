@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -26,18 +27,21 @@ ctypes.CDLL(None).malloc_stats()
 """
 
 
-def _run(text: str) -> subprocess.CompletedProcess[str]:
+def _run(text: str, **more: str) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if k != "MALLOC_ARENA_MAX"}
     return subprocess.run(
         [sys.executable, "-c", LOAD + text],
         capture_output=True,
         text=True,
         check=True,
         cwd=ROOT,
+        env=kept | more,
     )
 
 
-def test_threads_share_two_arenas():
+def test_threads_share_two_arenas_unless_the_environment_says_otherwise():
     assert _run(THREADS).stderr.count("Arena ") == 2
+    assert _run(THREADS, MALLOC_ARENA_MAX="4").stderr.count("Arena ") == 4
 
 
 def test_what_the_web_server_loads_is_searched_once():

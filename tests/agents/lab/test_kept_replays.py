@@ -314,6 +314,8 @@ def test_the_command_replays_at_once(ada: Mysis, tmp_path: Path):
     assert "given the summaries that were recorded" in lines[6]
     header, *rows = csv.reader(file.open())
     assert (tuple(header), len(rows)) == (table.COLUMNS, 12)
+    entry = AuditEntry.objects.get(action="replay.download")
+    assert (entry.object, entry.who[:12]) == ("mysis:Ada", "command line")
     out = io.StringIO()
     call_command("replay", "Ada", "--strategies", "window", "--json", stdout=out)
     assert json.loads(out.getvalue())["equal"] == 3

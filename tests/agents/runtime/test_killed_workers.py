@@ -282,15 +282,14 @@ async def test_a_worker_that_is_back_in_the_last_moment_keeps_its_jobs(ada: Mysi
         **parameters, autocommit=True
     ) as other:
         async with present(number):
-            found = await other.execute(recovery.END_WORKER, [number])
-            assert await found.fetchall() == []
+            assert await recovery._end_worker(other, number) == []
         assert await in_db(WorkerLock.objects.filter(pk=number).exists)()
+        assert await in_db(count_queue_rows)(number) == 1
         # The server frees it soon after its connection is closed: whoever waits, gets it.
         await other.execute(recovery.HOLD_LOCK, [number])
-        found = await other.execute(recovery.END_WORKER, [number])
-        assert await found.fetchall() == [(ada.next_job,)]
-        found = await other.execute(recovery.END_WORKER, [number])
-        assert await found.fetchall() == [], "one of those who saw it ends its jobs"
+        assert await recovery._end_worker(other, number) == [ada.next_job]
+        assert await in_db(count_queue_rows)(number) == 0
+        assert await recovery._end_worker(other, number) == [], "one ends its jobs"
 
 
 def test_a_worker_that_falls_silent_in_a_transaction_keeps_no_mysis_from_others(
@@ -386,13 +385,6 @@ async def test_a_worker_that_was_taken_for_dead_is_entered_again_and_goes_on(
     job = await manager.fetch_job(None, number)
     assert job is not None
     assert (job.id, job.worker_id) == ((await refreshed(ada)).next_job, number)
-
-
-def test_a_worker_that_has_just_taken_a_job_stays_in_the_queue(ada: Mysis):
-    number = job_in_hands(ada)
-    with connection.cursor() as cursor:
-        cursor.execute(recovery.LEAVE_QUEUE, [number])
-    assert count_queue_rows(number) == 1
 
 
 async def test_a_worker_whose_job_was_taken_up_says_so_in_one_line(

@@ -18,6 +18,21 @@ def test_memory_that_rises_in_the_warm_up_alone_is_flat() -> None:
     assert trend.slope == pytest.approx(0)
 
 
+@pytest.mark.parametrize(
+    ("until", "more", "grows"),
+    [(0.45, 1.0, False), (0.0, 1.03, False), (0.0, 1.05, True)],
+)
+def test_the_third_quarter_is_what_the_last_is_compared_with(
+    until: float, more: float, grows: bool
+) -> None:
+    rise = [
+        100.0 + 200 * min(1.0, at / 120 / until if until else 1.0) for at in range(120)
+    ]
+    held = [size * (more if at >= 90 else 1.0) for at, size in enumerate(rise)]
+    samples = [(at * 10.0, size) for at, size in enumerate(held)]
+    assert find_trend(samples).grows is grows
+
+
 def test_memory_that_goes_on_rising_grows() -> None:
     samples = [(at * 10.0, 100.0 + at) for at in range(120)]
     trend = find_trend(samples)

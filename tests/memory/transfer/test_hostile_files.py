@@ -234,15 +234,14 @@ def test_a_file_of_lines_is_read_up_to_a_bound(
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("name", "place"), [("chat.json", ""), ("chat.jsonl", "line 1: ")]
+    ("before", "place"), [("", ""), ('{"role": "user", "content": "a"}\n', "line 2: ")]
 )
 def test_a_chat_has_so_many_messages_at_most(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, place: str
 ) -> None:
     monkeypatch.setattr(formats, "MOST_LINES", 2)
-    chat = {"messages": [{"role": "user", "content": text} for text in "abc"]}
-    file = tmp_path / name
-    file.write_text(json.dumps(chat, indent=2 if name == "chat.json" else None))
+    file = tmp_path / "chat"
+    file.write_text(before + json.dumps([{"role": "user", "content": "b"}] * 3))
     assert refusal(file) == f"{place}has more than 2 messages: split it"
 
 

@@ -81,7 +81,7 @@ def _refuse_newer() -> None:
     """Raise DatabaseError where a newer release has changed the tables.
 
     Django ignores migrations that it does not know, and the fleet would fly on tables
-    other than it takes them for.
+    that it does not know.
     """
     loader = MigrationLoader(connection)
     known = set(loader.disk_migrations)
