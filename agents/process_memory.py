@@ -9,6 +9,11 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 # A view of 2,000 messages is about 40,000 objects that live until it is sent. Under
 # Python's own thresholds the search for cycles takes a third of the time of a view.
@@ -42,6 +47,25 @@ def freeze_loaded() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def end_where_no_thread_begins() -> None:
+    """End this process, as if it were killed, where memory is too short for a new thread.
+
+    Python waits for such a thread for ever, with every lock that its starter holds: a
+    worker would send heartbeats and take no step of a turn.
+    """
+    report = sys.unraisablehook
+
+    def end(unraisable: UnraisableHookArgs) -> None:
+        try:
+            report(unraisable)
+        finally:
+            words = unraisable.err_msg or ""
+            if unraisable.exc_type is MemoryError and "thread started by" in words:
+                os._exit(1)
+
+    sys.unraisablehook = end
 
 
 def trim() -> None:

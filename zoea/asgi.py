@@ -98,3 +98,4 @@ application = proxies.with_visitor(
 # Else the first visitor would wait for them.
 get_resolver().url_patterns  # noqa: B018
 process_memory.freeze_loaded()
+process_memory.end_where_no_thread_begins()

@@ -27,13 +27,16 @@ ctypes.CDLL(None).malloc_stats()
 """
 
 
-def _run(text: str, **more: str) -> subprocess.CompletedProcess[str]:
+def _run(
+    text: str, *, check: bool = True, **more: str
+) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if k != "MALLOC_ARENA_MAX"}
     return subprocess.run(
         [sys.executable, "-c", LOAD + text],
         capture_output=True,
         text=True,
-        check=True,
+        check=check,
+        timeout=60,
         cwd=ROOT,
         env=kept | more,
     )
@@ -53,3 +56,21 @@ print(gc.get_freeze_count(), len(gc.get_objects()))
 """
     frozen, searched = map(int, _run(text).stdout.split())
     assert frozen > 100_000 > searched
+
+
+# Memory may run out in the first steps of a thread, before it says that it has begun.
+NO_THREAD = """
+import threading
+from agents import process_memory
+process_memory.end_where_no_thread_begins()
+class Thread(threading.Thread):
+    def _bootstrap_inner(self):
+        raise MemoryError
+Thread().start()
+"""
+
+
+def test_a_process_ends_where_a_thread_cannot_begin():
+    done = _run(NO_THREAD, check=False)
+    assert done.returncode == 1
+    assert "MemoryError" in done.stderr

@@ -316,6 +316,7 @@ class Command(procrastinate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["command"] == "worker":
             _require_game()
+            process_memory.end_where_no_thread_begins()
         db.keeps_connections.set()
         telemetry.start("worker")
         bound_silence()
