@@ -240,7 +240,13 @@ def kill_worker(fleet: Fleet) -> Trial:
 
 
 def starve_workers(fleet: Fleet) -> Trial:
-    """Let no worker have any more memory for a while."""
+    """Let no worker have any more memory for a while.
+
+    Both begin anew: one that had a large answer before keeps the room that it freed.
+    """
+    for name in WORKERS:
+        end_worker(fleet, name)
+        fleet.installation.begin_worker(name)
     pids = [fleet.installation.children[name].process.pid for name in WORKERS]
     await_turn_of(fleet, WORKERS[0])
     before = count_in_logs(fleet, "MemoryError")
