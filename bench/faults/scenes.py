@@ -6,7 +6,7 @@ import json
 import resource
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -249,11 +249,9 @@ def starve_workers(fleet: Fleet) -> Trial:
         fleet.installation.begin_worker(name)
     pids = [fleet.installation.children[name].process.pid for name in WORKERS]
     await_turn_of(fleet, WORKERS[0])
-    before = count_in_logs(fleet, "MemoryError")
     former = [starve(pid) for pid in pids]
     fleet.mind.ballast = BALLAST
-    wait_until(lambda: count_in_logs(fleet, "MemoryError") > before, "a lack of memory")
-    told = await_some(lambda: fleet.find_activities("MemoryError"), "one that says so")
+    told = await_some(lambda: list(find_starved(fleet)), "a lack of memory")
     fleet.mind.ballast = 0
     for pid, limits in zip(pids, former, strict=True):
         with suppress(ProcessLookupError):
@@ -262,6 +260,14 @@ def starve_workers(fleet: Fleet) -> Trial:
     fleet.installation.revive()
     fleet.await_turns(fleet.find_newest_turn())
     return Trial(time.monotonic() - begun, told[0])
+
+
+def find_starved(fleet: Fleet) -> Iterator[str]:
+    """What tells of it: turns that say so, and workers that it has ended."""
+    yield from fleet.find_activities("MemoryError")
+    for name in WORKERS:
+        if fleet.installation.children[name].process.poll() is not None:
+            yield f"{name} ended"
 
 
 def starve(pid: int) -> tuple[int, int]:
