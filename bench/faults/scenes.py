@@ -244,9 +244,7 @@ def starve_workers(fleet: Fleet) -> Trial:
 
     Both begin anew: one that had a large answer before keeps the room that it freed.
     """
-    for name in WORKERS:
-        end_worker(fleet, name)
-        fleet.installation.begin_worker(name)
+    begin_anew(fleet)
     pids = [fleet.installation.children[name].process.pid for name in WORKERS]
     await_turn_of(fleet, WORKERS[0])
     former = [starve(pid) for pid in pids]
@@ -257,9 +255,19 @@ def starve_workers(fleet: Fleet) -> Trial:
         with suppress(ProcessLookupError):
             resource.prlimit(pid, resource.RLIMIT_AS, limits)
     begun = time.monotonic()
-    fleet.installation.revive()
+    # What Python left half done where it got no memory may stay broken.
+    begin_anew(fleet)
     fleet.await_turns(fleet.find_newest_turn())
     return Trial(time.monotonic() - begun, told[0])
+
+
+def begin_anew(fleet: Fleet) -> None:
+    """End both workers, by force if need be, and start them again."""
+    for name in WORKERS:
+        child = fleet.installation.children.pop(name)
+        child.process.kill()
+        child.process.wait()
+        fleet.installation.begin_worker(name)
 
 
 def find_starved(fleet: Fleet) -> Iterator[str]:
