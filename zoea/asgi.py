@@ -25,7 +25,7 @@ log_uncaught()
 # These modules import models, which are loaded only now.
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.sessions import SessionMiddlewareStack  # noqa: E402
-from django.urls import get_resolver, path, re_path  # noqa: E402
+from django.urls import path, re_path  # noqa: E402
 
 from agents import process_memory  # noqa: E402
 from agents.consumers.dashboard import DashboardConsumer  # noqa: E402
@@ -95,7 +95,4 @@ application = proxies.with_visitor(
         }
     )
 )
-# Else the first visitor would wait for them.
-get_resolver().url_patterns  # noqa: B018
 process_memory.freeze_loaded()
-process_memory.end_where_no_thread_begins()

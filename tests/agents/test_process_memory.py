@@ -49,9 +49,7 @@ def test_threads_share_two_arenas_unless_the_environment_says_otherwise():
 
 def test_what_the_web_server_loads_is_searched_once():
     text = """
-import gc, sys
-import zoea.asgi
-assert "zoea.urls" in sys.modules
+import gc, zoea.asgi
 print(gc.get_freeze_count(), len(gc.get_objects()))
 """
     frozen, searched = map(int, _run(text).stdout.split())
