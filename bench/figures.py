@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from time import perf_counter
 from typing import Any
@@ -198,3 +199,12 @@ def describe_machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": platform.platform(),
     }
+
+
+def describe_moment() -> str:
+    """When, on how many cores and under what load, as a page says it of its table."""
+    machine = describe_machine()
+    return (
+        f"Measured {datetime.now(UTC).date()} on {machine['cores']} cores under a load of "
+        f"{machine['load'][0]:.0f}"
+    )

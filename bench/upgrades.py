@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from urllib.parse import quote
@@ -24,7 +23,7 @@ import psycopg
 from psycopg import sql
 from rich.console import Console
 
-from bench.figures import describe_machine
+from bench.figures import describe_moment
 from bench.processes import PYTHON, ROOT, clean_environment
 from bench.tables import TableData, markdown_table, replace_between, rich_table
 from zoea.postgres import USER, acquire
@@ -173,12 +172,8 @@ def build_table(upgrades: Sequence[Upgrade]) -> TableData:
 
 def write_docs(table: TableData) -> None:
     """Rewrite what docs/benchmarks.md tells of upgrades."""
-    machine = describe_machine()
-    facts = (
-        f"Measured {datetime.now(UTC).date()} on {machine['cores']} cores under a load of "
-        f"{machine['load'][0]:.0f}."
-    )
-    replace_between(PAGE, BEGIN, END, f"{facts}\n\n{markdown_table(table)}")
+    text = f"{describe_moment()}.\n\n{markdown_table(table)}"
+    replace_between(PAGE, BEGIN, END, text)
 
 
 def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:

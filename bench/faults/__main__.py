@@ -15,14 +15,13 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 
 from bench.faults.fleet import PATIENCE, Fleet, fly_fleet
 from bench.faults.scenes import SCENES, Scene, Trial, play_scene
-from bench.figures import describe_machine, show_steps
+from bench.figures import describe_moment, show_steps
 from bench.processes import ROOT
 from bench.tables import TableData, markdown_table, replace_between, rich_table
 
@@ -78,13 +77,9 @@ def build_table(found: dict[Scene, list[Trial]]) -> TableData:
 
 def write_docs(table: TableData, repeats: int) -> None:
     """Rewrite what docs/benchmarks.md tells of faults."""
-    machine = describe_machine()
     often = "once" if repeats == 1 else f"{repeats} times"
-    facts = (
-        f"Measured {datetime.now(UTC).date()} on {machine['cores']} cores under a load of "
-        f"{machine['load'][0]:.0f}, {often} each."
-    )
-    replace_between(PAGE, BEGIN, END, f"{facts}\n\n{markdown_table(table)}")
+    text = f"{describe_moment()}, {often} each.\n\n{markdown_table(table)}"
+    replace_between(PAGE, BEGIN, END, text)
 
 
 def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:
