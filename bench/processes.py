@@ -140,7 +140,12 @@ class Server:
     """A running web server: its port and its process."""
 
     port: int
-    pid: int
+    process: subprocess.Popen[bytes]
+
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        return self.process.pid
 
     @property
     def origin(self) -> str:
@@ -177,7 +182,7 @@ def run_server(
             f"http://127.0.0.1:{port}/healthz", timeout=240
         ) as answer:
             assert answer.status == 200
-        yield Server(port, process.pid)
+        yield Server(port, process)
     finally:
         process.terminate()
         try:

@@ -220,11 +220,14 @@ def close_step_connections() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_shared() -> None:
+def _nothing_shared(request: pytest.FixtureRequest) -> None:
     """Forget what other tests had drawn in these ten seconds, as does the server."""
     flushing.forget_shared()
     for one in servers:
-        os.kill(one.pid, signal.SIGUSR1)
+        if (status := one.process.poll()) is None:
+            one.process.send_signal(signal.SIGUSR1)
+        elif "server" in request.fixturenames:
+            pytest.fail(f"the web server of the tests has ended with {status}")
 
 
 @pytest.fixture(autouse=True)
