@@ -140,12 +140,7 @@ class Server:
     """A running web server: its port and its process."""
 
     port: int
-    process: subprocess.Popen[bytes]
-
-    @property
-    def pid(self) -> int:
-        """The number of its process."""
-        return self.process.pid
+    pid: int
 
     @property
     def origin(self) -> str:
@@ -182,7 +177,7 @@ def run_server(
             f"http://127.0.0.1:{port}/healthz", timeout=240
         ) as answer:
             assert answer.status == 200
-        yield Server(port, process)
+        yield Server(port, process.pid)
     finally:
         process.terminate()
         try:
