@@ -10,6 +10,7 @@ import ctypes
 import gc
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ _OLD = 5
 # Each thread may have an arena of its own, of which it gives nothing back to others.
 _ARENAS = 2
 _M_ARENA_MAX = -8
+
+#: Set once the system refused memory to a turn of this process: what Python left half
+#: done then may stay broken.
+was_refused = threading.Event()
 
 _LIBC = ctypes.CDLL(None)
 # Only glibc has them.

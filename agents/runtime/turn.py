@@ -15,7 +15,7 @@ from functools import partial
 
 from django.db import transaction
 
-from agents import scheduling
+from agents import process_memory, scheduling
 from agents.budgets import BudgetSpentError
 from agents.db import run_in_db
 from agents.events import Line
@@ -167,6 +167,8 @@ async def _take_guarded(handle: TurnHandle, guarded: Guarded) -> None:
             return
         raise
     except Exception as error:
+        if isinstance(error, MemoryError):
+            process_memory.was_refused.set()
         ending = choose_ending(error)
     canceller.release(guarded)
     await _finish_shielded(handle, ending, progress)

@@ -255,10 +255,12 @@ def starve_workers(fleet: Fleet) -> Trial:
         with suppress(ProcessLookupError):
             resource.prlimit(pid, resource.RLIMIT_AS, limits)
     begun = time.monotonic()
-    # What Python left half done where it got no memory may stay broken.
+    ended = await_some(lambda: list(find_ended(fleet)), "the end of a worker")
+    # The other one may have got no memory outside of a turn.
     begin_anew(fleet)
     fleet.await_turns(fleet.find_newest_turn())
-    return Trial(time.monotonic() - begun, told[0])
+    seen = "; ".join(dict.fromkeys([told[0], ended[0]]))
+    return Trial(time.monotonic() - begun, seen)
 
 
 def begin_anew(fleet: Fleet) -> None:
@@ -273,6 +275,11 @@ def begin_anew(fleet: Fleet) -> None:
 def find_starved(fleet: Fleet) -> Iterator[str]:
     """What tells of it: turns that say so, and workers that it has ended."""
     yield from fleet.find_activities("MemoryError")
+    yield from find_ended(fleet)
+
+
+def find_ended(fleet: Fleet) -> Iterator[str]:
+    """The workers that have ended."""
     for name in WORKERS:
         if fleet.installation.children[name].process.poll() is not None:
             yield f"{name} ended"

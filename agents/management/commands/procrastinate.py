@@ -57,6 +57,8 @@ BLOCKED = 0.5
 REST = 5.0
 # So many seconds after the moment, by another clock than ours, a job is surely due.
 MARGIN = 0.002
+# `up` gives up on a program that ends five times in a row within ten seconds.
+SHORTEST_LIFE = 15.0
 
 # Pauses between two tries while the database is away.
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
@@ -172,6 +174,16 @@ def _end_if_game_moved() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
+def _end_if_memory_was_refused(begun: float) -> None:
+    """End this process in order, if a turn got no memory: later ones may fail too.
+
+    ``begun`` is when it began, by the steady clock.
+    """
+    if process_memory.was_refused.is_set() and time.monotonic() - begun > SHORTEST_LIFE:
+        logger.error("A turn got no memory: this worker ends, as others may fail too.")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 def _load_wires() -> None:
     """Load what calls all providers that are known now.
 
@@ -192,6 +204,7 @@ class WorkerJobManager(JobManager):
     ) -> None:
         super().__init__(connector)
         self._look_again = look_again
+        self._begun = time.monotonic()
         self._keepers: dict[int, LockKeeper] = {}
 
     async def register_worker(self) -> int:
@@ -226,6 +239,7 @@ class WorkerJobManager(JobManager):
             await self.connector.execute_query_async(REENTER_WORKER, number=worker_id)
         except ConnectorException as error:
             _raise_unless_lost(error)
+        _end_if_memory_was_refused(self._begun)
         await asyncio.to_thread(_end_if_game_moved)
 
     async def finish_job_by_id_async(self, *args: Any, **options: Any) -> None:
