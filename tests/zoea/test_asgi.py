@@ -42,9 +42,9 @@ async def ask() -> ApplicationCommunicator:
 async def probe() -> int:
     """The status of an answer to GET /healthz."""
     client = await ask()
-    start = await client.receive_output()
-    await client.receive_output()
-    await client.wait()
+    start = await client.receive_output(PATIENCE)
+    await client.receive_output(PATIENCE)
+    await client.wait(PATIENCE)
     status: int = start["status"]
     return status
 

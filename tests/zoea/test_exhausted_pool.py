@@ -77,6 +77,9 @@ def hashing(monkeypatch: pytest.MonkeyPatch) -> Hashing:
     User.objects.create_user("ann", password="correct horse")
     monkeypatch.setattr(rate_limits, "wrong_passwords", Limiter(rate=1e-3, burst=10))
     monkeypatch.setattr(rate_limits, "wrong_names", Limiter(rate=1e-3, burst=50))
+    # All of a flood may take longer than anybody waits for a place.
+    places = ConcurrencyLimit(2, seconds=120, refusal="Others are signing in.")
+    monkeypatch.setattr(rate_limits, "hashes", places)
     found = Hashing()
     monkeypatch.setattr("django.contrib.auth.hashers.pbkdf2", found)
     return found

@@ -236,6 +236,8 @@ def test_healthz_is_always_200_also_for_unknown_hosts() -> None:
 
 @in_database
 def test_readyz_tells_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(middleware, "SHARED", 600.0)
+    middleware.readiness.forget()
     assert Client().get("/readyz").status_code == 200
     monkeypatch.setattr(middleware, "count_pending_migrations", lambda: 2)
     # The answer of a moment ago is given again: each check opens a connection.

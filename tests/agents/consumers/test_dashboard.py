@@ -165,8 +165,7 @@ async def test_events_that_come_together_share_a_frame(
     # After a quiet time it is sent at once, and what comes next waits.
     await say(myses[0], "alone")
     assert "from" not in await frame_with(socket, "alone")
-    for mysis in myses:
-        await say(mysis, f"from {mysis.name}")
+    await sync_to_async(speak_at_once)(myses)
     both = await frame_with(socket, "from M0")
     assert "from M1" in both
     assert "from M2" in both

@@ -175,7 +175,7 @@ async def test_who_keeps_guessing_tokens_is_slowed_down(
         sent = [] if query else [(b"authorization", f"Bearer {secret}".encode())]
         app = websockets.with_caller(EventStream.as_asgi())
         client = WebsocketCommunicator(app, url + query, sent)
-        assert (await client.connect())[0]
+        assert (await client.connect(SOON))[0]
         if number < 12:
             seen.append((await client.receive_output(SOON))["code"])
         await client.disconnect()

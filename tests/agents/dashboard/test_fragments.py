@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents import actions, events
-from agents.dashboard import charts, conversation, feed, fleet
+from agents.dashboard import charts, conversation, feed, fleet, health
 from agents.dashboard.accounts import AccountStatus
 from agents.dashboard.charts import MysisHour
 from agents.dashboard.live import fleet_page, fragments
@@ -194,7 +194,8 @@ def test_gauges_and_sparklines_are_drawn_with_their_words():
 @pytest.mark.django_db
 def test_the_fleet_is_not_added_up_at_every_event(monkeypatch: pytest.MonkeyPatch):
     """States are told at once; sums of the whole fleet are those of a moment ago."""
-    monkeypatch.setattr(fleet_page, "time_bucket", lambda now, shift=0: "this one")
+    for module in (fleet_page, health):
+        monkeypatch.setattr(module, "time_bucket", lambda now, shift=0: "this one")
     ada = make_mysis(name="Ada", state="running")
     page = FleetPage(fleet.FleetView())
     with record_statements() as asked:

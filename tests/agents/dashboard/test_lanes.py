@@ -536,11 +536,12 @@ def test_fewer_than_a_page_has_finer_steps(db: None):
     assert load_lanes(view, NOON).axis.step == 10
 
 
-def test_the_right_edge_grows(db: None):
+def test_the_right_edge_grows(db: None, monkeypatch: pytest.MonkeyPatch):
     story = Story(make_mysis(name="Ada"), timezone.now() - timedelta(minutes=10))
     story.turn(("", 60), outcome=None)
     write(story)
     now = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: now)
     first, later = (
         pages.draw_lanes_parts(LanesView.read({"since": "1h"}), moment)[0]
         for moment in (now, now + timedelta(minutes=5))

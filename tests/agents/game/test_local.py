@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
+from agents.game import local
 from agents.game.local import read_running_game, speaks_mcp
 from agents.management.commands.procrastinate import _end_if_game_moved
 from sandbox.game.testing import SandboxServer
@@ -36,7 +37,10 @@ def test_only_a_program_that_runs_has_a_game(tmp_path: Path) -> None:
     assert read_running_game(tmp_path) == ("", None)
 
 
-def test_what_listens_and_speaks_something_else_is_no_game() -> None:
+def test_what_listens_and_speaks_something_else_is_no_game(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(local, "PATIENCE", 60.0)
     with SandboxServer() as game:
         assert speaks_mcp(game.url)
     assert not speaks_mcp(game.url)

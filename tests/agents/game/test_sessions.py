@@ -14,6 +14,8 @@ from agents.game.sessions import get_pool
 from tests.agents.game.faulty import FaultyServer, Reply, result
 from tests.agents.game.faulty import http as faulty_http
 
+PATIENCE = 60
+
 
 async def test_one_session_serves_all_turns_of_a_mysis(settings: Settings) -> None:
     async with FaultyServer() as server:
@@ -43,7 +45,7 @@ async def test_a_cancelled_caller_gives_up_its_own_call_only(
         held = asyncio.Event()
         server.plan.append(lambda _: Reply(hold=held))
         stopped = asyncio.create_task(session.call("mine", {}))
-        await server.called.wait()
+        await asyncio.wait_for(server.called.wait(), PATIENCE)
         stopped.cancel()
         with pytest.raises(asyncio.CancelledError):
             await stopped
@@ -67,7 +69,7 @@ async def test_calls_of_one_session_do_not_wait_for_each_other(
 
         server.plan.append(slow)
         waiting = asyncio.create_task(session.call("mine", {}))
-        await server.called.wait()
+        await asyncio.wait_for(server.called.wait(), PATIENCE)
         assert (await session.call("get_status", {})).blocks == ("ok",)
         held.set()
         assert (await waiting).blocks == ("slow",)
@@ -104,16 +106,17 @@ async def test_an_idle_session_closes_itself(
 async def test_a_session_in_use_is_not_idle(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "IDLE_SECONDS", 0.01)
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
         session = await get_pool().session(1)
+        # From its first call on: before, it may be idle for so long.
+        monkeypatch.setattr(sessions, "IDLE_SECONDS", 0.01)
         held = asyncio.Event()
         server.plan.append(
             lambda m: Reply(200, result("late")(m).body, hold=held),
         )
         waiting = asyncio.create_task(session.call("mine", {}))
-        await server.called.wait()
+        await asyncio.wait_for(server.called.wait(), PATIENCE)
         await asyncio.sleep(0.05)
         assert session.open
         held.set()
@@ -129,7 +132,7 @@ async def test_closing_ends_every_session_and_answers_who_waits(
         await get_pool().session(2)
         server.plan.append(lambda _: Reply(hold=asyncio.Event()))
         waiting = asyncio.create_task(session.call("mine", {}))
-        await server.called.wait()
+        await asyncio.wait_for(server.called.wait(), PATIENCE)
         await sessions.get_pool().close()
         with pytest.raises(ReplyLostError):
             await waiting
@@ -140,7 +143,7 @@ async def test_closing_ends_every_session_and_answers_who_waits(
 async def test_a_server_that_hangs_does_not_hold_up_the_end(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "END_SECONDS", 0.01)
+    monkeypatch.setattr(http, "END_SECONDS", 0.5)
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
         server.hold_end = asyncio.Event()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -69,8 +70,12 @@ def lock_calls(other: psycopg.Connection) -> None:
 
 def find_second_process(first: int | None = None) -> psutil.Process | None:
     """The one that a process has started, None for this."""
-    children = psutil.Process(first).children()
-    return next((one for one in children if "agents.lab" in one.cmdline()), None)
+    for one in psutil.Process(first).children():
+        # What has ended has no command line.
+        with suppress(psutil.NoSuchProcess):
+            if "agents.lab" in one.cmdline():
+                return one
+    return None
 
 
 def test_a_question_is_read_as_it_was_written(question: ReplayQuestion):
@@ -118,10 +123,21 @@ def test_calls_that_one_of_two_did_not_find_are_left_out(question: ReplayQuestio
 
 
 @pytest.mark.usefixtures("_always_two")
-def test_one_whose_calls_nobody_wants_any_more_is_ended(question: ReplayQuestion):
+def test_one_whose_calls_nobody_wants_any_more_is_ended(
+    question: ReplayQuestion, monkeypatch: pytest.MonkeyPatch
+):
+    found: list[psutil.Process | None] = []
+    read_lines = two_processes._read_lines
+
+    def look(lines: Iterable[str]) -> Iterator[list[Any]]:
+        # It still begins: once all is told it ends by itself.
+        found.append(find_second_process())
+        return read_lines(lines)
+
+    monkeypatch.setattr(two_processes, "_read_lines", look)
     calls = replay_question(question, 3)
     next(calls)
-    second = find_second_process()
+    (second,) = found
     assert second is not None
     # Ctrl-C in a terminal is for a whole group.
     assert os.getpgid(second.pid) != os.getpgrp()

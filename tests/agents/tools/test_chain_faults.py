@@ -108,7 +108,7 @@ async def test_a_stopped_turn_aborts_its_call_and_leaves_the_session_usable(
     held = asyncio.Event()
     faulty.plan.append(lambda _: Reply(hold=held))
     stopped = asyncio.create_task(box.call("mine", ""))
-    await faulty.called.wait()
+    await asyncio.wait_for(faulty.called.wait(), 60)
     stopped.cancel()
     with pytest.raises(asyncio.CancelledError):
         await stopped
@@ -128,7 +128,7 @@ async def test_a_registration_under_way_is_kept_when_the_turn_is_stopped(
     faulty.plan.append(lambda m: Reply(200, result(text)(m).body, hold=held))
     box = await open_toolbox(mysis.pk)
     stopped = asyncio.create_task(box.call("register", REGISTER))
-    await faulty.called.wait()
+    await asyncio.wait_for(faulty.called.wait(), 60)
     stopped.cancel()
     with pytest.raises(asyncio.CancelledError):
         await stopped
