@@ -25,9 +25,7 @@ _OLD = 5
 _ARENAS = 2
 _M_ARENA_MAX = -8
 
-#: Set once the system refused memory to a turn of this process: what Python left half
-#: done then may stay broken.
-was_refused = threading.Event()
+_refused = threading.Event()
 
 _LIBC = ctypes.CDLL(None)
 # Only glibc has them.
@@ -71,6 +69,24 @@ def end_where_no_thread_begins() -> None:
                 os._exit(1)
 
     sys.unraisablehook = end
+
+
+def note_refusal(error: BaseException | None) -> None:
+    """Remember it where an error came of memory that the system refused."""
+    while error is not None:
+        if isinstance(error, MemoryError):
+            _refused.set()
+        for one in getattr(error, "exceptions", ()):
+            note_refusal(one)
+        error = error.__cause__ or error.__context__
+
+
+def was_refused() -> bool:
+    """Whether the system refused memory to work of this process.
+
+    What Python left half done then may stay broken: later work may fail for no reason.
+    """
+    return _refused.is_set()
 
 
 def trim() -> None:

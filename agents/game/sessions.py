@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 import anyio
 from django.conf import settings
 
+from agents import process_memory
 from agents.game.client import (
     Answer,
     Connection,
@@ -143,6 +144,7 @@ class GameSession:
             self._fail_ready(error)
         except Exception as error:
             # Groups out of the SDK's tasks: their texts may quote messages.
+            process_memory.note_refusal(error)
             logger.error("A game session ended by %s.", type(error).__name__)
             self._fail_ready(GameUnreachableError("The game server cannot be used."))
         finally:
@@ -179,6 +181,7 @@ class GameSession:
             _settle(job.outcome, error)
         except Exception as error:
             # Its text may quote the answer.
+            process_memory.note_refusal(error)
             logger.error("A game call ended by %s.", type(error).__name__)
         finally:
             self._running.discard(job)

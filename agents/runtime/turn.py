@@ -167,8 +167,7 @@ async def _take_guarded(handle: TurnHandle, guarded: Guarded) -> None:
             return
         raise
     except Exception as error:
-        if isinstance(error, MemoryError):
-            process_memory.was_refused.set()
+        process_memory.note_refusal(error)
         ending = choose_ending(error)
     canceller.release(guarded)
     await _finish_shielded(handle, ending, progress)

@@ -256,8 +256,7 @@ def starve_workers(fleet: Fleet) -> Trial:
             resource.prlimit(pid, resource.RLIMIT_AS, limits)
     begun = time.monotonic()
     ended = await_some(lambda: list(find_ended(fleet)), "the end of a worker")
-    # The other one may have got no memory outside of a turn.
-    begin_anew(fleet)
+    fleet.installation.revive()
     fleet.await_turns(fleet.find_newest_turn())
     seen = "; ".join(dict.fromkeys([told[0], ended[0]]))
     return Trial(time.monotonic() - begun, seen)

@@ -29,6 +29,7 @@ from procrastinate.tasks import configure_task
 from procrastinate.worker import Worker
 
 from agents import tasks
+from agents.llm.complete import load_wire
 from agents.management.commands import procrastinate as command
 from agents.management.commands.procrastinate import (
     REST,
@@ -147,11 +148,13 @@ async def test_a_worker_that_begins_loads_what_turns_need_and_leaves_it_alone(
 ) -> None:
     await Provider.objects.acreate(name="own", kind="openai", base_url="http://x/v1")
     loaded: list[str] = []
-    monkeypatch.setattr(command, "load_wire", loaded.append)
+    monkeypatch.setattr(
+        command, "load_wire", lambda kind: loaded.append(load_wire(kind).__name__)
+    )
     manager = WorkerJobManager(connector, connector.look_again)
     try:
         number = await manager.register_worker()
-        assert "openai" in loaded
+        assert "agents.llm.wires.openai" in loaded
         assert gc.get_freeze_count() > 100_000
         await manager.unregister_worker(number)
     finally:

@@ -57,8 +57,13 @@ BLOCKED = 0.5
 REST = 5.0
 # So many seconds after the moment, by another clock than ours, a job is surely due.
 MARGIN = 0.002
-# `up` gives up on a program that ends five times in a row within ten seconds.
-SHORTEST_LIFE = 15.0
+# So long a worker runs at least before it ends for want of memory: `up` gives up on a
+# program that ends too soon too often (zoea.supervise.children.BackOff).
+RUN_BEFORE_END = 30.0
+NO_MEMORY = (
+    "The system refused this worker memory, and it may not work well any more: start it "
+    "again, with more of it or with fewer turns at once (--concurrency)."
+)
 
 # Pauses between two tries while the database is away.
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
@@ -174,16 +179,6 @@ def _end_if_game_moved() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _end_if_memory_was_refused(begun: float) -> None:
-    """End this process in order, if a turn got no memory: later ones may fail too.
-
-    ``begun`` is when it began, by the steady clock.
-    """
-    if process_memory.was_refused.is_set() and time.monotonic() - begun > SHORTEST_LIFE:
-        logger.error("A turn got no memory: this worker ends, as others may fail too.")
-        os.kill(os.getpid(), signal.SIGTERM)
-
-
 def _load_wires() -> None:
     """Load what calls all providers that are known now.
 
@@ -205,6 +200,7 @@ class WorkerJobManager(JobManager):
         super().__init__(connector)
         self._look_again = look_again
         self._begun = time.monotonic()
+        self._ends = False
         self._keepers: dict[int, LockKeeper] = {}
 
     async def register_worker(self) -> int:
@@ -235,12 +231,20 @@ class WorkerJobManager(JobManager):
 
     async def update_heartbeat(self, worker_id: int) -> None:
         """Send a heartbeat; the next comes soon where this one fails."""
+        self._end_if_memory_was_refused()
         try:
             await self.connector.execute_query_async(REENTER_WORKER, number=worker_id)
         except ConnectorException as error:
             _raise_unless_lost(error)
-        _end_if_memory_was_refused(self._begun)
-        await asyncio.to_thread(_end_if_game_moved)
+        if not self._ends:
+            await asyncio.to_thread(_end_if_game_moved)
+
+    def _end_if_memory_was_refused(self) -> None:
+        """End this process in order, once: a second signal would end it at once."""
+        old = time.monotonic() - self._begun > RUN_BEFORE_END
+        if old and not self._ends and process_memory.was_refused():
+            self._ends = True
+            os.kill(os.getpid(), signal.SIGTERM)
 
     async def finish_job_by_id_async(self, *args: Any, **options: Any) -> None:
         """Look for the next job too: PostgreSQL does not tell that this one's lock is free."""
@@ -343,3 +347,5 @@ class Command(procrastinate.Command):
         with app.replace_connector(connector) as queue:
             queue.job_manager = WorkerJobManager(connector, connector.look_again)
             super().handle(*args, app=app, **options)
+        if process_memory.was_refused():
+            raise CommandError(NO_MEMORY)

@@ -301,6 +301,15 @@ async def test_pages_that_wait_flush_at_the_same_moment():
     assert gone.cancelled()
 
 
+async def test_two_moments_are_not_closer_than_the_eye_sees():
+    pace = dashboard.Pace()
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    await pace.wait()
+    await pace.wait()
+    assert loop.time() - begun >= dashboard.SOONEST
+
+
 async def test_the_next_moment_comes_after_the_rest_of_the_longest_flush():
     pace = dashboard.Pace()
     loop = asyncio.get_running_loop()

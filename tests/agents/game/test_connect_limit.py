@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -42,8 +43,10 @@ def passed(wanted: int) -> int:
 
 def test_a_burst_passes_and_then_one_after_the_other(twelve_a_minute: Settings) -> None:
     assert passed(10) == connect_limit.BURST
-    assert 0 < connect_limit.take_token(HOST) <= 5
-    pass_time(5.1)
+    # A minute, in which a slow machine may not lose itself, and the 5 s.
+    pass_time(-60)
+    assert 55 < connect_limit.take_token(HOST) <= 65
+    pass_time(65.1)
     assert passed(10) == 1
     pass_time(3600)
     assert passed(10) == connect_limit.BURST, "a quiet hour is no store of tokens"
@@ -57,7 +60,7 @@ def test_another_game_has_a_gate_of_its_own(twelve_a_minute: Settings) -> None:
 
 def test_who_is_shut_out_waits_in_every_process(twelve_a_minute: Settings) -> None:
     connect_limit.block_host(HOST, 90)
-    assert 60 < connect_limit.take_token(HOST) <= 90
+    assert 75 < connect_limit.take_token(HOST) <= 90
 
 
 async def test_a_session_that_is_open_needs_no_gate(
@@ -147,8 +150,10 @@ def test_a_local_game_has_no_gate(url: str, openings: int) -> None:
 def test_the_rate_is_kept_to_over_a_minute(settings: Settings, db: Any) -> None:
     """With the default, fewer than thirty in any minute."""
     settings.ZOEA_GAME_OPENINGS = 25
+    begun = time.monotonic()
     through = passed(10)
     for _ in range(60):
         pass_time(1)
         through += passed(3)
-    assert through < 30
+    # The test's own seconds count too.
+    assert through < 30 + (time.monotonic() - begun) * 25 / 60

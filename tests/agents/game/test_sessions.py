@@ -8,6 +8,7 @@ import threading
 import pytest
 from pytest_django import Settings
 
+from agents import process_memory
 from agents.game import http, sessions
 from agents.game.client import GameUnreachableError, ReplyLostError, SessionLostError
 from agents.game.sessions import get_pool
@@ -121,6 +122,21 @@ async def test_a_session_in_use_is_not_idle(
         assert session.open
         held.set()
         assert (await waiting).blocks == ("late",)
+
+
+async def test_a_session_that_got_no_memory_is_remembered(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(connection: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(sessions, "_log_version", refuse)
+    monkeypatch.setattr(process_memory, "_refused", threading.Event())
+    async with FaultyServer() as server:
+        settings.SPACEMOLT_MCP_URL = server.url
+        with pytest.raises(GameUnreachableError):
+            await get_pool().session(1)
+    assert process_memory.was_refused()
 
 
 async def test_closing_ends_every_session_and_answers_who_waits(

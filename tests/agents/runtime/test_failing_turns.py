@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import threading
-import time
 from typing import Any
 
 import pytest
 from pytest_django import Settings
 
 from agents import actions, events, process_memory
-from agents.management.commands import procrastinate as worker
 from agents.models import Mysis, Turn
 from agents.runtime import answers
 from agents.runtime.turn import take_turn
@@ -169,26 +166,27 @@ async def test_a_strategy_that_fails_is_told_once(
     assert "gone" in told[0]["data"]["detail"]
 
 
-async def test_a_worker_whose_turn_got_no_memory_ends_but_not_right_after_its_start(
-    eve: Mysis, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "where",
+    ["runtime.turn.resolve_with_window", "llm.wires.model_request._read_completion"],
+)
+async def test_a_turn_that_got_no_memory_is_remembered_and_says_so(
+    where: str,
+    eve: Mysis,
+    provider: FakeProvider,
+    sandbox: SandboxServer,
+    monkeypatch: pytest.MonkeyPatch,
 ):
-    async def refuse(*_: Any) -> None:
+    def refuse(*_: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("agents.runtime.turn.resolve_with_window", refuse)
-    monkeypatch.setattr(process_memory, "was_refused", threading.Event())
+    provider.answer(completion("Hello."))
+    monkeypatch.setattr(f"agents.{where}", refuse)
+    monkeypatch.setattr(process_memory, "_refused", threading.Event())
     row = await refreshed(eve)
     assert row.next_job
-    now = time.monotonic()
-    asked: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
-    try:
-        worker._end_if_memory_was_refused(now - worker.SHORTEST_LIFE)
-        await take_turn(eve.pk, job_id=row.next_job, trigger="start")
-        worker._end_if_memory_was_refused(now)
-        assert asked == []
-        worker._end_if_memory_was_refused(now - worker.SHORTEST_LIFE)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert asked == [signal.SIGTERM]
-    assert "MemoryError" in (await in_db(Turn.objects.get)()).error
+    await take_turn(eve.pk, job_id=row.next_job, trigger="start")
+    error = (await in_db(Turn.objects.get)()).error
+    assert "MemoryError" in error
+    assert "base URL" not in error
+    assert process_memory.was_refused()
