@@ -7,10 +7,13 @@ looked for too seldom and by the places that it left.
 from __future__ import annotations
 
 import ctypes
+import errno
 import gc
+import logging
 import os
+import signal
 import sys
-import threading
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,7 +28,8 @@ _OLD = 5
 _ARENAS = 2
 _M_ARENA_MAX = -8
 
-_refused = threading.Event()
+# Seconds after which a process that was to end in order hangs.
+_HANGING = 10.0
 
 _LIBC = ctypes.CDLL(None)
 # Only glibc has them.
@@ -71,22 +75,63 @@ def end_where_no_thread_begins() -> None:
     sys.unraisablehook = end
 
 
-def note_refusal(error: BaseException | None) -> None:
-    """Remember it where an error came of memory that the system refused."""
-    while error is not None:
-        if isinstance(error, MemoryError):
-            _refused.set()
-        for one in getattr(error, "exceptions", ()):
-            note_refusal(one)
-        error = error.__cause__ or error.__context__
-
-
-def was_refused() -> bool:
-    """Whether the system refused memory to work of this process.
+class Refusals(logging.Handler):
+    """Knows whether the system refused memory to this process.
 
     What Python left half done then may stay broken: later work may fail for no reason.
+    As a handler of logs it sees all errors that are logged with their traceback.
     """
-    return _refused.is_set()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted = False
+        self._end_at: float | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Look at the error that is logged, if it is one."""
+        if record.exc_info:
+            self.note(record.exc_info[1])
+
+    def end_process(self, earliest: float) -> None:
+        """Have this process end after a refusal, but not for so many seconds from now.
+
+        It gets SIGTERM, and once more later, should it hang. Call it in the main thread,
+        in place of any other use of SIGALRM.
+        """
+        signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+        self._end_at = time.monotonic() + earliest
+        logging.getLogger().addHandler(self)
+
+    def note(self, error: BaseException | None) -> None:
+        """Remember it where an error came of memory that the system refused."""
+        while error is not None and not self.noted:
+            for one in getattr(error, "exceptions", ()):
+                self.note(one)
+            if _tells_of_refusal(error):
+                self.noted = True
+                self._set_alarm()
+            error = error.__cause__ or error.__context__
+
+    def _set_alarm(self) -> None:
+        if self._end_at is not None:
+            # The kernel's clock: neither a thread nor the event loop has to be in order.
+            wait = max(self._end_at - time.monotonic(), 0.1)
+            signal.setitimer(signal.ITIMER_REAL, wait, _HANGING)
+
+
+def _tells_of_refusal(error: BaseException) -> bool:
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    # Those of libraries have no kind of their own; one of PostgreSQL has its state.
+    words = "" if getattr(error, "sqlstate", None) else str(error)
+    return (
+        isinstance(error, MemoryError | SystemError)
+        or "can't start new thread" in words
+        or "out of memory for query result" in words
+    )
+
+
+refusals = Refusals()
 
 
 def trim() -> None:

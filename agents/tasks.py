@@ -5,7 +5,6 @@ from __future__ import annotations
 from procrastinate import JobContext
 from procrastinate.contrib.django import app
 
-from agents import process_memory
 from agents.alerts import outbox
 from agents.alerts.send import send_message
 from agents.db import run_in_db
@@ -31,13 +30,9 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
         running_jobs.track_job(job_id, context.job.worker_id),
         log_place(mysis=mysis_id),
     ):
-        try:
-            await run_in_db(announce_aged, mysis_id)
-            if await turn.admit_turn(mysis_id, job_id=job_id, trigger=trigger):
-                await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
-        except Exception as error:
-            process_memory.note_refusal(error)
-            raise
+        await run_in_db(announce_aged, mysis_id)
+        if await turn.admit_turn(mysis_id, job_id=job_id, trigger=trigger):
+            await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
 
 
 @app.periodic(cron="* * * * * */15")

@@ -19,7 +19,6 @@ from weakref import WeakKeyDictionary
 import anyio
 from django.conf import settings
 
-from agents import process_memory
 from agents.game.client import (
     Answer,
     Connection,
@@ -32,6 +31,7 @@ from agents.game.client import (
     connect,
 )
 from agents.game.connect_limit import LONGEST_WAIT, RateLimiter, make_shut_out_error
+from agents.process_memory import refusals
 from memory.game_calls import find_api_version, resolve_call
 
 # Longer than a turn is waited for: opening anew is what the game has least of.
@@ -144,7 +144,7 @@ class GameSession:
             self._fail_ready(error)
         except Exception as error:
             # Groups out of the SDK's tasks: their texts may quote messages.
-            process_memory.note_refusal(error)
+            refusals.note(error)
             logger.error("A game session ended by %s.", type(error).__name__)
             self._fail_ready(GameUnreachableError("The game server cannot be used."))
         finally:
@@ -181,7 +181,7 @@ class GameSession:
             _settle(job.outcome, error)
         except Exception as error:
             # Its text may quote the answer.
-            process_memory.note_refusal(error)
+            refusals.note(error)
             logger.error("A game call ended by %s.", type(error).__name__)
         finally:
             self._running.discard(job)

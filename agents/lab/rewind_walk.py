@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from agents import budgets, process_memory, usage
+from agents import budgets, usage
 from agents.actions.base import ActionError
 from agents.budgets import NOTHING, Amount, BudgetSpentError, Taken
 from agents.db import run_in_db
@@ -94,7 +94,6 @@ async def run_rewind(rewind_id: int) -> None:
     except BudgetSpentError as error:
         ending = Ending(End.BUDGET, f"{error.why} Start it again when there is.")
     except Exception as error:
-        process_memory.note_refusal(error)
         logger.exception("A rewind failed")
         words = f"Internal error ({type(error).__name__}). The worker's log has more."
         ending = Ending(End.ERROR, words)

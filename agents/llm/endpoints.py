@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit
 import httpx2
 from django.conf import settings
 
-from agents import db, process_memory, statements
+from agents import db, statements
 from agents.encryption import SecretUnreadableError
 from agents.llm.context_windows import (
     Found,
@@ -36,6 +36,7 @@ from agents.llm.context_windows import (
 from agents.llm.model_types import Endpoint, Kind, ModelError, UnknownProviderError
 from agents.llm.wires import http
 from agents.models import ErrorCode, Provider
+from agents.process_memory import refusals
 
 LOCAL_OLLAMA = "http://127.0.0.1:11434/v1"
 PILOT = "pilot"
@@ -277,7 +278,7 @@ async def ask_window(endpoint: Endpoint) -> Found | None:
             return await _read_window(client, endpoint)
     except Exception as error:
         # Whatever a stranger's list may hold: the catalogue or 8,192 stand in.
-        process_memory.note_refusal(error)
+        refusals.note(error)
         log.info("%s did not tell its window: %r", endpoint.name, type(error).__name__)
         return None
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import transaction
 
-from agents import events, process_memory
+from agents import events
 from agents.actions import settings
 from agents.budgets import BudgetSpentError
 from agents.db import run_in_db
@@ -131,7 +131,6 @@ async def make_summary(
         raise
     except Exception as error:
         # Whatever it is, it must not come back with every turn.
-        process_memory.note_refusal(error)
         if not isinstance(error, Outdated):
             logger.exception("A summary failed", exc_info=error)
         job.failure = str(error) or type(error).__name__

@@ -15,7 +15,7 @@ from functools import partial
 
 from django.db import transaction
 
-from agents import process_memory, scheduling
+from agents import scheduling
 from agents.budgets import BudgetSpentError
 from agents.db import run_in_db
 from agents.events import Line
@@ -167,7 +167,6 @@ async def _take_guarded(handle: TurnHandle, guarded: Guarded) -> None:
             return
         raise
     except Exception as error:
-        process_memory.note_refusal(error)
         ending = choose_ending(error)
     canceller.release(guarded)
     await _finish_shielded(handle, ending, progress)

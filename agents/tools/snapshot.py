@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from django.db import transaction
 from django.utils import timezone
 
-from agents import events, process_memory
+from agents import events
 from agents.db import run_in_db
 from agents.events import Line
 from agents.game.client import GameUnreachableError, RateLimitedError, SessionLostError
@@ -79,10 +79,9 @@ def store_call(
     request.unstored.clear()
     try:
         return _store(request, answers, called, outcome)
-    except Exception as error:
+    except Exception:
         if not answers:
             raise
-        process_memory.note_refusal(error)
         name = request.name
         logger.exception(
             "The answer to %s was not stored: its state is in doubt.", name

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 
+import pytest
+
+from agents.management.commands.procrastinate import RUN_BEFORE_END
 from tests.commands import ROOT
+from zoea.supervise.children import BackOff
 
 LOAD = """
 import os, django
@@ -28,11 +34,11 @@ ctypes.CDLL(None).malloc_stats()
 
 
 def _run(
-    text: str, *, check: bool = True, **more: str
+    text: str, *, check: bool = True, words: Sequence[str] = (), **more: str
 ) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if k != "MALLOC_ARENA_MAX"}
     return subprocess.run(
-        [sys.executable, "-c", LOAD + text],
+        [sys.executable, "-c", LOAD + text, *words],
         capture_output=True,
         text=True,
         check=check,
@@ -72,3 +78,63 @@ def test_a_process_ends_where_a_thread_cannot_begin():
     done = _run(NO_THREAD, check=False)
     assert done.returncode == 1
     assert "MemoryError" in done.stderr
+
+
+# Its loop is stopped as the queue's is: by the first signal only.
+REFUSED = """
+import asyncio, errno, logging, signal, sys
+from agents.process_memory import refusals
+class GoneError(Exception):
+    sqlstate = "53200"
+async def work():
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, ended.set)
+    refusals.end_process(float(sys.argv[1]))
+    try:
+        raise {error}
+    except Exception:
+        logging.getLogger("of.a.library").exception("It failed.")
+    print(refusals.noted, ended.is_set(), flush=True)
+    if refusals.noted:
+        await ended.wait()
+        loop.remove_signal_handler(signal.SIGTERM)
+        print("ends", flush=True)
+        if sys.argv[2:]:
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            signal.pause()
+asyncio.run(work())
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "noted"),
+    [
+        ("MemoryError", True),
+        ("ExceptionGroup('', [ValueError(), MemoryError()])", True),
+        ("KeyError from MemoryError()", True),
+        ("SystemError('error return without exception set')", True),
+        ('RuntimeError("can\'t start new thread")', True),
+        ("OSError(errno.ENOMEM, 'no')", True),
+        ("OSError(errno.ENOSPC, 'no')", False),
+        ("ValueError('out of memory for query result')", True),
+        ("GoneError('out of memory for query result')", False),
+        ("TypeError('takes 0 positional arguments')", False),
+    ],
+)
+def test_a_process_that_was_refused_memory_ends_in_order(error: str, noted: bool):
+    done = _run(REFUSED.replace("{error}", error), words=["0.3"])
+    assert done.stdout.split("\n")[0] == f"{noted} False"
+    assert ("ends" in done.stdout) == noted
+
+
+def test_a_process_that_hangs_in_its_end_is_ended():
+    done = _run(
+        REFUSED.replace("{error}", "MemoryError"), check=False, words=["0", "hang"]
+    )
+    assert "ends" in done.stdout
+    assert done.returncode == -signal.SIGTERM
+
+
+def test_a_worker_ends_later_than_a_start_that_failed():
+    assert BackOff().quick < RUN_BEFORE_END

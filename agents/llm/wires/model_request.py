@@ -24,9 +24,9 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from agents import process_memory
 from agents.llm.errors import make_model_error
 from agents.llm.model_types import Completion, CompletionRequest, Endpoint, Usage
+from agents.process_memory import refusals
 from memory.context.types import ToolCall
 
 _RENAMED = {"reasoning_effort": "openai_reasoning_effort"}
@@ -71,7 +71,7 @@ async def request_completion(
     except Exception as error:
         # A broken answer may fail anywhere in two libraries. Without its cause:
         # that one holds the request with its headers.
-        process_memory.note_refusal(error)
+        refusals.note(error)
         raise make_model_error(request.endpoint, error) from None
 
 

@@ -199,8 +199,6 @@ class WorkerJobManager(JobManager):
     ) -> None:
         super().__init__(connector)
         self._look_again = look_again
-        self._begun = time.monotonic()
-        self._ends = False
         self._keepers: dict[int, LockKeeper] = {}
 
     async def register_worker(self) -> int:
@@ -231,20 +229,11 @@ class WorkerJobManager(JobManager):
 
     async def update_heartbeat(self, worker_id: int) -> None:
         """Send a heartbeat; the next comes soon where this one fails."""
-        self._end_if_memory_was_refused()
         try:
             await self.connector.execute_query_async(REENTER_WORKER, number=worker_id)
         except ConnectorException as error:
             _raise_unless_lost(error)
-        if not self._ends:
-            await asyncio.to_thread(_end_if_game_moved)
-
-    def _end_if_memory_was_refused(self) -> None:
-        """End this process in order, once: a second signal would end it at once."""
-        old = time.monotonic() - self._begun > RUN_BEFORE_END
-        if old and not self._ends and process_memory.was_refused():
-            self._ends = True
-            os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.to_thread(_end_if_game_moved)
 
     async def finish_job_by_id_async(self, *args: Any, **options: Any) -> None:
         """Look for the next job too: PostgreSQL does not tell that this one's lock is free."""
@@ -335,6 +324,7 @@ class Command(procrastinate.Command):
         if options["command"] == "worker":
             _require_game()
             process_memory.end_where_no_thread_begins()
+            process_memory.refusals.end_process(RUN_BEFORE_END)
         db.keeps_connections.set()
         telemetry.start("worker")
         bound_silence()
@@ -347,5 +337,5 @@ class Command(procrastinate.Command):
         with app.replace_connector(connector) as queue:
             queue.job_manager = WorkerJobManager(connector, connector.look_again)
             super().handle(*args, app=app, **options)
-        if process_memory.was_refused():
+        if process_memory.refusals.noted:
             raise CommandError(NO_MEMORY)

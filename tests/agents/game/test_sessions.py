@@ -131,12 +131,12 @@ async def test_a_session_that_got_no_memory_is_remembered(
         raise MemoryError
 
     monkeypatch.setattr(sessions, "_log_version", refuse)
-    monkeypatch.setattr(process_memory, "_refused", threading.Event())
+    monkeypatch.setattr(process_memory.refusals, "noted", False)
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
         with pytest.raises(GameUnreachableError):
             await get_pool().session(1)
-    assert process_memory.was_refused()
+    assert process_memory.refusals.noted
 
 
 async def test_closing_ends_every_session_and_answers_who_waits(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
+import logging
 from typing import Any
 
 import pytest
@@ -182,11 +182,13 @@ async def test_a_turn_that_got_no_memory_is_remembered_and_says_so(
 
     provider.answer(completion("Hello."))
     monkeypatch.setattr(f"agents.{where}", refuse)
-    monkeypatch.setattr(process_memory, "_refused", threading.Event())
+    refusals = process_memory.Refusals()
+    monkeypatch.setattr("agents.llm.wires.model_request.refusals", refusals)
+    monkeypatch.setattr(logging.getLogger("agents"), "handlers", [refusals])
     row = await refreshed(eve)
     assert row.next_job
     await take_turn(eve.pk, job_id=row.next_job, trigger="start")
     error = (await in_db(Turn.objects.get)()).error
     assert "MemoryError" in error
     assert "base URL" not in error
-    assert process_memory.was_refused()
+    assert refusals.noted

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-import signal
-import threading
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
@@ -24,7 +22,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob, ProcrastinateW
 from procrastinate.jobs import Status
 from pytest_django import Settings
 
-from agents import actions, process_memory
+from agents import actions
 from agents.events import get_connection_parameters
 from agents.management.commands import procrastinate
 from agents.management.commands.procrastinate import SILENCE, WorkerJobManager
@@ -38,7 +36,6 @@ from tests.agents.runtime.conftest import refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
 from tests.agents.runtime.workers import Workers
 from tests.long_run import few_or_many
-from zoea.supervise.children import BackOff
 
 KILLS = few_or_many(15, 50)
 FLEET, HANDS = 3, 2
@@ -374,28 +371,6 @@ async def manager(
     await connector.open_async()
     yield WorkerJobManager(connector, lambda: told.append("look"))
     await connector.close_async()
-
-
-async def test_a_worker_that_was_refused_memory_ends_once_but_not_right_after_its_start(
-    ada: Mysis, manager: WorkerJobManager, monkeypatch: pytest.MonkeyPatch
-):
-    # `up` gives up on those that end sooner.
-    assert BackOff().quick < procrastinate.RUN_BEFORE_END
-    monkeypatch.setattr(procrastinate, "_end_if_game_moved", lambda: None)
-    monkeypatch.setattr(process_memory, "_refused", threading.Event())
-    number = await in_db(job_in_hands)(ada)
-    asked: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda signum, _: asked.append(signum))
-    try:
-        process_memory.note_refusal(ExceptionGroup("", [MemoryError()]))
-        await manager.update_heartbeat(number)
-        assert asked == []
-        manager._begun -= procrastinate.RUN_BEFORE_END
-        await manager.update_heartbeat(number)
-        await manager.update_heartbeat(number)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert asked == [signal.SIGTERM]
 
 
 @pytest.mark.parametrize("first", ["heartbeat", "job"])
