@@ -89,8 +89,11 @@ class Refusals(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Look at the error that is logged, if it is one."""
-        if record.exc_info:
-            self.note(record.exc_info[1])
+        try:
+            self.note(record.exc_info[1] if record.exc_info else None)
+        except Exception:
+            # Who logs is not to fail, as with every handler.
+            self.handleError(record)
 
     def end_process(self, earliest: float) -> None:
         """Have this process end after a refusal, but not for so many seconds from now.

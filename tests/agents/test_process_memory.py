@@ -86,6 +86,9 @@ import asyncio, errno, logging, signal, sys
 from agents.process_memory import refusals
 class GoneError(Exception):
     sqlstate = "53200"
+class WordlessError(Exception):
+    def __str__(self):
+        raise ValueError
 async def work():
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -120,6 +123,7 @@ asyncio.run(work())
         ("ValueError('out of memory for query result')", True),
         ("GoneError('out of memory for query result')", False),
         ("TypeError('takes 0 positional arguments')", False),
+        ("WordlessError", False),
     ],
 )
 def test_a_process_that_was_refused_memory_ends_in_order(error: str, noted: bool):
