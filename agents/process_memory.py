@@ -16,6 +16,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+import psycopg
+
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
@@ -86,6 +88,7 @@ class Refusals(logging.Handler):
         super().__init__()
         self.noted = False
         self._end_at: float | None = None
+        self._asked = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Look at the error that is logged, if it is one."""
@@ -101,19 +104,32 @@ class Refusals(logging.Handler):
         It gets SIGTERM, and once more later, should it hang. Call it in the main thread,
         in place of any other use of SIGALRM.
         """
-        signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+        signal.signal(signal.SIGALRM, self._ask)
         self._end_at = time.monotonic() + earliest
         logging.getLogger().addHandler(self)
 
     def note(self, error: BaseException | None) -> None:
         """Remember it where an error came of memory that the system refused."""
-        while error is not None and not self.noted:
-            for one in getattr(error, "exceptions", ()):
-                self.note(one)
-            if _tells_of_refusal(error):
+        waiting, seen = [error], set[int]()
+        while waiting and not self.noted:
+            one = waiting.pop()
+            # An error may be its own cause.
+            if one is None or id(one) in seen:
+                continue
+            seen.add(id(one))
+            if _tells_of_refusal(one):
                 self.noted = True
                 self._set_alarm()
-            error = error.__cause__ or error.__context__
+            if isinstance(one, BaseExceptionGroup):
+                waiting += one.exceptions
+            waiting += [one.__cause__, one.__context__]
+
+    def _ask(self, *_: object) -> None:
+        # One that ends already, and listens to no signal any more, has its time first.
+        is_ending = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        if self._asked or not is_ending:
+            os.kill(os.getpid(), signal.SIGTERM)
+        self._asked = True
 
     def _set_alarm(self) -> None:
         if self._end_at is not None:
@@ -125,13 +141,13 @@ class Refusals(logging.Handler):
 def _tells_of_refusal(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
-    # Those of libraries have no kind of their own; one of PostgreSQL has its state.
-    words = "" if getattr(error, "sqlstate", None) else str(error)
-    return (
-        isinstance(error, MemoryError | SystemError)
-        or "can't start new thread" in words
-        or "out of memory for query result" in words
-    )
+    # Other kinds quote what strangers wrote, as a provider's answer.
+    if type(error) is RuntimeError:
+        return str(error) == "can't start new thread"
+    # Of the client's library; an error of the server has its state.
+    if isinstance(error, psycopg.Error):
+        return not error.sqlstate and "out of memory" in str(error)
+    return isinstance(error, MemoryError | SystemError)
 
 
 refusals = Refusals()

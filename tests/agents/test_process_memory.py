@@ -84,8 +84,11 @@ def test_a_process_ends_where_a_thread_cannot_begin():
 REFUSED = """
 import asyncio, errno, logging, signal, sys
 from agents.process_memory import refusals
-class GoneError(Exception):
-    sqlstate = "53200"
+import psycopg
+from pydantic_ai.exceptions import ModelHTTPError
+class OwnCauseError(Exception):
+    def __init__(self):
+        self.__cause__ = self
 class WordlessError(Exception):
     def __str__(self):
         raise ValueError
@@ -120,8 +123,10 @@ asyncio.run(work())
         ('RuntimeError("can\'t start new thread")', True),
         ("OSError(errno.ENOMEM, 'no')", True),
         ("OSError(errno.ENOSPC, 'no')", False),
-        ("ValueError('out of memory for query result')", True),
-        ("GoneError('out of memory for query result')", False),
+        ("psycopg.DatabaseError('out of memory for query result')", True),
+        ("psycopg.errors.OutOfMemory('out of memory')", False),
+        ("ModelHTTPError(500, 'm', body=\"can't start new thread\")", False),
+        ("OwnCauseError()", False),
         ("TypeError('takes 0 positional arguments')", False),
         ("WordlessError", False),
     ],
