@@ -89,7 +89,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 class OwnCauseError(Exception):
     def __init__(self):
         self.__cause__ = self
-class WordlessError(Exception):
+class WordlessError(psycopg.Error):
     def __str__(self):
         raise ValueError
 async def work():
