@@ -28,6 +28,7 @@ from tests.factories import make_mysis
 
 pytestmark = pytest.mark.django_db
 
+TABLES = ("memory_memory", "agents_turn", "agents_event", "memory_historysummary")
 FILL = """
 INSERT INTO memory_memory (mysis_id, role, origin, sender, content, reasoning,
   signature, tool_calls, tool_call_id, tool_name, args, is_error, pending, tokens,
@@ -54,6 +55,15 @@ SELECT n, CASE WHEN n %% 500 = 0 THEN 'error' WHEN n %% 7 = 0 THEN 'mysis.state'
   %(first)s + n %% 20, '{}', now()
 FROM generate_series(1, 20000) AS n
 """
+FILL_SUMMARIES = """
+INSERT INTO memory_historysummary (mysis_id, first_id, through_id, generation, text,
+  tokens_before, tokens_after, status, history_hash, turn_number, attempts, error,
+  model, input_tokens, output_tokens, cached_tokens, cost, latency_ms, created_at)
+SELECT %(first)s + n %% 20, 0, n, n, '', 0, 0,
+  CASE WHEN n > 1980 THEN 'active' ELSE 'replaced' END, '', 0, 1, '', '', 0, 0, 0, 0,
+  0, now()
+FROM generate_series(1, 2000) AS n
+"""
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +72,9 @@ def first(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
     with django_db_blocker.unblock(), transaction.atomic():
         myses = [make_mysis() for _ in range(20)]
         with connection.cursor() as cursor:
-            for text in (FILL, FILL_TURNS, FILL_EVENTS):
+            for text in (FILL, FILL_TURNS, FILL_EVENTS, FILL_SUMMARIES):
                 cursor.execute(text, {"first": myses[0].pk})
-            for table in ("memory_memory", "agents_turn", "agents_event"):
+            for table in TABLES:
                 cursor.execute(f"ANALYZE {table}")
         yield myses[0].pk
         transaction.set_rollback(True)
@@ -203,7 +213,7 @@ def test_a_question_walks_no_table(first: int, name: str) -> None:
     ask, index = QUESTIONS[name]
     found = plans(lambda: ask(first))
     assert index in found, found
-    for table in ("memory_memory", "agents_turn", "agents_event"):
+    for table in TABLES:
         assert f"Seq Scan on {table}" not in found, found
 
 
