@@ -81,30 +81,36 @@ class Refusals(logging.Handler):
     """Knows whether the system refused memory to this process.
 
     What Python left half done then may stay broken: later work may fail for no reason.
-    As a handler of logs it sees all errors that are logged with their traceback.
+    As a handler of logs it sees all errors that are logged.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.noted = False
+        self._patience = _HANGING
         self._end_at: float | None = None
         self._asked = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Look at the error that is logged, if it is one."""
+        """Look at the errors that are logged: with their traceback, or as words."""
+        words = record.args if isinstance(record.args, tuple) else ()
         try:
-            self.note(record.exc_info[1] if record.exc_info else None)
+            for each in (record.exc_info and record.exc_info[1], *words):
+                if isinstance(each, BaseException):
+                    self.note(each)
         except Exception:
             # Who logs is not to fail, as with every handler.
             self.handleError(record)
 
-    def end_process(self, earliest: float) -> None:
+    def end_process(self, earliest: float, grace: float = 0.0) -> None:
         """Have this process end after a refusal, but not for so many seconds from now.
 
-        It gets SIGTERM, and once more later, should it hang. Call it in the main thread,
-        in place of any other use of SIGALRM.
+        It gets SIGTERM, and once more later, should it hang: ``grace`` are the seconds
+        that it gives its work at its end. Call it in the main thread, in place of any
+        other use of SIGALRM.
         """
         signal.signal(signal.SIGALRM, self._ask)
+        self._patience = grace + _HANGING
         self._end_at = time.monotonic() + earliest
         logging.getLogger().addHandler(self)
 
@@ -135,7 +141,7 @@ class Refusals(logging.Handler):
         if self._end_at is not None:
             # The kernel's clock: neither a thread nor the event loop has to be in order.
             wait = max(self._end_at - time.monotonic(), 0.1)
-            signal.setitimer(signal.ITIMER_REAL, wait, _HANGING)
+            signal.setitimer(signal.ITIMER_REAL, wait, self._patience)
 
 
 def _tells_of_refusal(error: BaseException) -> bool:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from agents.management.commands.procrastinate import RUN_BEFORE_END
+from agents.management.commands.procrastinate import NO_MEMORY, RUN_BEFORE_END
 from tests.commands import ROOT
 from zoea.supervise.children import BackOff
 
 LOAD = """
-import os, django
+import os, sys, django
 os.environ["DJANGO_SETTINGS_MODULE"] = "zoea.settings"
 django.setup()
 """
@@ -82,7 +82,7 @@ def test_a_process_ends_where_a_thread_cannot_begin():
 
 # Its loop is stopped as the queue's is: by the first signal only.
 REFUSED = """
-import asyncio, errno, logging, signal, sys
+import asyncio, errno, logging, signal
 from agents.process_memory import refusals
 import psycopg
 from pydantic_ai.exceptions import ModelHTTPError
@@ -143,6 +143,40 @@ def test_a_process_that_hangs_in_its_end_is_ended():
     )
     assert "ends" in done.stdout
     assert done.returncode == -signal.SIGTERM
+
+
+# Its own end has begun by the time the alarm comes.
+ENDING = """
+import logging, signal
+from agents.process_memory import refusals
+refusals.end_process(0, float(sys.argv[1]))
+logging.getLogger("of.a.library").warning("It failed: %s", MemoryError())
+signal.pause()
+print(refusals.noted, signal.getitimer(signal.ITIMER_REAL)[1])
+"""
+
+
+def test_a_process_that_ends_already_has_its_time_first():
+    done = _run(ENDING, words=["50"])
+    assert done.stdout.split() == ["True", "60.0"]
+
+
+LOOP_FAILS = """
+from django.core.management import CommandError, call_command
+from agents.management.commands import procrastinate
+async def open_async(self, pool=None):
+    raise MemoryError
+procrastinate.PunctualConnector.open_async = open_async
+try:
+    call_command("procrastinate", "worker")
+except CommandError as error:
+    print(error)
+"""
+
+
+def test_a_worker_whose_own_loop_fails_for_want_of_memory_says_what_to_do():
+    done = _run(LOOP_FAILS, check=False, SPACEMOLT_MCP_URL="http://127.0.0.1:9/mcp")
+    assert done.stdout.strip() == NO_MEMORY, done.stderr
 
 
 def test_a_worker_ends_later_than_a_start_that_failed():

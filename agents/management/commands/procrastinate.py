@@ -45,6 +45,7 @@ from agents.events import get_connection_parameters
 from agents.game.local import read_running_game, speaks_mcp
 from agents.llm.complete import load_wire
 from agents.llm.endpoints import list_providers
+from agents.process_memory import refusals
 from agents.runtime.recovery import GRACE_SECONDS, LEAVE_LOCK, LockKeeper
 from agents.telemetry import telemetry
 
@@ -61,8 +62,8 @@ MARGIN = 0.002
 # program that ends too soon too often (zoea.supervise.children.BackOff).
 RUN_BEFORE_END = 30.0
 NO_MEMORY = (
-    "The system refused this worker memory, and it may not work well any more: start it "
-    "again, with more of it or with fewer turns at once (--concurrency)."
+    "The system refused this worker memory or a thread, and it may not work well any "
+    "more: start it again, with more of it or with fewer turns at once (--concurrency)."
 )
 
 # Pauses between two tries while the database is away.
@@ -321,10 +322,12 @@ class Command(procrastinate.Command):
     requires_system_checks = ["zoea"]
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if options["command"] == "worker":
+        works = options["command"] == "worker"
+        if works:
             _require_game()
             process_memory.end_where_no_thread_begins()
-            process_memory.refusals.end_process(RUN_BEFORE_END)
+            grace = options.get("shutdown_graceful_timeout")
+            refusals.end_process(RUN_BEFORE_END, grace or 0.0)
         db.keeps_connections.set()
         telemetry.start("worker")
         bound_silence()
@@ -336,6 +339,12 @@ class Command(procrastinate.Command):
         )
         with app.replace_connector(connector) as queue:
             queue.job_manager = WorkerJobManager(connector, connector.look_again)
-            super().handle(*args, app=app, **options)
-        if process_memory.refusals.noted:
+            try:
+                super().handle(*args, app=app, **options)
+            except SystemExit as end:
+                # The queue's own loop has failed, and for want of memory without words.
+                refusals.note(end)
+                if not (works and refusals.noted):
+                    raise
+        if works and refusals.noted:
             raise CommandError(NO_MEMORY)
