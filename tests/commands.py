@@ -59,6 +59,10 @@ class Commands:
     ) -> None:
         self._process.communicate()
 
+    def has_ended(self) -> bool:
+        """Whether it can run no more."""
+        return self._process.poll() is not None
+
     def run(self, *arguments: str) -> Ended:
         """Run one command line to its end."""
         assert self._process.stdin is not None

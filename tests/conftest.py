@@ -109,14 +109,15 @@ LONGEST = (
 )
 PLACES = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
 
-# Tests that meet programs at work, browsers, or a game that goes on by itself: those that
-# ask for one of these fixtures, and those that are marked ``real_time``. On a machine
-# that is busy with other things one may fail by a race of its own: it is tried once
-# again, and the summary names it. All others fail at once.
+# Tests that meet what goes on by itself: PostgreSQL, programs at work, browsers, a game.
+# They ask for one of these fixtures, or are marked ``real_time`` or ``django_db``. On a
+# machine that is busy with other things one may fail by a race of its own: it is tried
+# once again, and the summary names it. All others fail at once.
 REAL_TIME_FIXTURES = {
     "browser",
     "collector",
     "commands",
+    "db",
     "grouped",
     "hasty",
     "pooled",
@@ -124,16 +125,19 @@ REAL_TIME_FIXTURES = {
     "sandbox",
     "server",
     "site",
+    "transactional_db",
     "up",
     "workers",
 }
 
 
 # A busy machine must not fail a test. What half of hypothesis' own 100 examples do not
-# find is found over many runs: each run draws others.
+# find is found over many runs: each draws others, but with CI set, where they change
+# with the program alone.
 hypothesis_settings.register_profile(
     "patient",
     hypothesis_settings(),
+    deadline=None,
     max_examples=few_or_many(50, 100),
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -152,19 +156,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def meets_real_time(item: pytest.Item) -> bool:
     """Whether how it ends may hang on how fast others are."""
     asked = getattr(item, "fixturenames", ())
-    is_marked = item.get_closest_marker("real_time") is not None
+    marks = {mark.name for mark in item.iter_markers()}
+    is_marked = not marks.isdisjoint({"real_time", "django_db"})
     return is_marked or not REAL_TIME_FIXTURES.isdisjoint(asked)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Have a second try share nothing of its file that the first one may have broken."""
+    """Have a second try share nothing that the first one may have broken."""
     if getattr(item, "execution_count", 1) == 1:
         return
     for fixtures in item._fixtureinfo.name2fixturedefs.values():  # type: ignore[attr-defined]
         for fixture in fixtures:
-            if fixture.scope != "session":
+            shared = fixture.cached_result and fixture.cached_result[0]
+            if fixture.scope != "session" or has_ended(shared):
                 fixture.finish(item._request)  # type: ignore[attr-defined]
+
+
+def has_ended(shared: object) -> bool:
+    """Whether it is a program that all tests share, and runs no more."""
+    if isinstance(shared, Server):
+        # Its end is only looked at: the fixture waits for it.
+        look = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, shared.pid, look) is not None
+    return isinstance(shared, Commands) and shared.has_ended()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -224,12 +239,10 @@ def _nothing_shared(request: pytest.FixtureRequest) -> None:
     """Forget what other tests had drawn in these ten seconds, as does the server."""
     flushing.forget_shared()
     for one in servers:
-        # Its end is only looked at: the fixture waits for it.
-        ended = os.waitid(os.P_PID, one.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        if ended is None:
+        if not has_ended(one):
             os.kill(one.pid, signal.SIGUSR1)
         elif "server" in request.fixturenames:
-            pytest.fail(f"the web server of the tests has ended: {ended}")
+            pytest.fail("the web server of the tests has ended")
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,12 @@ def test_one_that_meets_nobody_fails_at_once(request: pytest.FixtureRequest) -> 
     assert not is_tried_again(request)
 
 
+def test_one_with_a_database_is_tried_again(
+    db: None, request: pytest.FixtureRequest
+) -> None:
+    assert is_tried_again(request)
+
+
 @pytest.mark.real_time
 def test_one_that_says_so_is_tried_again(request: pytest.FixtureRequest) -> None:
     assert is_tried_again(request)

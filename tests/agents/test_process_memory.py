@@ -164,6 +164,8 @@ def test_a_process_that_ends_already_has_its_time_first():
 LOOP_FAILS = """
 from django.core.management import CommandError, call_command
 from agents.management.commands import procrastinate
+
+pytestmark = pytest.mark.real_time
 async def open_async(self, pool=None):
     raise MemoryError
 procrastinate.PunctualConnector.open_async = open_async

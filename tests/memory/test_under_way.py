@@ -122,7 +122,7 @@ def test_a_first_answer_waits_for_a_tick_as_well():
 def test_an_estimate_counts_where_a_tick_was_seen_lately():
     at_tick(100)
     act("sell", {"queued": True})
-    lately(19)
+    lately(12)
     assert not known(ago=0)
     ActionUnderWay.objects.update(tick=101)
     GameSnapshot.objects.update(marks=[])

@@ -20,6 +20,8 @@ from sandbox.game.gate import MOST_HELD_EACH
 from tests.commands import Commands
 from tests.sandbox.remote import connected
 
+pytestmark = pytest.mark.real_time
+
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, str(ROOT / "manage.py"), "sandbox"]
 ALONE = [sys.executable, "-m", "sandbox.game"]
@@ -98,7 +100,7 @@ async def test_tests_steer_it_through_the_truth_port() -> None:
         async with connected(said[1]) as captain:
             await captain.register("Steered")
             leaving = asyncio.create_task(captain.call("undock"))
-            async with httpx2.AsyncClient(base_url=said[2]) as control:
+            async with httpx2.AsyncClient(base_url=said[2], timeout=60) as control:
                 await control.post("/held")
                 stepped = (await control.post("/step")).json()
                 assert await leaving == {"action": "undock"}

@@ -153,10 +153,11 @@ async def test_faults_are_switched_while_it_runs(
         assert "no fault" in bad.json()["error"]
 
 
+@pytest.mark.real_time
 def test_the_clock_can_be_stopped() -> None:
     with (
         SandboxServer(tick=0.01) as sandbox,
-        httpx2.Client(base_url=sandbox.truth_url) as control,
+        httpx2.Client(base_url=sandbox.truth_url, timeout=60) as control,
     ):
         control.post("/clock", json={"running": False})
         tick = control.get("/truth").json()["tick"]

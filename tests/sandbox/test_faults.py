@@ -27,6 +27,8 @@ from sandbox.game.faults import (
 from sandbox.game.testing import SandboxServer
 from tests.sandbox.remote import HEADERS, INITIALIZE, flying
 
+pytestmark = pytest.mark.real_time
+
 # -- one by one --------------------------------------------------------------
 
 
@@ -124,7 +126,7 @@ async def test_text_instead_of_json(json_response: bool) -> None:
 
 
 async def test_one_answer_as_an_event_stream() -> None:
-    with SandboxServer() as sandbox, httpx2.Client(headers=HEADERS) as http:
+    with SandboxServer() as sandbox, httpx2.Client(headers=HEADERS, timeout=60) as http:
         hello = http.post(sandbox.url, json=INITIALIZE)
         session = {"Mcp-Session-Id": hello.headers["Mcp-Session-Id"]}
         http.post(

@@ -378,7 +378,9 @@ async def test_what_happens_is_told_and_seen(
         scene = scene_of(sandbox, name)
         given = sandbox.run(lambda: prepare(scene))
         about = {k: v for k, v in given.items() if k in ("subject", "count")}
-        async with httpx2.AsyncClient(base_url=sandbox.truth_url) as control:
+        async with httpx2.AsyncClient(
+            base_url=sandbox.truth_url, timeout=60
+        ) as control:
             if kind == "station_repaired":
                 raid = {"username": name, "kind": "base_raid_update"}
                 await control.post("/happen", json=raid)
@@ -413,7 +415,7 @@ async def test_any_other_event_is_told_in_its_own_words(
             ({"kind": "skill_level_up", "subject": "x"}, "has no skill"),
             ({"kind": "pirate_spawn", "subject": "x"}, "has no pirate of this tier"),
         ):
-            with httpx2.Client(base_url=sandbox.truth_url) as control:
+            with httpx2.Client(base_url=sandbox.truth_url, timeout=60) as control:
                 answer = control.post("/happen", json={"username": name, **wrong})
             assert answer.status_code == 400
             assert complaint in answer.json()["error"]

@@ -88,6 +88,7 @@ def test_the_last_spans_are_sent_when_a_process_ends() -> None:
     assert receiver.resources[0]["service.name"] == "zoea"
 
 
+@pytest.mark.real_time
 def test_an_endpoint_that_is_away_is_told_once() -> None:
     with socket.socket() as taken:
         # Bound and not listening: whoever connects is refused.

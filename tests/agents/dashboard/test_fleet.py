@@ -188,8 +188,12 @@ def test_a_row_tells_what_is_known(db: None):
     assert row.hour.cost == Decimal("0.028")
 
 
-def test_a_row_that_only_grows_older_is_the_same(db: None):
-    now = timezone.now()
+def test_a_row_that_only_grows_older_is_the_same(
+    db: None, monkeypatch: pytest.MonkeyPatch
+):
+    # In the middle of one of the hour's columns.
+    now = timezone.now().replace(minute=2)
+    monkeypatch.setattr(timezone, "now", lambda: now)
     ada, brahe = (make_mysis(name=name, state="running") for name in ("Ada", "Brahe"))
     add_account(ada)
     old = GameSnapshot.objects.filter(username__contains=f"-{ada.pk}")

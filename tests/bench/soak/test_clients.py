@@ -80,7 +80,7 @@ async def follow(choose: Callable[[int], list[int]]) -> dict[str, Any]:
 
     async with serve(answer, "127.0.0.1", 0, compression=None) as server:
         port = next(iter(server.sockets)).getsockname()[1]
-        clients = Clients(patience=0.5)
+        clients = Clients(patience=5)
         address = f"ws://127.0.0.1:{port}"
         plan = {
             "after": 0,
