@@ -23,8 +23,9 @@ for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY"):
     os.environ.pop(name, None)
 
 
-# What is only for the day when the machine itself fails.
-UNSAFE = ("fsync", "full_page_writes", "synchronous_commit")
+# What is only for the day when the machine itself fails; and what changes plans, and what
+# transactions see, at moments of its own.
+OFF = ("fsync", "full_page_writes", "synchronous_commit", "autovacuum")
 
 _servers: list[EmbeddedPostgres] = []
 
@@ -36,7 +37,7 @@ def start() -> None:
     server = acquire(DATA)
     _servers.append(server)
     with psycopg.connect(server.conninfo(), autocommit=True) as connection:
-        for name in UNSAFE:
+        for name in OFF:
             connection.execute(f"ALTER SYSTEM SET {name} = off".encode())
         connection.execute("SELECT pg_reload_conf()")
 

@@ -59,9 +59,11 @@ async def test_a_turn_that_finds_no_room_is_taken_up_when_there_is_some(
 ):
     """Neither its answer nor its end could be written: it ends as interrupted."""
     await in_db(run)(REFUSE)
-    with pytest.raises(OperationalError, match="No space left"):
-        await fly(eve, "start")
-    await in_db(run)(ALLOW)
+    try:
+        with pytest.raises(OperationalError, match="No space left"):
+            await fly(eve, "start")
+    finally:
+        await in_db(run)(ALLOW)
     await in_db(lambda: run("DELETE FROM procrastinate_jobs"))()
     await recovery.reconcile()
     flown = await fly(await refreshed(eve), "interrupted")

@@ -226,7 +226,7 @@ async def test_a_worker_whose_connection_is_cut_is_back_before_it_is_gone(
 ):
     """A restart of the database takes no turn from anybody."""
     monkeypatch.setattr(recovery, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(recovery, "FREE_SECONDS", 5.0)
+    monkeypatch.setattr(recovery, "FREE_SECONDS", 60.0)
     number = await in_db(job_in_hands)(ada)
     async with present(number), present(number + 1):
         await in_db(WorkerLock.objects.filter(pk=number + 1).delete)()

@@ -39,7 +39,7 @@ def log() -> dict[str, Any]:
     call = {
         "id": "c1",
         "type": "function",
-        "function": {"name": "vault", "arguments": '{"code": "4711"}'},
+        "function": {"name": "vault", "arguments": '{"code": "vault-4711x"}'},
     }
     make_memory(
         mysis, role="assistant", turn=turn, content="I open it.", tool_calls=[call],
@@ -47,7 +47,7 @@ def log() -> dict[str, Any]:
     )  # fmt: skip
     make_memory(
         mysis, role="tool", turn=turn, tool_name="vault", tool_call_id="c1",
-        content="It has ``` 4711", args={"code": "4711"},
+        content="It has ``` vault-4711x", args={"code": "vault-4711x"},
     )  # fmt: skip
     ToolPolicy.objects.create(tool="vault", policy="secret")
     return {"mysis": mysis, "turn": turn}
@@ -62,7 +62,7 @@ def test_a_viewer_reads_a_log_as_a_file_without_secrets(
     ending = logs.KINDS[form][0]
     assert answer["Content-Disposition"] == f'attachment; filename="Ada.{ending}"'
     _, text = read(answer)
-    assert "4711" not in text
+    assert "vault-4711x" not in text
     assert TOKEN not in text
     assert "I open it." in text
     address = f"/turns/{log['turn'].pk}/download/?format={form}"
