@@ -14,6 +14,8 @@ from agents.management.commands.procrastinate import NO_MEMORY, RUN_BEFORE_END
 from tests.commands import ROOT
 from zoea.supervise.children import BackOff
 
+pytestmark = pytest.mark.real_time
+
 LOAD = """
 import os, sys, django
 os.environ["DJANGO_SETTINGS_MODULE"] = "zoea.settings"
@@ -164,8 +166,6 @@ def test_a_process_that_ends_already_has_its_time_first():
 LOOP_FAILS = """
 from django.core.management import CommandError, call_command
 from agents.management.commands import procrastinate
-
-pytestmark = pytest.mark.real_time
 async def open_async(self, pool=None):
     raise MemoryError
 procrastinate.PunctualConnector.open_async = open_async
