@@ -81,7 +81,8 @@ class Refusals(logging.Handler):
     """Knows whether the system refused memory to this process.
 
     What Python left half done then may stay broken: later work may fail for no reason.
-    As a handler of logs it sees all errors that are logged.
+    As a handler of logs it sees all errors that are logged, but those that are no more
+    than a part of a text.
     """
 
     def __init__(self) -> None:
@@ -92,10 +93,10 @@ class Refusals(logging.Handler):
         self._asked = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Look at the errors that are logged: with their traceback, or as words."""
-        words = record.args if isinstance(record.args, tuple) else ()
+        """Look at the errors that are logged: with their traceback, or as values."""
+        values = record.args if isinstance(record.args, tuple) else ()
         try:
-            for each in (record.exc_info and record.exc_info[1], *words):
+            for each in (record.exc_info and record.exc_info[1], record.msg, *values):
                 if isinstance(each, BaseException):
                     self.note(each)
         except Exception:
@@ -150,9 +151,10 @@ def _tells_of_refusal(error: BaseException) -> bool:
     # Other kinds quote what strangers wrote, as a provider's answer.
     if type(error) is RuntimeError:
         return str(error) == "can't start new thread"
-    # Of the client's library; an error of the server has its state.
+    # Of the client's library; an error of the server has its state, or ended a connect.
     if isinstance(error, psycopg.Error):
-        return not error.sqlstate and "out of memory" in str(error)
+        is_ours = not error.sqlstate and "FATAL" not in str(error)
+        return is_ours and "out of memory" in str(error)
     return isinstance(error, MemoryError | SystemError)
 
 

@@ -59,9 +59,10 @@ class Commands:
     ) -> None:
         self._process.communicate()
 
-    def has_ended(self) -> bool:
-        """Whether it can run no more."""
-        return self._process.poll() is not None
+    @property
+    def pid(self) -> int:
+        """The process that runs them."""
+        return self._process.pid
 
     def run(self, *arguments: str) -> Ended:
         """Run one command line to its end."""

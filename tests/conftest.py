@@ -132,8 +132,7 @@ REAL_TIME_FIXTURES = {
 
 
 # A busy machine must not fail a test. What half of hypothesis' own 100 examples do not
-# find is found over many runs: each draws others, but with CI set, where they change
-# with the program alone.
+# find is found over many runs: each draws others. With CI set all draw the same.
 hypothesis_settings.register_profile(
     "patient",
     hypothesis_settings(),
@@ -163,23 +162,23 @@ def meets_real_time(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Have a second try share nothing that the first one may have broken."""
+    """Have a second try share nothing of its file, and no program that has ended."""
     if getattr(item, "execution_count", 1) == 1:
         return
     for fixtures in item._fixtureinfo.name2fixturedefs.values():  # type: ignore[attr-defined]
         for fixture in fixtures:
             shared = fixture.cached_result and fixture.cached_result[0]
-            if fixture.scope != "session" or has_ended(shared):
+            if fixture.scope != "session" or find_end(shared):
                 fixture.finish(item._request)  # type: ignore[attr-defined]
 
 
-def has_ended(shared: object) -> bool:
-    """Whether it is a program that all tests share, and runs no more."""
-    if isinstance(shared, Server):
+def find_end(shared: object) -> object:
+    """How a program that all tests share has ended; None for all else."""
+    if isinstance(shared, Server | Commands):
         # Its end is only looked at: the fixture waits for it.
         look = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, shared.pid, look) is not None
-    return isinstance(shared, Commands) and shared.has_ended()
+        return os.waitid(os.P_PID, shared.pid, look)
+    return None
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -239,10 +238,11 @@ def _nothing_shared(request: pytest.FixtureRequest) -> None:
     """Forget what other tests had drawn in these ten seconds, as does the server."""
     flushing.forget_shared()
     for one in servers:
-        if not has_ended(one):
+        ended = find_end(one)
+        if ended is None:
             os.kill(one.pid, signal.SIGUSR1)
         elif "server" in request.fixturenames:
-            pytest.fail("the web server of the tests has ended")
+            pytest.fail(f"the web server of the tests has ended: {ended}")
 
 
 @pytest.fixture(autouse=True)

@@ -127,6 +127,7 @@ asyncio.run(work())
         ("OSError(errno.ENOSPC, 'no')", False),
         ("psycopg.DatabaseError('out of memory for query result')", True),
         ("psycopg.errors.OutOfMemory('out of memory')", False),
+        ("psycopg.OperationalError('connection failed: FATAL: out of memory')", False),
         ("ModelHTTPError(500, 'm', body=\"can't start new thread\")", False),
         ("OwnCauseError()", False),
         ("TypeError('takes 0 positional arguments')", False),
@@ -149,11 +150,11 @@ def test_a_process_that_hangs_in_its_end_is_ended():
 
 # Its own end has begun by the time the alarm comes.
 ENDING = """
-import logging, signal
+import logging, signal, time
 from agents.process_memory import refusals
 refusals.end_process(0, float(sys.argv[1]))
 logging.getLogger("of.a.library").warning("It failed: %s", MemoryError())
-signal.pause()
+time.sleep(2)
 print(refusals.noted, signal.getitimer(signal.ITIMER_REAL)[1])
 """
 
@@ -164,11 +165,16 @@ def test_a_process_that_ends_already_has_its_time_first():
 
 
 LOOP_FAILS = """
+import asyncio
 from django.core.management import CommandError, call_command
 from agents.management.commands import procrastinate
 async def open_async(self, pool=None):
-    raise MemoryError
+    raise {error}
+async def end_threads(self, *_):
+    if {begins_none}:
+        raise RuntimeError("can't start new thread")
 procrastinate.PunctualConnector.open_async = open_async
+asyncio.BaseEventLoop.shutdown_default_executor = end_threads
 try:
     call_command("procrastinate", "worker")
 except CommandError as error:
@@ -176,9 +182,23 @@ except CommandError as error:
 """
 
 
-def test_a_worker_whose_own_loop_fails_for_want_of_memory_says_what_to_do():
-    done = _run(LOOP_FAILS, check=False, SPACEMOLT_MCP_URL="http://127.0.0.1:9/mcp")
-    assert done.stdout.strip() == NO_MEMORY, done.stderr
+@pytest.mark.parametrize(
+    ("error", "begins_none", "said"),
+    [
+        ("MemoryError", False, NO_MEMORY),
+        # To end its threads asyncio begins one more.
+        ("ValueError('odd')", True, NO_MEMORY),
+        ("ValueError('odd')", False, ""),
+    ],
+)
+def test_a_worker_whose_own_loop_fails_for_want_of_memory_says_what_to_do(
+    error: str, begins_none: bool, said: str
+):
+    text = LOOP_FAILS.replace("{error}", error)
+    text = text.replace("{begins_none}", str(begins_none))
+    done = _run(text, check=False, SPACEMOLT_MCP_URL="http://127.0.0.1:9/mcp")
+    assert done.stdout.strip() == said, done.stderr
+    assert bool(done.returncode) == (not said)
 
 
 def test_a_worker_ends_later_than_a_start_that_failed():

@@ -322,12 +322,29 @@ class Command(procrastinate.Command):
     requires_system_checks = ["zoea"]
 
     def handle(self, *args: Any, **options: Any) -> None:
-        works = options["command"] == "worker"
-        if works:
-            _require_game()
-            process_memory.end_where_no_thread_begins()
-            grace = options.get("shutdown_graceful_timeout")
-            refusals.end_process(RUN_BEFORE_END, grace or 0.0)
+        if options["command"] == "worker":
+            self._work(*args, **options)
+        else:
+            self._run_queue(*args, **options)
+
+    def _work(self, *args: Any, **options: Any) -> None:
+        """Work until this process is told to end, or was refused memory."""
+        _require_game()
+        process_memory.end_where_no_thread_begins()
+        usual: Any = settings.PROCRASTINATE_WORKER_DEFAULTS["shutdown_graceful_timeout"]
+        grace = options.get("shutdown_graceful_timeout")
+        refusals.end_process(RUN_BEFORE_END, usual if grace is None else grace)
+        try:
+            self._run_queue(*args, **options)
+        except (Exception, SystemExit) as error:
+            # The queue exits with the text of what failed: a MemoryError has none.
+            refusals.note(error)
+            if not refusals.noted:
+                raise
+        if refusals.noted:
+            raise CommandError(NO_MEMORY)
+
+    def _run_queue(self, *args: Any, **options: Any) -> None:
         db.keeps_connections.set()
         telemetry.start("worker")
         bound_silence()
@@ -339,12 +356,4 @@ class Command(procrastinate.Command):
         )
         with app.replace_connector(connector) as queue:
             queue.job_manager = WorkerJobManager(connector, connector.look_again)
-            try:
-                super().handle(*args, app=app, **options)
-            except SystemExit as end:
-                # The queue's own loop has failed, and for want of memory without words.
-                refusals.note(end)
-                if not (works and refusals.noted):
-                    raise
-        if works and refusals.noted:
-            raise CommandError(NO_MEMORY)
+            super().handle(*args, app=app, **options)

@@ -9,7 +9,7 @@ import pytest
 from pytest_django import Settings
 
 from agents import process_memory
-from agents.game import http, sessions
+from agents.game import client, http, sessions
 from agents.game.client import GameUnreachableError, ReplyLostError, SessionLostError
 from agents.game.sessions import get_pool
 from tests.agents.game.faulty import FaultyServer, Reply, result
@@ -124,13 +124,24 @@ async def test_a_session_in_use_is_not_idle(
         assert (await waiting).blocks == ("late",)
 
 
+@pytest.mark.parametrize(
+    ("place", "name", "error"),
+    [
+        (sessions, "_log_version", MemoryError()),
+        (client, "_name_server", RuntimeError("can't start new thread")),
+    ],
+)
 async def test_a_session_that_got_no_memory_is_remembered(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    place: object,
+    name: str,
+    error: Exception,
 ) -> None:
     def refuse(connection: object) -> None:
-        raise MemoryError
+        raise error
 
-    monkeypatch.setattr(sessions, "_log_version", refuse)
+    monkeypatch.setattr(place, name, refuse)
     monkeypatch.setattr(process_memory.refusals, "noted", False)
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
