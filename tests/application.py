@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+from threading import Thread
 
 from zoea.asgi import application
 
@@ -17,6 +18,7 @@ from tests.flushing import forget_shared  # isort: skip
 
 if "STALLED" in os.environ:
     event_stream.STALLED = float(os.environ["STALLED"])
-signal.signal(signal.SIGUSR1, lambda *_: forget_shared())
+# In a thread: what the signal interrupts may hold a lock that forgetting needs.
+signal.signal(signal.SIGUSR1, lambda *_: Thread(target=forget_shared).start())
 
 __all__ = ["application"]
