@@ -32,6 +32,7 @@ from memory.context.documents import (
 )
 from memory.context.result_types import LedgerLine
 from memory.context.types import OfferedTools
+from memory.gamestate.render import split_state
 from memory.models import HistorySummary, SentContext
 from memory.redaction import hide_secret_texts, hide_secrets
 
@@ -64,8 +65,8 @@ class LedgerEntry(LedgerLine):
 class Block:
     """One message as it goes over the wire, from position 0 on.
 
-    -1 is a system text that goes beside the messages. ``kind`` is set for synthetic
-    ones, ``tokens`` None where nobody counted them one by one.
+    -1 is a system text that goes beside the messages. ``kind`` is set for what is
+    synthetic of it, ``tokens`` None where nobody counted them one by one.
     """
 
     position: int
@@ -79,7 +80,7 @@ class Block:
 
     @property
     def category(self) -> str:
-        if self.kind in ("state", "summary"):
+        if self.kind in ("state", "summary") and not self.ids:
             return self.kind
         return self.role if self.role in charts.CATEGORIES else "user"
 
@@ -93,8 +94,19 @@ class Block:
         return tuple(read_calls(self.message.get("tool_calls")))
 
     @property
+    def said(self) -> str:
+        """What it says without the state block that is joined to it."""
+        return split_state(self.content)[0] if self.state else self.content
+
+    @property
+    def state(self) -> str:
+        """The state block that is joined to stored messages or to a nudge."""
+        joined = self.ids or ", " in self.kind
+        return split_state(self.content)[1] if "state" in self.kind and joined else ""
+
+    @property
     def text(self) -> str:
-        return self.content[:SHOWN]
+        return self.said[:SHOWN]
 
     @property
     def excerpt(self) -> str:
@@ -213,9 +225,11 @@ def _show(document: Document, dialect: str, gauge: charts.Gauge | None) -> Shown
         line["id"]: LedgerEntry(**line, place=places.get(line["id"]))
         for line in document["ledger"]
     }
-    kinds = {one["position"]: one["kind"] for one in document["synthetic"]}
+    kinds: dict[int, list[str]] = {}
+    for one in document["synthetic"]:
+        kinds.setdefault(one["position"], []).append(one["kind"])
     blocks = [
-        _block(place, message, sources[place], kinds.get(place, ""), ledger)
+        _block(place, message, sources[place], ", ".join(kinds.get(place, ())), ledger)
         for place, message in enumerate(messages)
     ]
     if system is not None:
@@ -272,8 +286,8 @@ def draw_blocks(blocks: Sequence[Block], page_key: str) -> SafeString:
 def _draw_block(block: Block, address: str) -> SafeString:
     entry = block.entry and replace(block.entry, place=None)
     shown = (
-        block.role, block.kind, block.ids, entry, block.text, block.calls,
-        len(block.content), address,
+        block.role, block.kind, block.ids, entry, block.text, block.state,
+        block.calls, len(block.content), address,
     )  # fmt: skip
     length = len(block.text) + len(str(block.message.get("tool_calls", "")))
     draw = _draw_any_block if length > LONG else _draw_short_block

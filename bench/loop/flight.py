@@ -31,7 +31,7 @@ from memory.assembly.sent_view import render_messages, render_tools
 from memory.context.types import split_nudge
 from memory.gamestate.confidence import Confidence, judge_confidence
 from memory.gamestate.facts import Fact, Names, View
-from memory.gamestate.render import Scene
+from memory.gamestate.render import Scene, split_state
 from memory.gamestate.sections import READERS, read_facts
 from memory.gamestate.types import AccountState, Moment, Snapshot
 from memory.gamestate.values import unwrap_content
@@ -39,7 +39,6 @@ from memory.models import ContextPolicy, HistorySummary, SentContext
 from memory.snapshots.reads import read_account_state
 from sandbox.game.state import Sources
 from sandbox.game.testing import SandboxServer
-from sandbox.pilot.reading import STATE_TITLE
 
 START = datetime(2026, 2, 5, tzinfo=UTC)
 SECONDS = 10.0
@@ -250,9 +249,8 @@ def _state_bytes(messages: list[dict[str, Any]], synthetic: list[Any]) -> int:
 def find_state(text: str, kind: str) -> str:
     """The state block in a message that the program made, without what ends that."""
     if kind == "coalesced":
-        _, title, rest = text.rpartition(STATE_TITLE)
-        return split_nudge(title + rest)[0].rstrip() if title else ""
-    return text if kind == "state" else ""
+        text = split_nudge(text)[0].rstrip()
+    return split_state(text)[1] if kind in ("coalesced", "state") else ""
 
 
 async def fly_arm(

@@ -63,20 +63,39 @@ def _to_line(values: Sequence[Any], mysis_id: int) -> dict[str, Any]:
     }
 
 
-def pack_sources(sources: Sequence[Any]) -> Any:
+def pack_sources(sources: Sequence[Any]) -> str:
     """The ids behind a view as steps from one to the next, which take a tenth in JSON.
 
-    Where messages were joined from several rows, the list stays as it is.
+    Of a message that was joined from several rows, each step ends with a plus.
     """
-    if any(isinstance(source, Sequence) for source in sources):
-        return sources
-    steps = (new - old for old, new in pairwise([0, *filter(None, sources)]))
-    return " ".join("-" if source is None else str(next(steps)) for source in sources)
+    packed: list[str] = []
+    before = 0
+    for source in sources:
+        if source is None:
+            packed.append("-")
+            continue
+        ids = source if isinstance(source, list) else [source]
+        steps = [f"{new - old}" for old, new in pairwise([before, *ids])]
+        packed.append(f"{'+'.join(steps)}+" if ids is source else steps[0])
+        before = ids[-1]
+    return " ".join(packed)
 
 
 def unpack_sources(stored: Sequence[Any]) -> Sequence[Any]:
-    """What is behind each message of a stored view: an id, several, or none."""
+    """What is behind each message of a stored view: an id, several, or none.
+
+    Those of older views with joined messages are no text but the list itself.
+    """
     if not isinstance(stored, str):
         return stored
-    ids = accumulate(int(step) for step in stored.split() if step != "-")
-    return [None if step == "-" else next(ids) for step in stored.split()]
+    found: list[Any] = []
+    before = 0
+    for packed in stored.split():
+        if packed == "-":
+            found.append(None)
+            continue
+        steps = map(int, packed.removesuffix("+").split("+"))
+        ids = [*accumulate(steps, initial=before)][1:]
+        found.append(ids if packed.endswith("+") else ids[0])
+        before = ids[-1]
+    return found

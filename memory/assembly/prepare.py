@@ -349,6 +349,7 @@ def record_call(
         "sources": pack_sources(assembly.sources),
         "synthetic": [asdict(s) for s in assembly.synthetic],
         "messages": [each.entry for each in references],
+        "made_ids": True,
         **refer_tools(assembly.offered, texts),
     }
     sent = SentContext(

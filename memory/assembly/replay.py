@@ -36,7 +36,7 @@ from memory.context.types import (
     Role,
     split_nudge,
 )
-from memory.gamestate.render import NOT_LOGGED_IN, TITLE
+from memory.gamestate.render import split_state
 from memory.models import Branch, HistorySummary, Memory, SentContext
 from memory.notes import read_note_versions, read_notes_at
 
@@ -243,11 +243,16 @@ def _read_synthetic_texts(sent: SentContext, shown: RenderedView) -> dict[str, s
     made = sent.view.get("synthetic", [])
     kinds = [s["kind"] for s in made if s["position"] == last]
     found = dict(zip(reversed(kinds), _texts_from_end(shown.messages), strict=False))
-    before = [s for s in made if s["position"] == last - 1]
     if "coalesced" in found:
         found |= _split_coalesced(found["coalesced"])
-    if sent.dialect == "openai" and "state" in found and before:
-        found[before[-1]["kind"]] = str(shown.messages[last - 1]["content"])
+    if sent.dialect == "openai" and "state" in found:
+        text, found["state"] = split_state(found["state"])
+        # Before the block was joined to another text, it was a message of its own.
+        before = [s for s in made if s["position"] == last - 1] if not text else []
+        if before:
+            found[before[-1]["kind"]] = str(shown.messages[last - 1]["content"])
+        elif "nudge" in kinds:
+            found["nudge"] = text
     return found
 
 
@@ -260,11 +265,8 @@ def _split_coalesced(text: str) -> dict[str, str]:
         # Where none was due, its words were not said, whichever they were.
         parts = (words or NUDGE_TEXT, orders, CRITICAL_REMINDERS)
         found["nudge"] = "\n\n".join(filter(None, parts))
-    for title in (TITLE, NOT_LOGGED_IN):
-        at = body.rfind(f"\n\n{title}")
-        if at >= 0:
-            found["state"] = body[at + 2 :]
-            return found
+    if state := split_state(body)[1]:
+        found["state"] = state
     return found
 
 

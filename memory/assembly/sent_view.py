@@ -8,6 +8,7 @@ their hash.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,6 +18,7 @@ from memory.assembly import log_rows
 from memory.assembly.hashes import hash_text, hash_view
 from memory.assembly.log_rows import NOW, LogRow, Standing
 from memory.assembly.packing import Packed, unpack_ledger, unpack_sources
+from memory.context.call_ids import make_call_id
 from memory.context.result_types import Assembly
 from memory.context.tool_calls import GAME, GAME_HELP, get_sent_form
 from memory.context.types import OfferedTools, ToolCall
@@ -32,6 +34,7 @@ SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, other.view, stat
     SELECT ARRAY[digest, text] FROM memory_contexttext WHERE digest IN (
       SELECT other.view #>> '{system,text}'
       UNION ALL SELECT jsonb_path_query(other.view, '$.messages.set.*.text') #>> '{}'
+      UNION ALL SELECT jsonb_path_query(other.view, '$.messages.add.*.text') #>> '{}'
     )
   ) AS texts
 FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.call_id
@@ -60,7 +63,8 @@ _WAY = frozenset({"via", "original"})
 class Reference:
     """A message of a view as it is stored, with the long texts in it.
 
-    There is no ``entry`` where it is the row that its source names.
+    There is no ``entry`` where it is the row that its source names; what of it is other
+    is ``set`` there, what is only longer at its end has that end in ``add``.
     """
 
     message: Mapping[str, Any]
@@ -74,35 +78,83 @@ def refer_view(
 ) -> list[Reference]:
     """Each message by its row; what the view before had too is ``known``."""
     rows = read_source_rows(assembly.sources, stored)
-    found = []
+    found, writer = [], _RowWriter(made_ids=True)
     for message, source in zip(assembly.messages, assembly.sources, strict=True):
         # One joined from several rows stands for none of them alone.
         row = rows.get(source) if isinstance(source, int) else None
+        writer.note(row)
         same = known.get(id(message))
         if same is None or same.message is not message or same.row != row:
-            same = _refer(message, row)
+            same = _refer(message, row, writer)
         found.append(same)
     return found
 
 
-def _refer(message: Mapping[str, Any], row: LogRow | None) -> Reference:
+@dataclass(slots=True)
+class _RowWriter:
+    """Writes stored rows as the core does, each after those before it in the view.
+
+    `made_ids` says whether calls have the ids that are made for views; in views of
+    earlier versions they have the provider's. `caller` is the newest row with calls,
+    `answers` counts its results by the provider's id.
+    """
+
+    made_ids: bool
+    caller: LogRow | None = None
+    answers: Counter[str] = field(default_factory=Counter)
+
+    def note(self, row: LogRow | None) -> None:
+        """Go on to the next row of the view."""
+        if row is not None and row.tool_calls:
+            self.caller, self.answers = row, Counter()
+        elif row is not None and row.role == Role.TOOL:
+            self.answers[row.tool_call_id] += 1
+
+    def write(self, row: LogRow | None) -> dict[str, Any]:
+        """The row that was noted last, as a message; empty for none."""
+        if row is None:
+            return {}
+        wire = to_wire(row)
+        if self.made_ids and row.tool_calls:
+            wire["tool_calls"] = [
+                call | {"id": make_call_id(call["id"], row.pk, index)}
+                for index, call in enumerate(wire["tool_calls"])
+            ]
+        elif self.made_ids and row.role == Role.TOOL and self.caller is not None:
+            calls = enumerate(self.caller.tool_calls)
+            same = [i for i, call in calls if call["id"] == row.tool_call_id]
+            number = self.answers[row.tool_call_id] - 1
+            if number < len(same):
+                made = make_call_id(row.tool_call_id, self.caller.pk, same[number])
+                wire["tool_call_id"] = made
+        return wire
+
+
+def _refer(
+    message: Mapping[str, Any], row: LogRow | None, writer: _RowWriter
+) -> Reference:
     texts: dict[str, str] = {}
-    plain = to_wire(row) if row is not None else {}
+    plain = writer.write(row)
     wrapped = _wrap_calls(plain, row)
     by_game = wrapped is not plain and wrapped["tool_calls"] == message.get(
         "tool_calls"
     )
     plain = wrapped if by_game else plain
-    changed = {
-        key: refer_text(value, texts)
-        for key, value in message.items()
-        if key not in plain or plain[key] != value
-    }
+    changed, longer = {}, {}
+    for key, value in message.items():
+        known = plain.get(key)
+        if key in plain and known == value:
+            continue
+        if known and isinstance(known, str) and str(value).startswith(known):
+            longer[key] = refer_text(value[len(known) :], texts)
+        else:
+            changed[key] = refer_text(value, texts)
     gone = [key for key in plain if key not in message]
     other = row is None or gone or list(plain) != list(message)
     entry: dict[str, Any] = {"order": list(message)} if other else {}
     entry |= {"by_game": True} if by_game else {}
     entry |= {"set": changed} if changed else {}
+    entry |= {"add": longer} if longer else {}
     return Reference(message, row, entry or None, texts)
 
 
@@ -111,11 +163,10 @@ def _wrap_calls(wire: dict[str, Any], row: LogRow | None) -> dict[str, Any]:
     calls = wire.get("tool_calls", ())
     if row is None or all(_is_called_as_it_is(call) for call in calls):
         return wire
-    return wire | {"tool_calls": [_wrap_call(call) for call in row.tool_calls]}
+    return wire | {"tool_calls": [*map(_wrap_call, calls, row.tool_calls)]}
 
 
-def _wrap_call(stored: dict[str, Any]) -> dict[str, Any]:
-    call = _drop_way(stored)
+def _wrap_call(call: dict[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
     if _is_called_as_it_is(call):
         return call
     name, arguments = call["function"]["name"], call["function"]["arguments"]
@@ -261,10 +312,12 @@ def render_ends(
     ends = find_ends(entries)
     rows = read_source_rows([sources[place] for place in ends], known)
     messages: list[dict[str, Any]] = [{}] * len(entries)
+    # The ids of calls are not asked for.
+    writer = _RowWriter(made_ids=False)
     for place in ends:
         source = sources[place]
         row = rows.get(source) if isinstance(source, int) else None
-        messages[place] = _restore(entries[place] or {}, row, texts)
+        messages[place] = _restore(entries[place] or {}, row, texts, writer)
     system = _fill_text(sent.view["system"], texts)
     return RenderedView(messages, system, [*sources], [], intact=True, offered=offered)
 
@@ -311,13 +364,12 @@ def render_messages(
     rows = read_source_rows(sources, known or {})
     if texts is None:
         texts = read_texts(_find_digests(view))
-    messages = [
+    writer, messages = _RowWriter(view.get("made_ids", False)), []
+    for entry, source in zip(view["messages"], sources, strict=True):
         # One joined from several rows stands for none of them alone.
-        _restore(
-            entry or {}, rows.get(source) if isinstance(source, int) else None, texts
-        )
-        for entry, source in zip(view["messages"], sources, strict=True)
-    ]
+        row = rows.get(source) if isinstance(source, int) else None
+        writer.note(row)
+        messages.append(_restore(entry or {}, row, texts, writer))
     return messages, _fill_text(view["system"], texts)
 
 
@@ -353,12 +405,20 @@ def read_source_rows(
 
 
 def _restore(
-    entry: Mapping[str, Any], row: LogRow | None, texts: Mapping[str, str]
+    entry: Mapping[str, Any],
+    row: LogRow | None,
+    texts: Mapping[str, str],
+    writer: _RowWriter,
 ) -> dict[str, Any]:
-    values = to_wire(row) if row is not None else {}
+    values = writer.write(row)
     values = _wrap_calls(values, row) if entry.get("by_game") else values
     values |= {
         key: _fill_text(value, texts) for key, value in entry.get("set", {}).items()
+    }
+    values |= {
+        key: values[key] + _fill_text(value, texts)
+        for key, value in entry.get("add", {}).items()
+        if key in values
     }
     return {key: values[key] for key in entry.get("order", values) if key in values}
 
@@ -372,7 +432,7 @@ def _fill_text(value: Any, texts: Mapping[str, str]) -> Any:
 def _find_digests(view: Mapping[str, Any]) -> list[str]:
     values = [view["system"]]
     for entry in filter(None, view["messages"]):
-        values += entry.get("set", {}).values()
+        values += [*entry.get("set", {}).values(), *entry.get("add", {}).values()]
     return _list_digests(values)
 
 

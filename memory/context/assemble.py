@@ -28,7 +28,6 @@ from memory.context.strategy import CommonOptions
 from memory.context.types import (
     DIALECTS,
     FALLBACK_STRATEGY,
-    FILLER_TEXT,
     STATE_LEFT_OUT,
     STATE_SHORTENED,
     AssemblyRequest,
@@ -143,7 +142,7 @@ def _build_view(
     kept = _anchor(plan, prepared)
     room = _reserve_state(prepared) if options.state_block else 0
     fitted = fit_units(kept.units, kept.anchors, prepared.frame, history, room)
-    units = _add_filler_and_nudge(fitted.units, prepared)
+    units = prepared.frame.seams.fill(fitted.units)
     warnings = [*plan.warnings, *_warn_of_allow(prepared.request)]
     if options.state_block:
         units = _add_state(units, plan, fitted, prepared, warnings)
@@ -258,20 +257,6 @@ def _check_order_whole(units: Sequence[Unit], prepared: RepairedRequest) -> None
         raise BudgetImpossible("notes", prepared.frame.notes, 0)
 
 
-def _add_filler_and_nudge(
-    units: Sequence[Unit], prepared: RepairedRequest
-) -> list[Unit]:
-    """The units, beginning and ending with what dialects demand: the user's side."""
-    framed = list(units)
-    if framed and framed[0].role == "assistant":
-        framed.insert(
-            0, build_program_unit(FILLER_TEXT, prepared.frame.filler, "filler")
-        )
-    if not framed or framed[-1].items[-1].role == "assistant":
-        framed.append(build_program_unit(prepared.nudge, prepared.frame.nudge, "nudge"))
-    return framed
-
-
 def _reserve_state(prepared: RepairedRequest) -> int:
     """The tokens of the state block's short form: old results get no room before it."""
     render = prepared.request.render_state
@@ -310,7 +295,7 @@ def _add_state(
     def cost(block: str) -> int:
         """What the view grows by, with what joins the block to another message."""
         if attach is None:
-            return prepared.count(block)
+            return prepared.count(block) + prepared.frame.seams.tokens["join"]
         return sum(unit.tokens for unit in attach(block)) - fitted.used
 
     size = prepared.request.state_bytes

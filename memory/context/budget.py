@@ -9,10 +9,11 @@ the state block's short form, `assemble` makes the view again without them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from memory.context.result_types import Impossible
+from memory.context.seams import Seams
 from memory.context.tokens import TokenCounter
 from memory.context.types import Budget
 from memory.context.units import (
@@ -72,15 +73,14 @@ class BudgetImpossible(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What surrounds the units, in tokens; a view has `filler` and `nudge` if needed."""
+    """What surrounds the units, in tokens, and the seams between them."""
 
     tokens: int
     reserve: int
     tools: int
     system: int
     pins: int
-    filler: int
-    nudge: int
+    seams: Seams
     notes: int = 0
 
     def room(self) -> int:
@@ -94,13 +94,6 @@ class Frame:
                 raise BudgetImpossible(component, need, left)
             left -= need
         return left
-
-    def around(self, first: Unit, last: Unit) -> int:
-        """The tokens of filler and nudge for a view from `first` to `last`."""
-        cost = self.filler if first.role == "assistant" else 0
-        if last.items[-1].role == "assistant":
-            cost += self.nudge
-        return cost
 
 
 @dataclass(slots=True)
@@ -139,10 +132,11 @@ def fit_units(
     """
     room = frame.room()
     if not units:
-        if frame.nudge > room:
-            raise BudgetImpossible("nudge", frame.nudge, room)
-        return FittedUnits([], frame.nudge)
-    used = sum(unit.tokens for unit in units) + frame.around(units[0], units[-1])
+        nudge = frame.seams.tokens["end"]
+        if nudge > room:
+            raise BudgetImpossible("nudge", nudge, room)
+        return FittedUnits([], nudge)
+    used = _count_tokens(units, frame)
     if used <= room - state:
         return FittedUnits(list(units), used)
     try:
@@ -162,10 +156,14 @@ def fit_units(
             pairs = zip(unit.items, sent.items, strict=True)
             cut = [old.source for old, new in pairs if old is not new]
             fitted.fates.update({row: _TRUNCATED for row in cut if row is not None})
-    fitted.used = sum(unit.tokens for unit in fitted.units)
-    if fitted.units:
-        fitted.used += frame.around(fitted.units[0], fitted.units[-1])
+    fitted.used = _count_tokens(fitted.units, frame)
     return fitted
+
+
+def _count_tokens(units: Sequence[Unit], frame: Frame) -> int:
+    """The tokens of units and of all seams of a view of them."""
+    seams = frame.seams.between([None, *units, None]) if units else 0
+    return sum(unit.tokens for unit in units) + seams
 
 
 def _keep_required(
@@ -183,20 +181,22 @@ def _keep_required(
         if unit.tokens > left:
             raise BudgetImpossible(unit.items[0].kind or "required", unit.tokens, left)
         left -= unit.tokens
-    indexes = [*kept, *(i for i in (newest, intent) if i is not None)]
+    indexes = {*kept, *(i for i in (newest, intent) if i is not None)}
     if not indexes:
         return kept
-    left -= frame.around(units[min(indexes)], units[max(indexes)])
+    seams = _count_seams(units, indexes, frame)
+    left -= seams
     order = intent if intent != newest and intent not in kept else None
     floor = count_least_tokens(units[order], history) if order is not None else 0
     if newest is not None and newest not in kept:
         spare = left - floor - count_least_tokens(units[newest], history)
         for index in reversed(anchors.asked):
-            # It may stand first, behind a filler.
-            cost = units[index].tokens + frame.filler
+            with_it = _count_seams(units, {*indexes, index}, frame)
+            cost = units[index].tokens + with_it - seams
             if index != newest and index not in kept and cost <= spare:
                 kept[index] = units[index]
                 spare, left = spare - cost, left - cost
+                indexes, seams = {*indexes, index}, with_it
         kept[newest] = _shrink_or_fail(
             "newest_unit", units[newest], left - floor, history
         )
@@ -204,6 +204,11 @@ def _keep_required(
     if order is not None:
         kept[order] = _shrink_or_fail("intent", units[order], left, history)
     return kept
+
+
+def _count_seams(units: Sequence[Unit], indexes: Set[int], frame: Frame) -> int:
+    """The tokens of all seams of a view of these units alone."""
+    return frame.seams.between([None, *(units[i] for i in sorted(indexes)), None])
 
 
 def _shrink_or_fail(component: str, unit: Unit, limit: int, history: History) -> Unit:
@@ -218,17 +223,18 @@ def _find_oldest_fitting(
 ) -> int:
     """The lowest index from which on all units fit beside those that must stay."""
     used = sum(unit.tokens for unit in kept.values())
-    best = len(units)
-    lowest = min(kept, default=len(units))
-    highest = max(kept, default=-1)
+    best, after = len(units), None
     for index in range(len(units) - 1, -1, -1):
+        unit = units[index]
+        used += frame.seams.between([unit, after])
+        after = unit
         if index in kept:
             continue
-        used += units[index].tokens
+        used += unit.tokens
         if used > room:
             break
-        first, last = min(index, lowest), max(highest, len(units) - 1)
-        if used + frame.around(units[first], units[last]) <= room:
+        older = [units[i] for i in sorted(kept) if i < index]
+        if used + frame.seams.between([None, *older, unit]) <= room:
             best = index
     return best
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +21,7 @@ from memory.context.types import (
     ORIGINS,
     PEER,
     ROLES,
+    UNDERSTOOD_TEXT,
     Message,
     Origin,
     Role,
@@ -43,6 +45,8 @@ _RECOGNISED: dict[tuple[Role, str], Origin] = {
     ("tool", NO_RESPONSE_TEXT): "filler",
 }
 
+_AROUND_UNDERSTOOD = ["tool", "assistant", "user"]
+
 
 def parse_messages(value: object) -> tuple[Message, ...]:
     """The log of a document; ids are numbered from 1 where no message has one."""
@@ -58,12 +62,23 @@ def parse_messages(value: object) -> tuple[Message, ...]:
     messages = tuple(
         _message(fields, index + 1, bool(with_id)) for index, fields in enumerate(found)
     )
+    messages = _recognise_understood(messages)
     for before, after in pairwise(messages):
         if after.id <= before.id:
             raise DocumentError(
                 f"messages: ids must rise, but {after.id} follows {before.id}"
             )
     return messages
+
+
+def _recognise_understood(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The log, with what a view puts between a result and a user message marked so."""
+    marked = list(messages)
+    for place, message in enumerate(messages):
+        around = [each.role for each in messages[max(0, place - 1) : place + 2]]
+        if message.content == UNDERSTOOD_TEXT and around == _AROUND_UNDERSTOOD:
+            marked[place] = replace(message, origin="filler")
+    return tuple(marked)
 
 
 def _message(fields: JsonFields, number: int, numbered: bool) -> Message:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.context.budget import Frame
+from memory.context.seams import Seams
 from memory.context.sections import (
     NotesView,
     add_catalogue,
@@ -40,7 +41,6 @@ from memory.context.tool_calls import (
     build_sanitizer,
 )
 from memory.context.types import (
-    FILLER_TEXT,
     MADE_UP_ORIGINS,
     NUDGE_TEXT,
     AssemblyRequest,
@@ -58,6 +58,7 @@ from memory.context.units import (
 )
 
 _EMPTY = Fate("empty", "repair", "It holds nothing that can be sent.")
+_FILLER = Fate("superseded", "repair", "Made anew where the view needs it.")
 _ORPHAN = Fate("orphan", "repair", "No call before it has this id.")
 _OLD_PROMPT = "A newer version of the system prompt is sent."
 
@@ -75,7 +76,6 @@ class RepairedRequest:
     count: TokenCounter
     policy_of: PolicyLookup
     sanitize: Sanitizer
-    nudge: str
     reader: LogReader
     notes: NotesView
 
@@ -130,8 +130,7 @@ def repair_request(
         tools=request.tools_tokens,
         system=tokens.prompt,
         pins=tokens.pins,
-        filler=count(FILLER_TEXT),
-        nudge=count(nudge),
+        seams=Seams.count(request.dialect, nudge, count),
         notes=tokens.notes,
     )
     return RepairedRequest(
@@ -144,7 +143,6 @@ def repair_request(
         count=count,
         policy_of=rules.policy_of,
         sanitize=sanitize,
-        nudge=nudge,
         reader=reader,
         notes=notes,
     )
@@ -358,6 +356,9 @@ class LogReader:
             self.out.fates[message.id] = _EMPTY
             return
         assistant = message.role == "assistant"
+        if assistant and message.origin == "filler":
+            self.out.fates[message.id] = _FILLER
+            return
         if assistant:
             self.current = None
         intent = not assistant and message.is_order()

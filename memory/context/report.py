@@ -270,13 +270,16 @@ def _count_by_category(
     tokens |= {"system": frame.system, "pins": frame.pins, "tools": frame.tools}
     # Who gives no notes gets the keys of before there were any.
     tokens |= {"notes": frame.notes} if prepared.request.notes else {}
+    before: Unit | None = None
     for unit in units:
+        joint = unit.items[0].kind == "state" or frame.seams.joins(before, unit)
         for item in unit.items:
             kind = item.kind if item.kind in ("summary", "state") else item.role
-            tokens[kind] += item.tokens
+            tokens[kind] += item.tokens + joint * frame.seams.tokens["join"]
             if item.kind == "coalesced" and prepared.notes.text:
                 inside = min(item.tokens, prepared.count(prepared.notes.text))
                 tokens |= {"notes": inside, kind: tokens[kind] - inside}
+        before = unit
     return tokens
 
 

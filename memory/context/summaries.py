@@ -14,15 +14,19 @@ from dataclasses import dataclass, field
 
 from memory.context.budget import count_least_tokens, shrink_unit
 from memory.context.payback import Payback, SummaryPlan, weigh_summary
+from memory.context.seams import Seams
 from memory.context.sections import HEADER
 from memory.context.strategy import CommonOptions, option
-from memory.context.summary_prompt import (
-    UNDERSTOOD_TEXT,
-    build_summary_prompt,
-    quote_unit,
-)
+from memory.context.summary_prompt import build_summary_prompt, quote_unit
 from memory.context.text import shorten_text
-from memory.context.types import FILLER_TEXT, Budget, Status, Summary, SummaryWanted
+from memory.context.types import (
+    FILLER_TEXT,
+    UNDERSTOOD_TEXT,
+    Budget,
+    Status,
+    Summary,
+    SummaryWanted,
+)
 from memory.context.units import (
     Fate,
     History,
@@ -208,7 +212,8 @@ def estimate_next_call(units: Sequence[Unit], history: History) -> int:
     came after the report hides how full the context is.
     """
     around = history.window - history.room
-    estimate = around + sum(unit.tokens for unit in units)
+    seams = Seams.count(history.request.dialect, "", history.count).between(units)
+    estimate = around + sum(unit.tokens for unit in units) + seams
     known = history.request.compaction
     if not known.reported_tokens:
         return estimate
@@ -343,13 +348,17 @@ def _select_fitting(
     left = history.room - _count_beside(shown, history, limit)
     if history.request.compaction.fold_tokens:
         left = min(left, history.request.compaction.fold_tokens)
+    seams = Seams.count(history.request.dialect, "", history.count)
+    before = shown.head[-1] if shown.head else None
     fitting: list[Unit] = []
     for unit in units:
+        left -= seams.between([before, unit])
         if unit.tokens > left:
             first = None if fitting else shrink_unit(unit, left, history)
             return fitting if first is None else [first]
         left -= unit.tokens
         fitting.append(unit)
+        before = unit
     return fitting
 
 
@@ -373,13 +382,12 @@ def _build_request(
 ) -> list[dict[str, object]]:
     """The beginning of the view, then the prompt; it ends as a request must (L3, A17)."""
     units = [quote_unit(unit) for unit in (*shown.head, *folded)]
-    # Nothing counts the tokens of a request that is written out at once.
-    if units[0].role == "assistant":
-        units.insert(0, build_program_unit(FILLER_TEXT, 0, "filler"))
-    if units[-1].items[-1].role == "tool":
+    if units[-1].items[-1].role != "assistant":
         units.append(build_program_unit(UNDERSTOOD_TEXT, 0, "filler", "assistant"))
     units.append(build_program_unit(_build_prompt(history, limit), 0, "prompt"))
-    return write_messages(history.request.dialect, history.system, units).messages
+    dialect = history.request.dialect
+    filled = Seams.count(dialect, "", history.count).fill(units)
+    return write_messages(dialect, history.system, filled).messages
 
 
 def _build_prompt(history: History, limit: int) -> str:

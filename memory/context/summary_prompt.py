@@ -18,7 +18,6 @@ from memory.context.types import ToolCall
 from memory.context.units import Item, Unit
 
 # L3: the assistant says this where the history to summarise ends with a result.
-UNDERSTOOD_TEXT = "Understood."
 
 # The default headings of a summary.
 SUMMARY_HEADINGS = """\

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from memory.context.call_ids import make_call_id
 from memory.context.text import clean_text
 from memory.context.tokens import TokenCounter
 from memory.context.tool_calls import (
@@ -269,14 +270,14 @@ def _call_item(message: Message, rules: RepairRules, out: RepairedLog) -> Item:
     count = rules.count
     text, tokens = rules.measure(message, out)
     calls = []
-    for call in message.tool_calls:
+    for index, call in enumerate(message.tool_calls):
         cost = count_call_tokens(call, count)
         out.tokens_in[message.id] += cost
         sent = _sendable(call, message, rules, out)
         if sent is not call:
             cost = count_call_tokens(sent, count)
         tokens += cost
-        calls.append(sent)
+        calls.append(sent.with_id(make_call_id(call.id, message.id, index)))
     reasoning, signature = rules.find_signed_reasoning(message)
     # Of a pinned row the text moves and the calls stay; of a signed one all stays.
     if pin_text(message, text, out) and not is_signed(message):

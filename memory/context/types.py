@@ -100,6 +100,10 @@ FILLER_TEXT = "(Earlier messages are not shown. Continue from here.)"
 STATE_SHORTENED = "The state block was shortened to fit the budget."
 STATE_LEFT_OUT = "The state block was left out to fit the budget."
 NO_RESPONSE_TEXT = "Tool no response"
+# Stands between a tool result and a text of the user's side (seed 002).
+UNDERSTOOD_TEXT = "Understood."
+# Between texts that are joined to one message.
+SEPARATOR = "\n\n"
 
 CRITICAL_REMINDERS = """\
 CRITICAL REMINDERS:
@@ -119,7 +123,9 @@ NUDGES = (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call of an assistant message; `id` is the provider's and may repeat.
+    """A tool call of an assistant message.
+
+    The `id` of a stored one is the provider's and may repeat; in a view it is ours.
 
     `via` names the tool by way of which it was, or is to be sent as, made; `original`
     is that tool's arguments as the model wrote them, where we would spell them otherwise.
@@ -130,6 +136,10 @@ class ToolCall:
     arguments: str
     via: str = field(default="", repr=False)
     original: str = field(default="", repr=False)
+
+    def with_id(self, call_id: str) -> ToolCall:
+        """The same call under another id."""
+        return ToolCall(call_id, self.name, self.arguments, self.via, self.original)
 
 
 @dataclass(frozen=True, slots=True)

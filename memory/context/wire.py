@@ -10,9 +10,9 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
+from memory.context.call_ids import CALL_ID, spell_call_id
 from memory.context.result_types import Source, Synthetic
 from memory.context.text import clean_text
 from memory.context.tool_calls import (
@@ -21,12 +21,11 @@ from memory.context.tool_calls import (
     normalize_name,
     parse_arguments,
 )
-from memory.context.types import Dialect
+from memory.context.types import SEPARATOR, Dialect
 from memory.context.units import Item, Unit
 
 # Sent for an empty result that a dialect refuses.
 _EMPTY_RESULT = "(empty)"
-_ODD = re.compile(r"[^A-Za-z0-9_-]")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 Messages = Sequence[Mapping[str, Any]]
@@ -64,38 +63,17 @@ class WireView:
 
 
 class _Ids:
-    """Wire ids: the provider's own the first time, numbered where it repeats."""
+    """Wire ids: those of the units, and another one for the rare one that repeats."""
 
-    def __init__(self, units: Sequence[Unit], dialect: Dialect) -> None:
-        self._dialect = dialect
+    def __init__(self) -> None:
         self._used: set[str] = set()
-        self._next: dict[str, int] = {}
-        self._units = units
-
-    @cached_property
-    def _raw(self) -> set[str]:
-        return {
-            self._base(call.id) for unit in self._units for call in unit.items[0].calls
-        }
 
     def assign(self, unit: Unit) -> list[str]:
-        return [self._unique(self._base(call.id)) for call in unit.items[0].calls]
+        return [self._unique(call.id) for call in unit.items[0].calls]
 
-    def _base(self, raw: str) -> str:
-        text = clean_text(raw)
-        if self._dialect == "anthropic":
-            text = _ODD.sub("_", text)
-        return text or "call"
-
-    def _unique(self, base: str) -> str:
-        wire = base
-        if wire in self._used:
-            number = self._next.get(base, 2)
-            wire = f"{base}_{number}"
-            while wire in self._used or wire in self._raw:
-                number += 1
-                wire = f"{base}_{number}"
-            self._next[base] = number + 1
+    def _unique(self, wire: str) -> str:
+        while wire in self._used:
+            wire = spell_call_id(wire)
         self._used.add(wire)
         return wire
 
@@ -111,7 +89,7 @@ def write_messages(
     Units that an earlier view has `written` alike give the same messages again. Without
     an earlier view nothing is encoded.
     """
-    ids = _Ids(units, dialect)
+    ids = _Ids()
     if dialect == "openai":
         return _write_openai(system, units, ids, written)
     wire = _write_anthropic(system, units, ids)
@@ -141,6 +119,9 @@ def _write_openai(
             known = WrittenUnit(unit, call_ids, messages, encoded)
         if unit.rows and written is not None:
             wire.written[unit.rows] = known
+        if wire.messages and _joins(wire.messages[-1], unit.items[0]):
+            _join(wire, unit.items[0])
+            continue
         for place, item in enumerate(unit.items, len(wire.messages)):
             if item.kind is not None:
                 wire.synthetic.append(Synthetic(place, item.kind))
@@ -148,6 +129,28 @@ def _write_openai(
         wire.messages += known.messages
         wire.encoded += known.encoded
     return wire
+
+
+def _joins(before: Mapping[str, Any], item: Item) -> bool:
+    """Whether a text goes to the end of the message before: the state block always."""
+    if item.kind == "state" or item.calls:
+        return item.kind == "state"
+    return before["role"] == item.role and not before.get("tool_calls")
+
+
+def _join(wire: WireView, item: Item) -> None:
+    before = wire.messages[-1]
+    wire.messages[-1] = before | {
+        "content": f"{before['content']}{SEPARATOR}{item.content}"
+    }
+    if wire.encoded:
+        wire.encoded[-1] = encode_message(wire.messages[-1])
+    if item.kind is not None:
+        wire.synthetic.append(Synthetic(len(wire.messages) - 1, item.kind))
+    if wire.sources[-1] is None:
+        wire.sources[-1] = item.source
+    elif item.source is not None:
+        _join_source(wire, item.source)
 
 
 def _openai_message(item: Item, call_ids: list[str]) -> dict[str, Any]:
@@ -271,6 +274,9 @@ class _Check:
             return
         if call_id in self.ids:
             self.report(position, f"the tool call id {call_id} repeats")
+        elif not CALL_ID.fullmatch(call_id):
+            what = f"the tool call id {call_id[:80]!r} is not nine letters and digits"
+            self.report(position, what)
         if not isinstance(name, str) or not name:
             self.report(position, "a tool call has no name")
         elif not _NAME.fullmatch(name):
@@ -301,6 +307,13 @@ class _Check:
 
 
 class _OpenAI(_Check):
+    """Chat completions, also behind a template that wants user and assistant by turns.
+
+    `spoke` is the role of the newest text: calls and results do not count there.
+    """
+
+    spoke = ""
+
     def run(self, messages: Messages) -> list[str]:
         roles: dict[str, Callable[[int, Mapping[str, Any]], None]] = {
             "system": self.check_system,
@@ -316,9 +329,22 @@ class _OpenAI(_Check):
             if message["role"] != "tool":
                 self.check_no_open_call(position)
             check(position, message)
+            self.check_turns(position, messages)
         self.check_no_open_call(len(messages))
         self.check_ends(messages, ("user", "tool"))
         return self.problems
+
+    def check_turns(self, position: int, messages: Messages) -> None:
+        """Check that a text stands where the strictest server takes one."""
+        message = messages[position]
+        role = message["role"]
+        if role not in ("user", "assistant") or message.get("tool_calls"):
+            return
+        if role == self.spoke:
+            self.report(position, f"two texts of the {role} follow each other")
+        if role == "user" and position and messages[position - 1].get("role") == "tool":
+            self.report(position, "a user message follows a tool result")
+        self.spoke = role
 
     def check_system(self, position: int, message: Mapping[str, Any]) -> None:
         if position:

@@ -47,6 +47,8 @@ _MAX_SECTIONS = 40
 _MAX_FACTS = 25
 NOT_LOGGED_IN = "Not logged in. Use register or login."
 TITLE = "## Current Game State"
+# Between a block and the text that it is joined to.
+_BEFORE = "\n\n"
 NOTE = "**Note:** Call get_notifications to see events since last update."
 FETCHED = (
     "**Note:** Events are fetched for you at the start of each turn and merged above; "
@@ -113,6 +115,16 @@ class Scene:
             s for s in self.ordered if s.tool == tool and not build_args_key(s.args)
         )
         return next(found, None)
+
+
+def split_state(text: str) -> tuple[str, str]:
+    """A text of a view without the block at its end, and the block; either may be empty."""
+    at = text.rfind(f"{_BEFORE}{TITLE}") + len(_BEFORE)
+    if text.endswith(NOT_LOGGED_IN):
+        at = len(text) - len(NOT_LOGGED_IN)
+    elif at < len(_BEFORE):
+        at = 0 if text.startswith(TITLE) else len(text)
+    return text[:at].removesuffix(_BEFORE), text[at:]
 
 
 def render_block(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:

@@ -37,7 +37,7 @@ from memory.context.tool_calls import (
     is_own_tool,
     unwrap_call,
 )
-from memory.context.types import ToolCall, is_nudge, split_nudge
+from memory.context.types import UNDERSTOOD_TEXT, ToolCall, is_nudge, split_nudge
 from sandbox.pilot import reading, situation, summary
 from sandbox.pilot.forgetful import reread_state
 from sandbox.pilot.grouped import (
@@ -61,6 +61,7 @@ from sandbox.pilot.reading import (
     Said,
     Transcript,
     read_block,
+    split_joined,
     split_state,
 )
 from sandbox.pilot.replay import ACTIONS, Replay, learn_block
@@ -243,7 +244,7 @@ def _read_transcript(
             else:
                 block = ""
                 if isinstance(part, ToolReturnPart):
-                    _put_answer(entries, pending, part)
+                    block = _put_answer(entries, pending, part)
             state = block or state
     return Transcript("\n\n".join(system), entries, state, read_open_orders(named))
 
@@ -261,7 +262,7 @@ def _hear(
         return found.entries, found.state, found.named
     said, block = split_state(text)
     named = split_nudge(said)[2] if is_nudge(said) else ""
-    return [Heard(said)] if said else [], block, named
+    return [*map(Heard, split_joined(said))], block, named
 
 
 def _add_own(
@@ -270,7 +271,8 @@ def _add_own(
     calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
     if not calls:
         said = [part.content for part in message.parts if isinstance(part, TextPart)]
-        entries.append(Said("\n".join(said)))
+        if said != [UNDERSTOOD_TEXT]:
+            entries.append(Said("\n".join(said)))
     for call in calls:
         pending[call.tool_call_id] = len(entries)
         sent = ToolCall(call.tool_call_id, call.tool_name, call.args_as_json_str())
@@ -283,13 +285,18 @@ def _add_own(
 
 def _put_answer(
     entries: list[Entry], pending: dict[str, int], part: ToolReturnPart
-) -> None:
-    """Put a result beside its call; the last of several counts (A31)."""
+) -> str:
+    """Put a result beside its call; the last of several counts (A31).
+
+    The state block that is joined to it is returned.
+    """
+    said, block = split_state(part.model_response_str(wrap_if_error=False))
     index = pending.get(part.tool_call_id, -1)
     call = entries[index] if index >= 0 else None
     if isinstance(call, Called):
-        read = reading.read_answer(part.model_response_str(wrap_if_error=False))
+        read = reading.read_answer(said)
         entries[index] = replace(call, answer=read_text(call.name, read))
+    return block
 
 
 def _estimate_usage(

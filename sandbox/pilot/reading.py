@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, TypeGuard
 
+from memory.context.summaries import LAST_ORDER_LABEL, is_summary_block
 from memory.context.tool_calls import GAME_HELP
+from memory.context.types import SEPARATOR, is_nudge
 
 Json = Mapping[str, Any]
 
@@ -226,6 +228,20 @@ def split_state(text: str) -> tuple[str, str]:
     if lines and lines[-1].strip() == NOT_LOGGED_IN:
         return "\n".join(lines[:-1]).strip(), NOT_LOGGED_IN
     return text.strip(), ""
+
+
+def split_joined(text: str) -> list[str]:
+    """The texts of the user role that are joined in one; a nudge is only one."""
+    if is_nudge(text):
+        return [text]
+    parts = [part for part in text.split(SEPARATOR) if part.strip()]
+    if is_summary_block(text):
+        # Its text, and the order that it quotes at its end.
+        quoted = LAST_ORDER_LABEL.strip()
+        ends = [place for place, part in enumerate(parts) if part.startswith(quoted)]
+        end = ends[-1] + 1 if ends else 2
+        parts = [SEPARATOR.join(parts[:end]), *parts[end:]]
+    return parts
 
 
 # --- The state block, read line by line as a model would read it.

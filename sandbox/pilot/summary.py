@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from memory.context.summaries import LAST_ORDER_LABEL, is_summary_block
-from memory.context.summary_prompt import UNDERSTOOD_TEXT
+from memory.context.types import UNDERSTOOD_TEXT
 from sandbox.pilot.orders import is_human
 from sandbox.pilot.reading import Called, Entry, Heard, Said, Transcript
 from sandbox.pilot.replay import ACTIONS

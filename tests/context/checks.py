@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,7 +74,10 @@ def check_openai(messages: Sequence[dict[str, Any]]) -> None:
     assert talk[-1]["role"] in ("user", "tool"), "the assistant does not end (I5)"
     seen: set[str] = set()
     waiting: list[str] = []
-    for message in talk:
+    spoken = [m["role"] for m in talk if m["role"] != "tool" and "tool_calls" not in m]
+    turns = [("user", "assistant")[i % 2] for i in range(len(spoken))]
+    assert spoken == turns, "texts alternate, also across calls and results"
+    for before, message in zip(["", *(m["role"] for m in talk)], talk, strict=False):
         if message["role"] == "tool":
             assert message["tool_call_id"] in waiting, "a result follows its call (I6)"
             waiting.remove(message["tool_call_id"])
@@ -83,11 +87,12 @@ def check_openai(messages: Sequence[dict[str, Any]]) -> None:
         calls = message.get("tool_calls", [])
         if message["role"] == "user":
             assert message["content"], "nothing empty (I8)"
+            assert before != "tool", "no user behind a result"
         else:
             assert message["content"] or calls, "no empty assistant (I8)"
         for call in calls:
             assert call["type"] == "function"
-            assert call["id"], "a call has an id"
+            assert re.fullmatch("[A-Za-z0-9]{9}", call["id"]), "an id as Mistral's"
             assert call["id"] not in seen, "ids are unique (I7)"
             seen.add(call["id"])
             waiting.append(call["id"])
@@ -124,7 +129,7 @@ def check_anthropic(messages: Sequence[dict[str, Any]]) -> None:
                 assert block["text"].strip()
             elif block["type"] == "tool_use":
                 assert message["role"] == "assistant"
-                assert block["id"].replace("_", "a").replace("-", "a").isalnum()
+                assert re.fullmatch("[A-Za-z0-9]{9}", block["id"])
                 assert block["id"] not in seen
                 assert isinstance(block["input"], dict)
                 seen.add(block["id"])
@@ -212,8 +217,7 @@ def check_sources(request: AssemblyRequest, result: Assembly) -> None:
     for position, source in enumerate(result.sources):
         ids = source if isinstance(source, list) else [source]
         flat.extend(number for number in ids if number is not None)
-        if request.dialect == "openai":
-            assert (source is None) == (position in made_up)
+        assert source is not None or position in made_up
     assert len(flat) == len(set(flat))
     present = {
         line.id

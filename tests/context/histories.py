@@ -228,20 +228,17 @@ def valid_histories(draw: st.DrawFn) -> Log:
     log = Log()
     log.user(draw(PLAIN_TEXTS_CLEAN))
     for number in range(draw(st.integers(0, 8))):
-        kind = draw(st.integers(0, 3))
-        if kind == 0:
-            log.user(draw(PLAIN_TEXTS_CLEAN))
-        elif kind == 1:
+        if draw(st.booleans()):
             log.says(draw(PLAIN_TEXTS_CLEAN))
-        else:
-            names = draw(st.lists(st.sampled_from(NAMES[:6]), min_size=1, max_size=4))
-            ids = [f"t{number}.{index}" for index in range(len(names))]
-            arguments = draw(st.sampled_from(['{"id": "sol"}', "{}", '{"n":1.50}']))
-            log.calls(
-                *((i, name, arguments) for i, name in zip(ids, names, strict=True))
-            )
-            for call_id in draw(st.permutations(ids)):
-                log.result(call_id, draw(PLAIN_TEXTS_CLEAN))
+            log.user(draw(PLAIN_TEXTS_CLEAN))
+            continue
+        names = draw(st.lists(st.sampled_from(NAMES[:6]), min_size=1, max_size=4))
+        ids = [f"t{number}.{index}" for index in range(len(names))]
+        arguments = draw(st.sampled_from(['{"id": "sol"}', "{}", '{"n":1.50}']))
+        log.calls(*((i, name, arguments) for i, name in zip(ids, names, strict=True)))
+        for call_id in draw(st.permutations(ids)):
+            log.result(call_id, draw(PLAIN_TEXTS_CLEAN))
+    log.says(draw(PLAIN_TEXTS_CLEAN))
     log.user("And now?")
     return log
 

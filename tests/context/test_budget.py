@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from memory.context import registry
 from memory.context.budget import SHORT_STATE_BYTES
 from memory.context.types import CRITICAL_REMINDERS, NUDGE_TEXT, Budget, split_nudge
+from memory.gamestate.render import split_state
 from tests.context.cases import render_state
 from tests.context.histories import Log
 from tests.context.views import fate, kinds, line, sent, text_of, view
@@ -33,14 +34,15 @@ def orders(count: int, length: int = 50) -> Log:
 
 @every_strategy
 def test_what_fits_exactly_is_sent_whole(strategy: str) -> None:
-    result = view(orders(4), strategy, budget=Budget(230, 30), counter="chars")
+    # Four texts of 50 characters, and three times the empty line that joins them.
+    result = view(orders(4), strategy, budget=Budget(236, 30), counter="chars")
     assert sent(result) == [1, 2, 3, 4]
     assert result.stats["over_budget"] is False
 
 
 @every_strategy
 def test_one_token_less_drops_the_oldest(strategy: str) -> None:
-    result = view(orders(4), strategy, budget=Budget(229, 30), counter="chars")
+    result = view(orders(4), strategy, budget=Budget(235, 30), counter="chars")
     assert sent(result) == [2, 3, 4]
     assert fate(result, 1) == "dropped_for_budget"
     assert line(result, 1).handle == "ctx://self/1"
@@ -202,12 +204,17 @@ def test_a26_the_state_block_is_last_and_made_up(strategy: str) -> None:
     assert result.messages[-1]["role"] == "user"
     block = render_state(2_048).strip()
     assert result.messages[-1]["content"].endswith(block)
-    assert (result.messages[-1]["content"] == block) != whole
+    assert result.messages[-1]["content"].endswith(f"\n\n{block}")
     assert (result.stats["tokens_by_category"]["state"] > 0) != whole
     without = view(orders(2), strategy, render_state=render_state, state_block=False)
     assert block not in without.messages[-1]["content"]
     other = view(orders(2), strategy, render_state=lambda size: "## Another")
     assert other.messages[:-1] == result.messages[:-1]
+    shared = len(result.messages[-1]["content"].removesuffix(block))
+    assert (
+        result.messages[-1]["content"][:shared]
+        == (other.messages[-1]["content"][:shared])
+    )
 
 
 @any_strategy
@@ -262,9 +269,8 @@ def test_the_state_block_is_shortened_then_left_out(strategy: str) -> None:
         )
         if result.status == "budget_impossible":
             break
-        block = (
-            result.messages[-1]["content"] if kinds(result)[-1:] == ["state"] else ""
-        )
+        block = split_state(result.messages[-1]["content"])[1]
+        assert bool(block) == (kinds(result)[-1:] == ["state"])
         assert bool(block) != any("left out" in said for said in result.warnings)
         seen[len(block)] = block
     sizes = list(seen)

@@ -218,7 +218,7 @@ def test_the_state_is_rendered_by_whoever_knows_how() -> None:
 
     document = {"messages": [USER], "state": {"username": "Void"}}
     result = assemble(parse_request(document, renderer))
-    assert result.messages[-1]["content"] == "state of Void"
+    assert result.messages[-1]["content"] == "go\n\nstate of Void"
     with pytest.raises(DocumentError, match=r"^state: username: missing"):
         parse_request({"messages": [USER], "state": {}}, renderer)
     with pytest.raises(DocumentError, match=r"^state"):

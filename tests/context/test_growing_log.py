@@ -51,6 +51,10 @@ def test_appending_keeps_the_prefix(
     only_if(all(after.stats[event] == before.stats[event] for event in reduced))
     tail = {entry.position for entry in before.synthetic if entry.kind == "nudge"}
     stable = [m for i, m in enumerate(before.messages) if i not in tail]
+    if stable and stable[-1]["role"] == "user":  # the order is joined to it
+        *stable, last = stable
+        joined = after.messages[len(stable)]
+        assert str(joined["content"]).startswith(f"{last['content']}\n\n")
     assert after.messages[: len(stable)] == stable
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.context.assemble import assemble
+from memory.context.call_ids import make_call_id
 from memory.context.documents import build_result_document, parse_request
 from memory.context.types import Budget, Message
 from tests.context import checks
@@ -79,7 +80,7 @@ def test_the_budget_holds(
     if result.messages:
         assert by_category.pop("tools") == request.tools_tokens
         assert sum(by_category.values()) == result.stats["tokens_out"]
-    if dialect == "openai":
+    if dialect == "openai" and request.counter == "chars":
         assert result.stats["tokens_out"] == checks.tokens_of(request, result)
 
 
@@ -212,23 +213,26 @@ def test_names_and_clocks_do_not_matter(
 @fast
 @given(valid_histories(), st.sampled_from([None, "You are Ada."]))
 def test_full_is_the_identity_on_a_valid_log(log: Log, system: str | None) -> None:
-    """repair(valid) = valid, and nothing is left out."""
+    """repair(valid) = valid but for the ids of calls, and nothing is left out."""
     request, result = build(log, "full", budget=ROOMY, system=system)
     expected = [{"role": "system", "content": system}] if system else []
+    ids: dict[str | None, str] = {}
     for message in request.messages:
         wire: dict[str, Any] = {"role": message.role, "content": message.content}
         if message.tool_calls:
             wire["content"] = message.content or None
             wire["tool_calls"] = [
                 {
-                    "id": call.id,
+                    "id": make_call_id(call.id, message.id, index),
                     "type": "function",
                     "function": {"name": call.name, "arguments": call.arguments},
                 }
-                for call in message.tool_calls
+                for index, call in enumerate(message.tool_calls)
             ]
+            made = (call["id"] for call in wire["tool_calls"])
+            ids |= zip((call.id for call in message.tool_calls), made, strict=True)
         if message.role == "tool":
-            wire["tool_call_id"] = message.tool_call_id
+            wire["tool_call_id"] = ids[message.tool_call_id]
         expected.append(wire)
     assert result.messages == expected
     assert result.status == "unchanged"

@@ -29,6 +29,7 @@ from tests.context.cases import (
     with_each,
 )
 from tests.context.histories import SECRET, Log, histories
+from tests.context.views import sent
 
 
 @fast
@@ -147,7 +148,7 @@ def test_a_larger_budget_never_keeps_less(
 
 
 def real(result: Assembly) -> set[int]:
-    return {source for source in result.sources if isinstance(source, int)}
+    return set(sent(result))
 
 
 @fast

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from memory.context import registry
+from memory.context.call_ids import make_call_id
+from memory.context.result_types import Assembly
 from memory.context.types import NO_RESPONSE_TEXT, Budget, Summary
 from tests.context.histories import Log
 from tests.context.views import fate, kinds, line, sent, text_of, view
@@ -29,9 +31,10 @@ def test_a17_a_missing_result_is_filled_where_it_is_missing(strategy: str) -> No
     log.calls(("a", "mine", "{}"), ("b", "scan", "{}"))
     log.result("b", "seen")
     result = view(log, strategy)
+    a, b = (call["id"] for call in result.messages[1]["tool_calls"])
     assert [(m["tool_call_id"], m["content"]) for m in result.messages[2:]] == [
-        ("b", "seen"),
-        ("a", NO_RESPONSE_TEXT),
+        (b, "seen"),
+        (a, NO_RESPONSE_TEXT),
     ]
     assert kinds(result) == ["filler"]
     assert result.stats["fillers"] == 1
@@ -102,7 +105,9 @@ def test_i7_the_same_id_twice_is_two_calls(strategy: str) -> None:
     result = view(log, strategy)
     tools = [m for m in result.messages if m["role"] == "tool"]
     assert [tool["content"] for tool in tools] == ["first", "second"]
-    assert [tool["tool_call_id"] for tool in tools] == ["call_1", "call_1_2"]
+    calls = [m["tool_calls"][0]["id"] for m in result.messages if m.get("tool_calls")]
+    assert [tool["tool_call_id"] for tool in tools] == calls
+    assert len(set(calls)) == 2
 
 
 @every_strategy
@@ -123,15 +128,48 @@ def test_i7_equal_ids_within_one_message_are_answered_in_order(strategy: str) ->
     }
 
 
-def test_i7_a_rewritten_id_meets_no_other() -> None:
+def list_ids(result: Assembly) -> list[str]:
+    return [m["tool_call_id"] for m in result.messages if m["role"] == "tool"]
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+def test_i7_each_id_is_nine_letters_and_digits_and_the_same_in_every_view(
+    dialect: Any,
+) -> None:
+    """Mistral's API takes no others, OpenAI's none of more than 40 characters."""
     log = Log()
     log.user("go")
-    for call_id in ("x", "x", "x_2", "", ""):
+    for call_id in ("x", "x", "x_2", "", "", "y" * 64, "abcdefgh1", "abcdefgh1"):
         log.calls((call_id, "mine", "{}"))
         log.result(call_id, "ore")
-    result = view(log, "full")
-    ids = [m["tool_call_id"] for m in result.messages if m["role"] == "tool"]
-    assert ids == ["x", "x_3", "x_2", "call", "call_2"]
+    ids = list_ids(view(log, "full"))
+    assert len(set(ids)) == 8
+    assert all(len(each) == 9 and each.isascii() and each.isalnum() for each in ids)
+    assert list_ids(view(log, "window", window=6)) == ids[-3:]
+    log.turn("mine", "more")
+    assert list_ids(view(log, "full"))[:-1] == ids
+    found = json.dumps(view(log, "full", dialect=dialect).messages)
+    assert all(found.count(f'"{each}"') == 2 for each in ids)
+
+
+def test_i3_an_id_that_was_made_stays_in_whatever_row_it_comes_back() -> None:
+    made = make_call_id("call_1", 4, 0)
+    assert make_call_id(made, 17, 3) == made
+    assert make_call_id("abcdefgh1", 4, 0) == made
+    assert make_call_id("call_1", 4, 1) != made
+
+
+def test_two_ids_that_would_be_the_same_are_two() -> None:
+    """Such as those that two rows of a log that was fed back bring."""
+    made = make_call_id("call_1", 4, 0)
+    log = Log()
+    log.user("go")
+    for _ in range(3):
+        log.calls((made, "mine", "{}"))
+        log.result(made, "ore")
+    ids = list_ids(view(log, "full"))
+    assert ids[0] == made
+    assert len(set(ids)) == 3
 
 
 @any_strategy

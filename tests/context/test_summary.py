@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from memory.context.summaries import LAST_ORDER_LABEL, SummaryOptions
-from memory.context.summary_prompt import (
-    SUMMARY_RULES,
+from memory.context.summary_prompt import SUMMARY_RULES, build_summary_prompt
+from memory.context.types import (
+    NO_RESPONSE_TEXT,
     UNDERSTOOD_TEXT,
-    build_summary_prompt,
+    Budget,
+    Compaction,
+    Summary,
 )
-from memory.context.types import NO_RESPONSE_TEXT, Budget, Compaction, Summary
 from tests.context.days import day, summary
 from tests.context.histories import Log
 from tests.context.views import kinds, line
@@ -86,9 +88,12 @@ def test_l3_l4_the_request_is_the_prefix_and_the_prompt() -> None:
     assert result.summary_wanted is not None
     request = result.summary_wanted.request
     assert (result.summary_wanted.first_id, result.summary_wanted.last_id) == (1, 9)
-    assert request[:-1] == result.messages[: len(request) - 1]
+    assert request[:-2] == result.messages[: len(request) - 2]
     prompt = build_summary_prompt("", result.summary_wanted.limit)
-    assert request[-1] == {"role": "user", "content": prompt}
+    assert request[-2:] == [
+        {"role": "assistant", "content": UNDERSTOOD_TEXT},
+        {"role": "user", "content": prompt},
+    ]
     assert log.done() == before, "A14: the log is left alone"
     folded = summary(log, options={"keep_recent": 0})
     assert folded.summary_wanted is not None

@@ -19,7 +19,8 @@ def test_what_came_after_the_summary_stays() -> None:
         "summarized",
         "kept",
     ]
-    assert result.messages[0]["content"].endswith(f"{LAST_ORDER_LABEL}Mine iron.")
+    assert f"{LAST_ORDER_LABEL}Mine iron.\n\n" in result.messages[0]["content"]
+    assert result.sources[0] == 5, "what follows is joined to it"
     assert result.stats["tokens_by_category"]["summary"] > 0
 
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from memory.context.summary_prompt import UNDERSTOOD_TEXT, build_summary_prompt
-from memory.context.types import FILLER_TEXT, Budget, Compaction, Summary
+from memory.context.summary_prompt import build_summary_prompt
+from memory.context.types import (
+    FILLER_TEXT,
+    UNDERSTOOD_TEXT,
+    Budget,
+    Compaction,
+    Summary,
+)
 from tests.context.days import EAGER, day, summary
 from tests.context.histories import Log
 from tests.context.views import view
@@ -114,7 +120,8 @@ def test_a_summary_is_wanted_with_its_figures() -> None:
     wanted = result.summary_wanted
     assert wanted is not None
     assert "dropped_for_budget" in {line.disposition for line in result.ledger}
-    record = sum(len(m["content"]) for m in wanted.request[:-1] if m["role"] != "user")
+    (told,) = (m["content"] for m in wanted.request if m["role"] == "assistant")
+    record = sum(map(len, told.split("\n\n")))
     assert wanted.folded == wanted.replaced == record
     assert wanted.limit == 700
     known = Summary(wanted.last_id, "Short.", 1)
@@ -129,7 +136,7 @@ def test_a_small_window_gets_small_summaries() -> None:
     for number in range(40):
         log.says(f"Step {number}. " + "x" * 100)
     usual = {"threshold": 1, "max_summary_tokens": 2_000}
-    result = summary(log, options=usual, budget=Budget(3_600, 0))
+    result = summary(log, options=usual, budget=Budget(4_000, 0))
     assert result.summary_wanted is not None
-    assert result.summary_wanted.limit == 3_600 // 4
-    assert "at most 900 tokens" in result.summary_wanted.request[-1]["content"]
+    assert result.summary_wanted.limit == 4_000 // 4
+    assert "at most 1000 tokens" in result.summary_wanted.request[-1]["content"]

@@ -129,7 +129,9 @@ def test_a10_a_system_row_of_another_origin_is_a_notice(strategy: str) -> None:
     log.add("system", "The server restarts.", "warning")
     log.user("go")
     result = view(log, strategy, system="You are Ada.")
-    assert result.messages[1] == {"role": "user", "content": "The server restarts."}
+    said = "The server restarts.\n\ngo"
+    assert result.messages[1] == {"role": "user", "content": said}
+    assert result.sources == [None, [1, 2]]
 
 
 @both
@@ -171,7 +173,7 @@ def test_a4_the_newest_order_is_anchored_outside_the_window(
     assert sent(result)[0] == 2
     assert fate(result, 2) == "kept"
     assert fate(result, 1) == "out_of_window"
-    assert kinds(result) == []
+    assert kinds(result) == ["filler"], "between the newest result and the nudge"
 
 
 @both

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memory.context import registry
+from memory.context.call_ids import make_call_id
 from memory.context.documents import build_result_document
 from memory.context.report import count_shared_bytes
 from memory.context.wire import find_problems
@@ -40,7 +41,7 @@ def test_anthropic_joins_what_follows_on_one_side() -> None:
                 text("Mining."),
                 {
                     "type": "tool_use",
-                    "id": "odd_id_",
+                    "id": make_call_id("odd id!", 4, 0),
                     "name": "mine",
                     "input": {"n": 1},
                 },
@@ -51,7 +52,7 @@ def test_anthropic_joins_what_follows_on_one_side() -> None:
             "content": [
                 {
                     "type": "tool_result",
-                    "tool_use_id": "odd_id_",
+                    "tool_use_id": make_call_id("odd id!", 4, 0),
                     "content": "no",
                     "is_error": True,
                 },
@@ -207,12 +208,13 @@ def user(content: Any = "go") -> dict[str, Any]:
 
 
 def calling(*ids: str, arguments: str = "{}") -> dict[str, Any]:
+    """Calls under ids of nine letters, of which one is given."""
     return {
         "role": "assistant",
         "content": None,
         "tool_calls": [
             {
-                "id": call_id,
+                "id": call_id * 9,
                 "type": "function",
                 "function": {"name": "mine", "arguments": arguments},
             }
@@ -222,7 +224,11 @@ def calling(*ids: str, arguments: str = "{}") -> dict[str, Any]:
 
 
 def answer(call_id: str) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": call_id, "content": ""}
+    return {"role": "tool", "tool_call_id": call_id * 9, "content": ""}
+
+
+SAID = {"role": "assistant", "content": "Aye."}
+LOOP = [calling("a"), answer("a")]
 
 
 @pytest.mark.parametrize(
@@ -249,9 +255,14 @@ def answer(call_id: str) -> dict[str, Any]:
         [user(), calling("a", arguments="no"), answer("a")],
         [user(), calling("", arguments="{}"), answer("")],
         [{"role": "robot", "content": "x"}],
+        [user(), calling("call_"), answer("call_")],
+        [user(), user()],
+        [user(), SAID, SAID, user()],
+        [user(), *LOOP, user()],
+        [user(), SAID, *LOOP, SAID, user()],
     ],
 )
-def test_the_validator_refuses_what_openai_refuses(messages: list[Any]) -> None:
+def test_the_validator_refuses_what_some_server_refuses(messages: list[Any]) -> None:
     assert find_problems("openai", messages)
 
 
@@ -259,8 +270,8 @@ def blocks(role: str, *content: dict[str, Any]) -> dict[str, Any]:
     return {"role": role, "content": list(content)}
 
 
-USE = {"type": "tool_use", "id": "a", "name": "mine", "input": {}}
-GOT = {"type": "tool_result", "tool_use_id": "a", "content": "x"}
+USE = {"type": "tool_use", "id": "aaaaaaaaa", "name": "mine", "input": {}}
+GOT = {"type": "tool_result", "tool_use_id": "aaaaaaaaa", "content": "x"}
 
 
 @pytest.mark.parametrize(
@@ -303,10 +314,10 @@ def test_the_validator_refuses_what_anthropic_refuses(messages: list[Any]) -> No
 
 
 def test_the_validator_takes_what_is_valid() -> None:
-    assert (
-        find_problems("openai", [user(), calling("a", "b"), answer("b"), answer("a")])
-        == []
-    )
+    both = [user(), calling("a", "b"), answer("b"), answer("a")]
+    assert find_problems("openai", both) == []
+    by_turns = [user(), *LOOP, SAID, user(), calling("b"), answer("b"), SAID, user()]
+    assert find_problems("openai", by_turns) == []
     good = [blocks("user", text("x")), blocks("assistant", USE), blocks("user", GOT)]
     assert find_problems("anthropic", good) == []
 

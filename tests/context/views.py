@@ -31,7 +31,15 @@ def view(log: Log, strategy: str = "snapshot-window", **more: Any) -> Assembly:
 
 def sent(result: Assembly) -> list[int]:
     """The stored ids in the view, in order."""
-    return [source for source in result.sources if isinstance(source, int)]
+    return [number for ids in sources_of(result) for number in ids]
+
+
+def sources_of(result: Assembly) -> list[list[int]]:
+    """The stored ids behind each message: several where texts were joined."""
+    return [
+        source if isinstance(source, list) else [source] if source is not None else []
+        for source in result.sources
+    ]
 
 
 def line(result: Assembly, number: int) -> LedgerLine:
@@ -45,8 +53,9 @@ def fate(result: Assembly, number: int) -> str:
 
 
 def text_of(result: Assembly, number: int) -> str:
-    """What is sent of a row."""
-    return str(result.messages[result.sources.index(number)]["content"])
+    """The message in which a row is sent."""
+    place = next(i for i, ids in enumerate(sources_of(result)) if number in ids)
+    return str(result.messages[place]["content"])
 
 
 def kinds(result: Assembly) -> list[str]:
