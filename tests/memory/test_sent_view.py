@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import ModelCall
+from memory.assembly.hashes import hash_view
 from memory.assembly.packing import (
     COLUMNS,
     pack_ledger,
@@ -67,10 +68,10 @@ def test_a_ledger_from_before_is_read_too():
     ]
 
 
-sources = st.none() | st.integers(1, 2**60)
+ids = st.integers(1, 2**60)
 
 
-@given(st.lists(sources, max_size=30) | st.lists(sources | st.lists(sources)))
+@given(st.lists(st.none() | ids | st.lists(ids, min_size=1), max_size=30))
 def test_sources_are_kept_as_steps(shown: list[Any]):
     kept = {"sources": json.loads(json.dumps(pack_sources(shown)))}
     assert [*unpack_sources(kept["sources"])] == shown
@@ -108,6 +109,70 @@ def test_a_view_from_before_is_rendered_as_it_was():
         )
     SentContext.objects.update(view=old)
     assert render_sent(SentContext.objects.get()) == shown
+
+
+@pytest.mark.django_db
+def test_a_joined_state_block_is_kept_apart_from_the_result_before_it():
+    """Which may be as long as it likes: only what is new of the message is stored."""
+    mysis = make_mysis()
+    make_memory(mysis, content="Mine.")
+    make_memory(mysis, content="And sell.", origin="broadcast")
+    for _ in range(2):
+        calls = [
+            {
+                "id": "call_1",  # the same each time, and twice in each message
+                "type": "function",
+                "function": {"name": "get_ship", "arguments": "{}"},
+            }
+        ]
+        make_memory(mysis, role="assistant", content="", tool_calls=calls * 2)
+        make_memory(mysis, role="tool", tool_call_id="call_1", content="ship " * 800)
+        make_memory(mysis, role="tool", tool_call_id="call_1", content="hull " * 800)
+    prepared = prepare_request(Subject(mysis.pk, "Ada", "You are.", strategy="full"))
+    opened = ModelCall.objects.create(turn=make_turn(mysis), number=1, model="pilot")
+    record_call(call_id=opened.pk, prepared=prepared)
+    sent = SentContext.objects.get()
+    assert prepared.assembly.messages[-1]["content"].endswith(
+        "hull \n\nNot logged in. Use register or login."
+    )
+    # The prompt, both orders as one text, the calls and results as they are, the end.
+    assert [bool(entry) for entry in sent.view["messages"]] == [1, 1, *[0] * 5, 1]
+    assert sent.view["messages"][-1] == {
+        "add": {"content": "\n\nNot logged in. Use register or login."}
+    }
+    shown = render_sent(sent)
+    assert shown.intact
+    assert shown.messages == prepared.assembly.messages
+
+
+@pytest.mark.django_db
+def test_a_call_of_a_version_that_sent_the_providers_ids_keeps_its_hash():
+    mysis = make_mysis()
+    make_memory(mysis, content="Mine.")
+    call: dict[str, Any] = {"id": "call_1", "type": "function"}
+    call |= {"function": {"name": "get_ship", "arguments": "{}"}}
+    make_memory(mysis, role="assistant", content="", tool_calls=[call])
+    make_memory(mysis, role="tool", tool_call_id="call_1", content="{}")
+    prepared = prepare_request(Subject(mysis.pk, "Ada", "You are.", strategy="full"))
+    opened = ModelCall.objects.create(turn=make_turn(mysis), number=1, model="pilot")
+    sent = record_call(call_id=opened.pk, prepared=prepared)
+    *begun, asked, answered = render_sent(sent).messages
+    was = [
+        *begun,
+        asked | {"tool_calls": [call]},
+        answered | {"tool_call_id": "call_1", "content": "{}"},
+        {"role": "user", "content": "## Current Game State"},
+    ]
+    end = {"order": ["role", "content"], "set": was[-1]}
+    sent.view = {
+        "system": None,
+        "sources": sent.view["sources"] + " -",
+        "synthetic": [{"position": len(was) - 1, "kind": "state"}],
+        "messages": [*sent.view["messages"][:-1], None, end],
+    }
+    sent.digest = hash_view(was)
+    assert render_sent(sent).messages == was
+    assert render_sent(sent).intact
 
 
 def test_a_long_ledger_is_small():
