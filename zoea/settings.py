@@ -196,6 +196,14 @@ def _read_direct_address() -> str:
     return url if env.str("DATABASE_URL", "") else ""
 
 
+# How a pool tries to connect again: for as long as that takes, at most 4 s apart. By
+# itself it would double its pauses for five minutes, and then leave who waits alone.
+ZOEA_POOL_PATIENCE: dict[str, Any] = {
+    "reconnect_timeout": 8,
+    "reconnect_failed": lambda pool: pool.check(),
+}
+
+
 def _read_database() -> dict[str, Any]:
     url = env.str("DATABASE_URL", "")
     if url:
@@ -217,6 +225,7 @@ def _read_database() -> dict[str, Any]:
             "max_size": env.int("ZOEA_DB_POOL", 20),
             "timeout": 20,
             "max_idle": 30,
+            **ZOEA_POOL_PATIENCE,
         },
         "connect_timeout": 10,
         # Of a server whose machine is gone nobody says so: else a step waits for hours.
