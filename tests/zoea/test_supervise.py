@@ -7,6 +7,7 @@ import errno
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -338,6 +339,21 @@ def test_a_port_is_remembered_while_it_is_free(tmp_path: Path) -> None:
     assert other != port
     record.write_text("no number")
     assert choose_port(record) > 0
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_record_of_a_port_is_for_its_owner_alone(
+    tmp_path: Path, known: bool
+) -> None:
+    record = tmp_path / "sandbox.port"
+    if known:
+        record.touch(0o644)
+    before = os.umask(0o022)
+    try:
+        choose_port(record)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(record.stat().st_mode) == 0o600
 
 
 def find_port(server: asyncio.Server) -> int:
