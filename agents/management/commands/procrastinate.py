@@ -38,7 +38,7 @@ from procrastinate.manager import JobManager
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
-from agents import db, process_memory
+from agents import db, fence, process_memory
 from agents.db import run_in_db
 from agents.events import get_connection_parameters
 from agents.game.local import read_running_game, speaks_mcp
@@ -178,6 +178,19 @@ def _require_game() -> None:
             "folder, or set SPACEMOLT_MCP_URL.",
             returncode=2,
         )
+
+
+def _enter_fence() -> None:
+    """Refuse where the database is not this worker's; raises CommandError."""
+
+    async def enter() -> str:
+        return await outlast(partial(run_in_db, fence.enter))
+
+    try:
+        if said := asyncio.run(enter()):
+            logger.warning(said)
+    except fence.FenceError as error:
+        raise CommandError(str(error), returncode=2) from error
 
 
 def _refuse_moved_game() -> None:
@@ -383,6 +396,7 @@ class Command(procrastinate.Command):
     def _work(self, *args: Any, **options: Any) -> None:
         """Work until this process is told to end, or was refused memory."""
         _require_game()
+        _enter_fence()
         process_memory.end_where_no_thread_begins()
         usual: Any = settings.PROCRASTINATE_WORKER_DEFAULTS["shutdown_graceful_timeout"]
         grace = options.get("shutdown_graceful_timeout")
