@@ -57,6 +57,15 @@ def unseal(token: str) -> str:
         ) from error
 
 
+def opens(token: str) -> bool:
+    """Whether a key fits."""
+    try:
+        unseal(token)
+    except SecretUnreadableError:
+        return False
+    return True
+
+
 def reseal(token: str) -> str:
     """The same secret under the first key; a token that is so already stays as it is.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ from django.apps import apps
 from django.db import transaction
 from django.db.models import Model, Q
 
-from agents.encryption import SealedProperty, SecretUnreadableError, reseal, unseal
+from agents.encryption import SealedProperty, SecretUnreadableError, opens, reseal
 
 PREFIX = "sealed_"
 BATCH = 200
@@ -18,7 +18,12 @@ BATCH = 200
 
 @dataclass(slots=True)
 class Tally:
-    """What became of secrets; ``unreadable`` names each that no key opens."""
+    """What became of secrets; ``unreadable`` names each that no key opens.
+
+    With ``forget`` such a secret is given up.
+    """
+
+    forget: bool = False
 
     resealed: int = 0
     current: int = 0
@@ -46,20 +51,29 @@ def count_secrets() -> int:
 
 def find_unreadable() -> list[str]:
     """The names of the secrets that no key opens."""
-    return [
-        _name(model, pk, column)
-        for model, columns in list_sealed_columns()
-        for pk, *tokens in _select_sealed(model, columns).values_list("pk", *columns)
-        for column, token in zip(columns, tokens, strict=True)
-        if not _opens(token)
-    ]
+    return [name for name, token in _list_tokens() if not opens(token)]
+
+
+def opens_any() -> bool:
+    """Whether the keys open one of the secrets, where there are any."""
+    tokens = [token for _, token in _list_tokens() if token]
+    return not tokens or any(map(opens, tokens))
+
+
+def _list_tokens() -> Iterator[tuple[str, str]]:
+    """All secrets, by their names; a column may be empty."""
+    for model, columns in list_sealed_columns():
+        rows = _select_sealed(model, columns).values_list("pk", *columns)
+        for pk, *tokens in rows:
+            for column, token in zip(columns, tokens, strict=True):
+                yield _name(model, pk, column), token
 
 
 def reseal_all(tally: Tally) -> Generator[int, None, None]:
     """Seal all secrets under the newest key; yields the number of rows of each batch.
 
     A batch is a transaction, so an end at any moment leaves every secret readable. What
-    no key opens stays as it is.
+    no key opens stays as it is, or is given up.
     """
     for model, columns in list_sealed_columns():
         last = 0
@@ -88,27 +102,21 @@ def _reseal_batch(
                 fresh = reseal(token)
             except SecretUnreadableError:
                 tally.unreadable.append(_name(model, row.pk, column))
-                continue
+                if not tally.forget:
+                    continue
+                fresh = ""
             if fresh != token:
                 changed[column] = fresh
             elif token:
                 tally.current += 1
         if changed:
             model._default_manager.filter(pk=row.pk).update(**changed)
-            tally.resealed += len(changed)
+            tally.resealed += sum(map(bool, changed.values()))
 
 
 def _select_sealed(model: type[Model], columns: list[str]) -> Any:
     empty = Q(*((column, "") for column in columns))
     return model._default_manager.exclude(empty)
-
-
-def _opens(token: str) -> bool:
-    try:
-        unseal(token)
-    except SecretUnreadableError:
-        return False
-    return True
 
 
 def _name(model: type[Model], pk: Any, column: str) -> str:

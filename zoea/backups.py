@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import connection, connections
 from psycopg.conninfo import make_conninfo
 
+from agents.models import Fence
 from zoea.files import FILE_MODE
 from zoea.postgres.cluster import Cluster
 
@@ -55,6 +56,9 @@ def restore_backup(file: Path) -> None:
             "into a new data folder (ZOEA_DATA) or a new database (DATABASE_URL)."
         )
     _run("pg_restore", "--no-owner", "--single-transaction", str(file))
+    if Fence._meta.db_table in connection.introspection.table_names():
+        # Elsewhere the local game is another one; whoever starts first says which.
+        Fence.objects.update(game="")
 
 
 def _run(program: str, *options: str) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+import time
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
@@ -52,8 +53,16 @@ WITHOUT_DATABASE = frozenset(
 )
 
 
+# How often a worker looks whether its database is back.
+LOOK_SECONDS = 2.0
+
+
 class DatabaseError(Exception):
     """No database can be used; one line with the remedy."""
+
+
+class DatabaseAwayError(DatabaseError):
+    """No server answers; it may only be on its way."""
 
 
 def run_command(
@@ -81,7 +90,8 @@ def run_command(
             return 0
         # End by an exception, so that the embedded server is released.
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-        with open_database():
+        opened = await_database() if _is_worker(argv) else open_database()
+        with opened:
             execute(list(argv))
     except (DatabaseError, EnvError, ImproperlyConfigured) as error:
         return print_refusal(str(error))
@@ -146,6 +156,27 @@ def _needs_database(argv: Sequence[str]) -> bool:
     return words[0] not in WITHOUT_DATABASE
 
 
+def _is_worker(argv: Sequence[str]) -> bool:
+    return argv[1:2] == ["procrastinate"] and "worker" in argv[2:]
+
+
+@contextmanager
+def await_database() -> Iterator[None]:
+    """Open it as soon as a server answers, however long that takes."""
+    said = ""
+    with ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(open_database())
+                break
+            except DatabaseAwayError as error:
+                if str(error) != said:
+                    said = str(error)
+                    print_refusal(f"{said} It is waited for.")
+            time.sleep(LOOK_SECONDS)
+        yield
+
+
 @contextmanager
 def open_database(
     stop_seconds: Callable[[], float] = lambda: 20.0,
@@ -162,7 +193,7 @@ def open_database(
     try:
         server = acquire(settings.ZOEA_DATA)
     except PostgresError as error:
-        raise DatabaseError(str(error)) from error
+        raise DatabaseAwayError(str(error)) from error
     try:
         yield server
     finally:
@@ -191,7 +222,7 @@ def _refuse_address(variable: str, remedy: str) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         reason = str(error).strip().splitlines()[0].removeprefix("connection failed: ")
-        raise DatabaseError(
+        raise DatabaseAwayError(
             f"{variable} cannot be used ({reason}): start that server or correct "
             f"the address, {remedy}."
         ) from error

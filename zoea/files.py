@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import stat
 from contextlib import suppress
@@ -24,6 +25,34 @@ def ensure_private_folder(folder: Path) -> None:
     if found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX:
         passing = stat.S_IXGRP | stat.S_IXOTH if found.st_uid == 0 else 0
         restrict(folder, FOLDER_MODE | passing)
+
+
+def read_or_make_token(path: Path, size: int = 48) -> str:
+    """The text of a file, which is made of chance where it is missing; raises OSError."""
+    ensure_private_folder(path.parent)
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    if not path.exists():
+        write_private(fresh, secrets.token_urlsafe(size))
+        try:
+            # The link fails if another process was first: then its token counts.
+            os.link(fresh, path)
+        except FileExistsError:
+            pass
+        finally:
+            fresh.unlink()
+    restrict(path, FILE_MODE)
+    token = path.read_text().strip()
+    if not token:
+        raise OSError(f"{path} is empty")
+    return token
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a small file for its owner alone; raises OSError."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with os.fdopen(os.open(path, flags, FILE_MODE), "w") as file:
+        file.write(text)
+    restrict(path, FILE_MODE)
 
 
 def open_log(path: Path) -> BinaryIO:

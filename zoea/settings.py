@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Mapping
 from ipaddress import ip_address
@@ -17,7 +16,7 @@ from environs import Env, ValidationError, validate
 from agents.game.local import read_running_game
 from memory.gamestate.types import Thresholds, read_limits
 from memory.secret_patterns import has_login
-from zoea.files import FILE_MODE, ensure_private_folder, restrict
+from zoea.files import read_or_make_token
 from zoea.postgres import socket_directory
 
 
@@ -31,30 +30,9 @@ def load_keys(configured: str, data: Path) -> tuple[list[str], bool]:
     if keys:
         return keys, True
     try:
-        return [_read_or_make_key(data / "secret.key")], True
+        return [read_or_make_token(data / "secret.key")], True
     except OSError:
         return [secrets.token_urlsafe(48)], False
-
-
-def _read_or_make_key(path: Path) -> str:
-    ensure_private_folder(path.parent)
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    if not path.exists():
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_urlsafe(48))
-        try:
-            # The link fails if another process was first: then its key counts.
-            os.link(fresh, path)
-        except FileExistsError:
-            pass
-        finally:
-            fresh.unlink()
-    restrict(path, FILE_MODE)
-    key = path.read_text().strip()
-    if not key:
-        raise OSError(f"{path} is empty")
-    return key
 
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -196,6 +174,14 @@ def _read_direct_address() -> str:
     return url if env.str("DATABASE_URL", "") else ""
 
 
+# How a pool tries to connect again: for as long as that takes, at most 4 s apart. By
+# itself it would double its pauses for five minutes, and then leave who waits alone.
+ZOEA_POOL_PATIENCE: dict[str, Any] = {
+    "reconnect_timeout": 8,
+    "reconnect_failed": lambda pool: pool.check(),
+}
+
+
 def _read_database() -> dict[str, Any]:
     url = env.str("DATABASE_URL", "")
     if url:
@@ -217,6 +203,7 @@ def _read_database() -> dict[str, Any]:
             "max_size": env.int("ZOEA_DB_POOL", 20),
             "timeout": 20,
             "max_idle": 30,
+            **ZOEA_POOL_PATIENCE,
         },
         "connect_timeout": 10,
         # Of a server whose machine is gone nobody says so: else a step waits for hours.

@@ -16,6 +16,7 @@ from django.db.models import Q
 
 from agents import db
 from agents.encryption import SecretUnreadableError
+from agents.game.client import SecretMissingError
 from agents.models import Account, Mysis
 from memory.gamestate.values import find_value, parse_text
 from memory.snapshots import writes
@@ -145,9 +146,14 @@ def make_card(account: Account) -> ActiveAccount:
 
 
 def load_password(account_id: int) -> str:
-    """The stored password, "" where there is none; raises SecretUnreadableError."""
-    password: str = Account.objects.get(pk=account_id).password
-    return password
+    """The stored password, "" where there is none.
+
+    Raises SecretMissingError for one under another key, as another worker may have that.
+    """
+    try:
+        return str(Account.objects.get(pk=account_id).password)
+    except SecretUnreadableError as error:
+        raise SecretMissingError(str(error)) from error
 
 
 def load_session(account_id: int) -> str:

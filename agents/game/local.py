@@ -14,6 +14,8 @@ import psutil
 
 # Seconds that a game may take to say what it speaks.
 PATIENCE = 2.0
+# The file in the data folder that tells its game from those of other folders.
+GAME_ID = "game.id"
 _HELLO = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -39,6 +41,14 @@ def read_running_game(data: Path) -> tuple[str, float | None]:
         return (str(found["game"]), float(found["tick"])) if runs else ("", None)
     except (OSError, ValueError, KeyError, TypeError):
         return "", None
+
+
+def read_game_id(data: Path) -> str:
+    """What `up` calls the local game of a data folder; "" where it never ran one."""
+    try:
+        return (data / GAME_ID).read_text().strip()
+    except OSError:
+        return ""
 
 
 def speaks_mcp(url: str) -> bool:

@@ -182,8 +182,12 @@ def _from_row(row: Provider) -> _Account:
     try:
         key = row.api_key
     except SecretUnreadableError as error:
+        # Another worker may have the key.
         raise ModelError(
-            f'The key of provider "{row.name}" is lost.', str(error)
+            f'The key of provider "{row.name}" is lost.',
+            str(error),
+            retryable=True,
+            code=ErrorCode.KEY,
         ) from None
     defaults = _from_environment(kind)
     base_url = _address(kind, row.base_url)

@@ -29,6 +29,7 @@ from agents.models.rewinds import Rewind as Rewind
 from agents.models.rewinds import RewindStep as RewindStep
 from agents.models.runs import Delivery as Delivery
 from agents.models.runs import Event as Event
+from agents.models.runs import Fence as Fence
 from agents.models.runs import GameGate as GameGate
 from agents.models.runs import ModelCall as ModelCall
 from agents.models.runs import ToolCatalogue as ToolCatalogue

@@ -91,6 +91,20 @@ class WorkerLock(models.Model):
         return f"worker {self.number}"
 
 
+class Fence(models.Model):
+    """Which key and which game this database belongs to; see ``agents.fence``."""
+
+    ONLY = 1
+
+    number = models.PositiveSmallIntegerField(primary_key=True)
+    key_check = models.TextField()
+    game = models.TextField()
+    seconds_per_tick = models.FloatField()
+
+    def __str__(self) -> str:
+        return self.game
+
+
 class Turn(models.Model):
     """One turn: at most ``max_iterations`` model calls and their tools.
 

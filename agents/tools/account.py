@@ -14,7 +14,6 @@ from django.db import transaction
 
 from agents import events
 from agents.db import run_in_db
-from agents.encryption import SecretUnreadableError
 from agents.game import accounts
 from agents.game.accounts import AccountRefusedError, ActiveAccount, Credentials
 from agents.game.client import GameCallError, GameUnreachableError, ReplyLostError
@@ -214,10 +213,7 @@ async def _log_in(
     request: Request, call_next: CallNext, card: ActiveAccount
 ) -> Outcome:
     caller = request.caller
-    try:
-        password = await run_in_db(accounts.load_password, card.pk)
-    except SecretUnreadableError as error:
-        return make_refusal("no_password", str(error))
+    password = await run_in_db(accounts.load_password, card.pk)
     if not password:
         return make_refusal(
             "no_password",

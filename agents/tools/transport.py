@@ -23,6 +23,7 @@ from agents.game.client import (
     ProtocolRefusalError,
     RateLimitedError,
     ReplyLostError,
+    SecretMissingError,
     SessionLostError,
 )
 from agents.game.sessions import get_pool
@@ -178,6 +179,8 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
                     "Reply to %s lost: %s", request.command.name, error.detail
                 )
                 return _unknown_outcome(request)
+        except SecretMissingError:
+            raise
         except GameCallError as error:
             failure = error
         asked = failure.retry_after or 0.0

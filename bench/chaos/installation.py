@@ -87,8 +87,10 @@ class Installation:
         program = worker_program(self.layout(game))
         if len(self.games) == 1:
             return program
+        python, _, *words = program.argv
         queues = ("--queues", f"turns-{game},upkeep")
-        return replace(program, argv=(*program.argv, *queues))
+        argv = (python, "-m", "bench.chaos.worker", *words, *queues)
+        return replace(program, argv=argv)
 
     def begin_worker(self, name: str, *words: str, **environment: str) -> None:
         """Start one more worker in an environment of its own.

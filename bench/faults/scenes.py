@@ -26,6 +26,9 @@ BALLAST = 3_500_000
 
 HOUR = 3600
 
+AWAY = 150.0
+"""Seconds for which a database may be away, as in a failover or a minor upgrade."""
+
 #: Seconds without a heartbeat after which a worker is gone, as in the program itself.
 STALLED = "17"
 
@@ -61,8 +64,8 @@ def play_scene(scene: Scene, fleet: Fleet) -> Trial:
 # --- The database
 
 
-def restart_postgres(fleet: Fleet) -> Trial:
-    """Stop it as its own command does, look at the web server, and start it."""
+def restart_postgres(fleet: Fleet, away: float = 0.0) -> Trial:
+    """Stop it as its own command does, look at the web server, and start it later."""
     deaths = count_deaths(fleet)
     server = fleet.installation.postgres
     assert server.pid is not None
@@ -70,6 +73,7 @@ def restart_postgres(fleet: Fleet) -> Trial:
     process.send_signal(signal.SIGINT)
     psutil.wait_procs([process], timeout=PATIENCE)
     seen = fleet.read_ready()
+    time.sleep(away)
     begun = time.monotonic()
     server.ensure_running()
     newest = fleet.find_newest_turn()
@@ -374,6 +378,11 @@ def kill_web(fleet: Fleet) -> Trial:
 
 SCENES = (
     Scene("postgres", "PostgreSQL is restarted", restart_postgres),
+    Scene(
+        "away",
+        f"PostgreSQL is away for {AWAY:g} s",
+        partial(restart_postgres, away=AWAY),
+    ),
     Scene("listen", "LISTEN is lost: hub, worker, hints", lose_listeners),
     Scene("disk", "the disk is full", fill_disk),
     Scene(

@@ -36,7 +36,10 @@ SHORT_STATE_BYTES = 768
 
 # What may need more room than there is, and what helps beside a larger budget.
 _NEEDS: Mapping[str, tuple[str, str]] = {
-    "tools": ("the tools need", ", send tools on demand, or allow fewer"),
+    "tools": (
+        "the tools need",
+        ", send tools on demand (`tools: on_demand`), or allow fewer (`allow`)",
+    ),
     "system": ("the system prompt needs", ", or shorten the prompt"),
     "pins": ("the standing orders need", ", or shorten them"),
     "intent": ("the newest order needs", ", or shorten it"),
@@ -73,7 +76,10 @@ class BudgetImpossible(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What surrounds the units, in tokens, and the seams between them."""
+    """What surrounds the units, in tokens, and the seams between them.
+
+    `catalogue` is the part of `system` that lists tools.
+    """
 
     tokens: int
     reserve: int
@@ -82,6 +88,7 @@ class Frame:
     pins: int
     seams: Seams
     notes: int = 0
+    catalogue: int = 0
 
     def room(self) -> int:
         """What is left for units; BudgetImpossible names what cannot fit."""
@@ -91,6 +98,8 @@ class Frame:
         for component in ("tools", "system", "pins", "notes"):
             need: int = getattr(self, component)
             if need > left:
+                if component == "system" and need - self.catalogue <= left:
+                    component = "tools"
                 raise BudgetImpossible(component, need, left)
             left -= need
         return left

@@ -129,6 +129,7 @@ def repair_request(
         reserve=request.budget.reserve,
         tools=request.tools_tokens,
         system=tokens.prompt,
+        catalogue=tokens.catalogue,
         pins=tokens.pins,
         seams=Seams.count(request.dialect, nudge, count),
         notes=tokens.notes,
@@ -214,6 +215,7 @@ class _SystemTokens:
     prompt: int = 0
     pins: int = 0
     notes: int = 0
+    catalogue: int = 0
 
 
 def _build_system(
@@ -227,6 +229,7 @@ def _build_system(
     kept = stored.content if stored is not None else ""
     prompt = rules.sanitize((request.system or "") if rules.system_given else kept)
     prompt = "" if rules.is_blank(prompt) else prompt
+    alone = rules.count(prompt)
     if request.offered is not None:
         prompt = add_catalogue(prompt, rules.sanitize(request.offered.catalogue))
     pinned = (text for _, text in sorted(repaired.pins.items()))
@@ -237,7 +240,7 @@ def _build_system(
     row = stored.id if stored is not None and prompt else None
     kind: Kind | None = "prompt" if row is None else None
     base, with_pins, whole = map(rules.count, (prompt, ordered, text))
-    tokens = _SystemTokens(base, with_pins - base, whole - with_pins)
+    tokens = _SystemTokens(base, with_pins - base, whole - with_pins, base - alone)
     return Item("system", text, whole, row, kind), tokens
 
 

@@ -19,6 +19,7 @@ from memory.models import AuditEntry
 from tests.factories import make_account
 from tests.programs import ROOT, Program
 from zoea.auth import create_sign_in_link
+from zoea.commandline import DatabaseError
 
 pytestmark = pytest.mark.django_db
 OLD, NEW, OTHER = "the old key", "the new key", "a key of somebody else"
@@ -156,18 +157,28 @@ def test_what_no_key_reads_stays_as_it_is_and_is_named(
     assert unseal(sealed) == "of Ada 1"
 
 
-def test_a_start_with_a_wrong_key_says_so_in_one_line_and_loses_nothing(
+def test_a_start_with_a_wrong_key_is_refused_in_one_line_and_loses_nothing(
     settings: Settings,
 ) -> None:
     store_one_of_each()
     before = read_all()
     assert not any("cannot read" in line for line in prepare())
     use(settings, OTHER)
-    [line] = [line for line in prepare() if "cannot read" in line]
-    assert "the present key cannot read: 6" in line
-    assert "ZOEA_SECRET_KEY" in line
+    with pytest.raises(DatabaseError, match="ZOEA_SECRET_KEY") as refused:
+        prepare()
+    assert "\n" not in str(refused.value)
     use(settings, OLD)
     assert read_all() == before
+
+
+def test_a_start_without_one_of_several_keys_says_what_cannot_be_read(
+    settings: Settings,
+) -> None:
+    make_account(username="Ada", password="of Ada")
+    use(settings, NEW)
+    make_account(username="Bob", password="of Bob")
+    [line] = [line for line in prepare() if "cannot read" in line]
+    assert "the present key cannot read: 1" in line
 
 
 def test_people_and_programs_stay_signed_in(settings: Settings) -> None:

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from memory.context import registry
 from memory.context.budget import SHORT_STATE_BYTES
+from memory.context.offered_tools import offer_tools
 from memory.context.types import CRITICAL_REMINDERS, NUDGE_TEXT, Budget, split_nudge
 from memory.gamestate.render import split_state
 from tests.context.cases import render_state
 from tests.context.histories import Log
+from tests.context.tools import list_described
 from tests.context.views import fate, kinds, line, sent, text_of, view
 
 STATE_HEAD = "## Current Game State\n"
@@ -104,6 +106,25 @@ def test_i13_what_cannot_fit_is_named(
     assert (result.messages, result.sources, result.synthetic) == ([], [], [])
     assert fate(result, 1) == "dropped_for_budget"
     assert result.stats["over_budget"] is True
+
+
+@pytest.mark.parametrize(("allow", "component"), [(None, "tools"), ((), "system")])
+def test_a_list_of_tools_without_room_is_no_matter_of_the_prompt(
+    allow: tuple[str, ...] | None, component: str
+) -> None:
+    offered = offer_tools(list_described(), "on_demand", allow)
+    result = view(
+        orders(1),
+        system="s" * (100 if component == "tools" else 700),
+        offered=offered,
+        budget=Budget(600, 0),
+        counter="chars",
+    )
+    assert result.impossible is not None
+    assert result.impossible.component == component
+    assert ("shorten the prompt" in result.reason) == (component == "system")
+    assert ("`tools: on_demand`" in result.reason) == (component == "tools")
+    assert ("`allow`" in result.reason) == (component == "tools")
 
 
 @every_strategy

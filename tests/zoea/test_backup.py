@@ -13,8 +13,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 
-from agents import actions
+from agents import actions, fence
 from agents.models import Mysis
 from bench.processes import ROOT, clean_environment, database_url
 from bench.upgrades import (
@@ -30,6 +31,7 @@ from memory.models import AuditEntry
 from tests import postgres
 from tests.commands import Commands
 from tests.factories import make_account, make_memory
+from zoea import backups
 from zoea.postgres import acquire
 from zoea.postgres.cluster import Cluster
 
@@ -117,8 +119,26 @@ def test_a_backup_comes_up_elsewhere_by_the_documented_commands(
     run(PREPARE, new, home)
     assert "cannot read" not in (home / "said").read_text()
     (new / "secret.key").write_text("another key")
+    with pytest.raises(subprocess.CalledProcessError):
+        run(PREPARE, new, home)
+    run(".venv/bin/python manage.py rotate_key --forget", new, home)
     run(PREPARE, new, home)
-    assert "the present key cannot read: 1 (" in (home / "said").read_text()
+    assert "cannot read" not in (home / "said").read_text()
+
+
+def test_a_restored_fleet_plays_the_game_of_whoever_starts_it_first(
+    flying: Mysis, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The local game of another data folder is another one."""
+    fence.enter()
+    monkeypatch.setattr(backups, "_run", lambda *_: None)
+    tables = iter([[], ["agents_fence"]])
+    monkeypatch.setattr(connection.introspection, "table_names", tables.__next__)
+    file = home / "zoea.dump"
+    file.touch()
+    backups.restore_backup(file)
+    monkeypatch.setattr(fence, "name_game", lambda: "another game")
+    assert fence.enter() == ""
 
 
 @pytest.mark.parametrize(

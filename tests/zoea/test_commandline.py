@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from django.core.management import get_commands, load_command_class
 from django.db import connection
@@ -193,3 +196,46 @@ def test_a_command_that_has_run_has_loaded_no_page(transactional_db: None) -> No
     assert found.returncode == 0, found.stderr
     assert ApiToken.objects.get().name == "x"
     assert found.stdout.splitlines()[-1] == "['agents.models']"
+
+
+@pytest.mark.parametrize("words", [["worker"], ["--skip-checks", "worker"]])
+def test_a_worker_that_starts_waits_for_its_database(
+    words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tries: list[int] = []
+    worked: list[list[str]] = []
+
+    @contextmanager
+    def open_database() -> Iterator[None]:
+        tries.append(len(tries))
+        if len(tries) < 4:
+            raise commandline.DatabaseAwayError("Nobody answers.")
+        yield
+
+    monkeypatch.setattr(commandline, "open_database", open_database)
+    monkeypatch.setattr(commandline, "LOOK_SECONDS", 0)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        argv = ["manage.py", "procrastinate", *words]
+        assert commandline.run_command(argv, worked.append) == 0
+        assert worked == [argv]
+        said = capsys.readouterr().err
+        assert said == "manage.py: Nobody answers. It is waited for.\n"
+        tries.clear()
+        assert commandline.run_command(["manage.py", "prune"], worked.append) == 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert worked == [argv]
+
+
+def test_an_address_where_nobody_answers_may_only_be_on_its_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse() -> None:
+        raise psycopg.OperationalError("Connection refused")
+
+    monkeypatch.setattr(commandline, "connect_directly", refuse)
+    with pytest.raises(commandline.DatabaseAwayError, match="start that server"):
+        commandline._check_outside_server()

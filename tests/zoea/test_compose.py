@@ -53,7 +53,24 @@ def test_the_local_game_runs_only_where_it_is_played() -> None:
     assert settings.openings_at(played) == 0
 
 
-def test_what_is_passed_on_is_a_setting() -> None:
+# Where the containers keep things, and the database that they have of their own.
+OF_THE_CONTAINERS = {
+    "ZOEA_DATA",
+    "ZOEA_PGBOUNCER",
+    "ZOEA_DIRECT_DATABASE_URL",
+}
+
+
+@pytest.mark.parametrize("service", ["worker", "web", "migrate", "sandbox"])
+def test_every_setting_is_passed_on(service: str) -> None:
     known = (settings.BASE_DIR / ".env.example").read_text()
-    for name in SERVICES["worker"]["environment"]:
-        assert f"#{name}=" in known
+    named = set(re.findall(r"^#([A-Z_]+)=", known, re.MULTILINE))
+    passed = SERVICES[service]["environment"].keys()
+    assert named - OF_THE_CONTAINERS - passed == set()
+    # Those of OpenTelemetry are its own.
+    unknown = passed - named
+    assert {name for name in unknown if not name.startswith("OTEL_")} == set()
+
+
+def test_the_local_game_has_the_ticks_that_the_others_are_told() -> None:
+    assert "--tick ${ZOEA_SECONDS_PER_TICK:-10} " in SERVICES["sandbox"]["command"]

@@ -107,7 +107,9 @@ class Fleet:
         self._game_answers.set()
 
     async def _welcome(self) -> None:
-        await _require_answer(self.web, "/readyz", 200, WEB_SECONDS)
+        await _require_answer(self.web, "/readyz", None, WEB_SECONDS)
+        # One that answers without its database only has to wait.
+        await wait_for_answer(self.web.port, "/readyz")
         self.console.say(self.welcome)
 
 
@@ -116,11 +118,11 @@ async def watch_database(
     say: Callable[[str], None],
     back_off: BackOff | None = None,
 ) -> NoReturn:
-    """Start the database server again when it ends; raises GaveUpError.
+    """Start the database server again when it ends, until it does.
 
-    A full disk is soon emptier: it is tried for some twenty minutes.
+    A full disk is emptier sometime, and meanwhile the pages say what is wrong.
     """
-    back_off = back_off or BackOff(DATABASE_WATCH_SECONDS, attempts=45)
+    back_off = back_off or BackOff(DATABASE_WATCH_SECONDS)
     failures = 0
     while True:
         await asyncio.sleep(max(DATABASE_WATCH_SECONDS, back_off.delay(failures)))
@@ -133,8 +135,6 @@ async def watch_database(
             await asyncio.to_thread(server.ensure_running)
         except PostgresError as error:
             failures += 1
-            if failures >= back_off.attempts:
-                raise GaveUpError(f"The database server ended. {error}") from error
             say(f"the database server does not start, it is tried again: {error}")
 
 

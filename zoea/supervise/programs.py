@@ -262,7 +262,7 @@ def choose_port(record: Path) -> int:
         # The record may hold a number that no port has.
         with suppress(OverflowError, PortError), listen(wanted) as listener:
             port = int(listener.getsockname()[1])
-            record.write_text(f"{port}\n")
+            files.write_private(record, f"{port}\n")
             return port
     raise PortError("No free port on 127.0.0.1: end some other servers first.")
 

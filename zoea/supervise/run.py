@@ -23,13 +23,14 @@ from urllib.parse import urljoin
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from agents.game.local import GAME_ID
 from zoea.commandline import (
     DatabaseError,
     can_serve_before_migration,
     check_secret_key,
     open_database,
 )
-from zoea.files import ensure_private_folder
+from zoea.files import ensure_private_folder, read_or_make_token
 from zoea.postgres import EmbeddedPostgres
 from zoea.postgres.process import from_os_error
 from zoea.supervise import programs
@@ -142,6 +143,7 @@ def _make_layout(tick: float | None) -> tuple[int | None, Layout]:
     url = os.environ.get("SPACEMOLT_MCP_URL", "")
     if not url:
         port = choose_port(data / "sandbox.port")
+        read_or_make_token(data / GAME_ID, size=6)
         url = f"http://{HOST}:{port}/mcp"
     if tick is None:
         is_set = port is None or os.environ.get("ZOEA_SECONDS_PER_TICK")

@@ -10,8 +10,6 @@ import asyncio
 import json
 import logging
 import math
-import os
-import signal
 import sys
 import time
 from collections.abc import (
@@ -23,12 +21,12 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, TextIO, cast
+from typing import Any, TextIO, TypeVar, cast
 
 import psycopg
 from django.conf import settings
 from django.core.management.base import CommandError
-from django.db import connections
+from django.db import InterfaceError, OperationalError, connections
 from procrastinate import PsycopgConnector
 from procrastinate.connector import BaseConnector, Notify
 from procrastinate.contrib.django import app
@@ -38,8 +36,9 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
 
-from agents import db, process_memory
+from agents import db, fence, process_memory
 from agents.db import run_in_db
 from agents.events import get_connection_parameters
 from agents.game.local import read_running_game, speaks_mcp
@@ -48,6 +47,8 @@ from agents.llm.endpoints import list_providers
 from agents.process_memory import refusals
 from agents.runtime.recovery import GRACE_SECONDS, LEAVE_LOCK, LockKeeper
 from agents.telemetry import telemetry
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +69,8 @@ NO_MEMORY = (
 
 # Pauses between two tries while the database is away.
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+# Seconds for which a worker that ends waits for its database, to take its leave.
+LEAVE_SECONDS = 1.0
 
 # How long the server bears silence: in a transaction, and of the network.
 SILENCE = (
@@ -94,11 +97,20 @@ ON CONFLICT (id) DO UPDATE SET last_heartbeat = now()
 DUE = json.dumps({"type": "job_inserted", "job_id": 0})
 
 
+class PatientPool(AsyncConnectionPool[Any]):
+    """Opens also while the database is away: who asks for a connection waits."""
+
+    async def open(self, *_: Any, **__: Any) -> None:
+        await super().open()
+
+
 class PunctualConnector(PsycopgConnector):
     """Tells the worker of each job when it is due, not when it is made."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(
+            pool_factory=PatientPool, **settings.ZOEA_POOL_PATIENCE, **options
+        )
         self._made = asyncio.Event()
 
     async def listen_notify(
@@ -144,11 +156,9 @@ class PunctualConnector(PsycopgConnector):
         queues = [name.partition("#")[2] for name in channels if "#" in name] or None
         while True:
             self._made.clear()
-            try:
-                row = await self.execute_query_one_async(NEXT_DUE, queues=queues)
-            except ConnectorException as error:
-                logger.warning("What is due next is not known: %s", error.__cause__)
-                row = {"due": False, "seconds": BLOCKED}
+            row = await outlast(
+                partial(self.execute_query_one_async, NEXT_DUE, queues=queues)
+            )
             rest = BLOCKED if row["due"] else REST
             if row["due"]:
                 await tell(channel=channels[0], payload=DUE)
@@ -170,14 +180,28 @@ def _require_game() -> None:
         )
 
 
-def _end_if_game_moved() -> None:
-    """End this process in order where `up` has begun anew, with a game elsewhere."""
+def _enter_fence() -> None:
+    """Refuse where the database is not this worker's; raises CommandError."""
+
+    async def enter() -> str:
+        return await outlast(partial(run_in_db, fence.enter))
+
+    try:
+        if said := asyncio.run(enter()):
+            logger.warning(said)
+    except fence.FenceError as error:
+        raise CommandError(str(error), returncode=2) from error
+
+
+def _refuse_moved_game() -> None:
+    """Raise GameMovedError where `up` has begun anew, with a game elsewhere."""
     if settings.ZOEA_GAME_NAMED:
         return
     game, _ = read_running_game(settings.ZOEA_DATA)
     if game not in ("", settings.SPACEMOLT_MCP_URL):
-        logger.error("The local game is at %s now: start this worker again.", game)
-        os.kill(os.getpid(), signal.SIGTERM)
+        raise GameMovedError(
+            f"The local game is at {game} now: start this worker again."
+        )
 
 
 def _load_wires() -> None:
@@ -189,10 +213,15 @@ def _load_wires() -> None:
         load_wire(provider.kind)
 
 
+class GameMovedError(Exception):
+    """The local game of this worker is gone, and another one runs."""
+
+
 class WorkerJobManager(JobManager):
     """The queue's own, which knows when a worker begins and ends, and outlasts a lost database.
 
-    The queue's own worker ends when a single statement fails.
+    The queue's own worker ends when a single statement fails, and so everything that it
+    calls waits for the database, but for what it tries again by itself.
     """
 
     def __init__(
@@ -202,14 +231,27 @@ class WorkerJobManager(JobManager):
         self._look_again = look_again
         self._keepers: dict[int, LockKeeper] = {}
 
+    async def prune_stalled_workers(self, seconds_since_heartbeat: float) -> list[int]:
+        """The first statement of a worker."""
+        prune = super().prune_stalled_workers
+        return await outlast(partial(prune, seconds_since_heartbeat))
+
     async def register_worker(self) -> int:
         """Have the lock before the first job."""
-        number = await super().register_worker()
+        number = await outlast(super().register_worker)
         self._keepers[number] = keeper = LockKeeper(number)
         await keeper.begin()
-        await run_in_db(_load_wires)
+        await outlast(partial(run_in_db, _load_wires))
         process_memory.freeze_loaded()
         return number
+
+    async def defer_periodic_job(self, *args: Any, **options: Any) -> int | None:
+        """Queue what comes again and again; nothing is queued twice."""
+        return await outlast(partial(super().defer_periodic_job, *args, **options))
+
+    async def list_jobs_to_abort_async(self, queue: str | None = None) -> Iterable[int]:
+        """Those that somebody asked to end."""
+        return await outlast(partial(super().list_jobs_to_abort_async, queue))
 
     async def fetch_job(
         self, queues: Iterable[str] | None, worker_id: int
@@ -234,7 +276,7 @@ class WorkerJobManager(JobManager):
             await self.connector.execute_query_async(REENTER_WORKER, number=worker_id)
         except ConnectorException as error:
             _raise_unless_lost(error)
-        await asyncio.to_thread(_end_if_game_moved)
+        await asyncio.to_thread(_refuse_moved_game)
 
     async def finish_job_by_id_async(self, *args: Any, **options: Any) -> None:
         """Look for the next job too: PostgreSQL does not tell that this one's lock is free."""
@@ -250,22 +292,29 @@ class WorkerJobManager(JobManager):
         self._look_again()
 
     async def unregister_worker(self, worker_id: int) -> None:
-        """End in order: there is nothing to take up."""
+        """End in order: there is nothing to take up.
+
+        Without a database others find out by themselves, as of one that was killed.
+        """
         await self._keepers.pop(worker_id).end()
-        await self.connector.execute_query_async(LEAVE_LOCK, number=worker_id)
-        await super().unregister_worker(worker_id)
+        try:
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await self.connector.execute_query_async(LEAVE_LOCK, number=worker_id)
+                await super().unregister_worker(worker_id)
+        except TimeoutError:
+            logger.warning("Worker %s ends without its database.", worker_id)
+        except ConnectorException as error:
+            _raise_unless_lost(error)
 
 
-async def outlast(
-    work: Callable[[], Awaitable[None]], *, seconds: float = math.inf
-) -> None:
+async def outlast(work: Callable[[], Awaitable[T]], *, seconds: float = math.inf) -> T:
     """Do it again while the database is away, for so many seconds."""
     tries, since = 0, time.monotonic()
     while True:
         begun = time.monotonic()
         try:
             return await work()
-        except ConnectorException as error:
+        except (ConnectorException, OperationalError, InterfaceError) as error:
             _raise_unless_lost(error)
             now = time.monotonic()
             if now - since > seconds:
@@ -277,10 +326,27 @@ async def outlast(
         await asyncio.sleep(min(SHORTEST_PAUSE * 2.0**tries, LONGEST_PAUSE))
 
 
-def _raise_unless_lost(error: ConnectorException) -> None:
+def _raise_unless_lost(error: Exception) -> None:
     """Raise what is no matter of connection or room: to try again cannot help."""
     if not isinstance(error.__cause__, psycopg.OperationalError):
         raise error
+
+
+class SideTaskFailures(logging.Handler):
+    """Knows whether the queue's worker ends because one of its own tasks failed.
+
+    It tells only the log, and ends as if it had been asked to.
+    """
+
+    text = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep what it says."""
+        if getattr(record, "action", "") in {
+            "side_task_failed",
+            "side_task_monitor_failed",
+        }:
+            self.text = record.getMessage()
 
 
 def bound_silence() -> None:
@@ -330,10 +396,13 @@ class Command(procrastinate.Command):
     def _work(self, *args: Any, **options: Any) -> None:
         """Work until this process is told to end, or was refused memory."""
         _require_game()
+        _enter_fence()
         process_memory.end_where_no_thread_begins()
         usual: Any = settings.PROCRASTINATE_WORKER_DEFAULTS["shutdown_graceful_timeout"]
         grace = options.get("shutdown_graceful_timeout")
         refusals.end_process(RUN_BEFORE_END, usual if grace is None else grace)
+        failures = SideTaskFailures()
+        logging.getLogger("procrastinate").addHandler(failures)
         try:
             self._run_queue(*args, **options)
         except (Exception, SystemExit) as error:
@@ -343,6 +412,8 @@ class Command(procrastinate.Command):
                 raise
         if refusals.noted:
             raise CommandError(NO_MEMORY)
+        if failures.text:
+            raise CommandError(failures.text)
 
     def _run_queue(self, *args: Any, **options: Any) -> None:
         db.keeps_connections.set()
@@ -350,9 +421,10 @@ class Command(procrastinate.Command):
         bound_silence()
         # A line of the log is no reason not to work.
         sys.stderr = cast(TextIO, TolerantStream(sys.stderr))
-        # Of its four connections one is kept while nothing is to be done.
+        # Of its four connections one is kept while nothing is to be done. Who waits for
+        # one looks after some seconds whether the worker is to end.
         connector = PunctualConnector(
-            kwargs=connector_params(), min_size=1, max_size=4, max_idle=30
+            kwargs=connector_params(), min_size=1, max_size=4, max_idle=30, timeout=5
         )
         with app.replace_connector(connector) as queue:
             queue.job_manager = WorkerJobManager(connector, connector.look_again)

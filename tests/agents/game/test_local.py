@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from agents.game import local
 from agents.game.local import read_running_game, speaks_mcp
-from agents.management.commands.procrastinate import _end_if_game_moved
+from agents.management.commands.procrastinate import GameMovedError, _refuse_moved_game
 from sandbox.game.testing import SandboxServer
 from tests.agents.alerts.receiver import Receiver
 
@@ -54,14 +54,8 @@ def test_a_worker_by_hand_ends_when_the_game_has_moved(
 ) -> None:
     settings.ZOEA_DATA, settings.ZOEA_GAME_NAMED = tmp_path, named
     settings.SPACEMOLT_MCP_URL = GAME
-    asked: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
-    try:
-        write_record(tmp_path, os.getpid())
-        _end_if_game_moved()
-        assert asked == []
-        settings.SPACEMOLT_MCP_URL = "http://127.0.0.1:8/mcp"
-        _end_if_game_moved()
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert asked == ([] if named else [signal.SIGTERM])
+    write_record(tmp_path, os.getpid())
+    _refuse_moved_game()
+    settings.SPACEMOLT_MCP_URL = "http://127.0.0.1:8/mcp"
+    with nullcontext() if named else pytest.raises(GameMovedError, match=GAME):
+        _refuse_moved_game()

@@ -14,12 +14,13 @@ from agents import actions, events, process_memory
 from agents.models import Mysis, Turn
 from agents.runtime import answers
 from agents.runtime.turn import take_turn
-from agents.tools.request import INTERRUPTED
+from agents.tools.request import INTERRUPTED, NOT_EXECUTED
 from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.models import ContextPolicy, Memory, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
+from tests.factories import make_account
 
 
 async def test_a_stop_aborts_a_call_in_flight(
@@ -119,6 +120,36 @@ async def test_a_game_that_is_down_ends_errored_with_the_remedy(
     assert await in_db(Memory.objects.count)() == 0
     outcomes = await in_db(lambda: {t.outcome for t in Turn.objects.all()})()
     assert outcomes == {"errored"}
+
+
+async def test_a_turn_that_meets_a_password_under_another_key_is_left_to_others(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer, settings: Settings
+):
+    keys = settings.ZOEA_KEYS
+    settings.ZOEA_KEYS = ["the key of another worker"]
+    await in_db(make_account)(username="Eve", password="of Eve", assigned_to=eve)
+    settings.ZOEA_KEYS = keys
+    provider.answer(completion(None, tool_calls=[call("login", '{"username": "Eve"}')]))
+    flown = await fly(eve)
+    assert (flown.state, flown.failures) == ("running", 1)
+    assert flown.last_error_code == "key"
+    assert "ZOEA_SECRET_KEY" in flown.activity
+    rows = await in_db(log)(eve)
+    assert_paired(rows)
+    assert rows[-1].content == NOT_EXECUTED
+
+
+async def test_a_turn_that_meets_an_api_key_under_another_key_is_left_to_others(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer, settings: Settings
+):
+    keys = settings.ZOEA_KEYS
+    settings.ZOEA_KEYS = ["the key of another worker"]
+    flown = await fly(eve)
+    assert (flown.state, flown.failures) == ("running", 1)
+    assert flown.last_error_code == "key"
+    settings.ZOEA_KEYS = keys
+    provider.answer(completion("Back."))
+    assert (await fly(flown, "retry")).failures == 0
 
 
 async def test_odd_characters_in_a_refusal_do_not_loop(

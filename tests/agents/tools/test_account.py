@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from agents.db import run_in_db
 from agents.game import accounts
+from agents.game.client import SecretMissingError
 from agents.models import Account, Event, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.request import Outcome
@@ -286,15 +287,14 @@ async def test_an_account_given_by_an_operator_is_logged_in_at_its_first_call(
     assert not (await box.call("get_ship", "{}")).is_error
 
 
-async def test_a_password_that_no_key_opens_is_an_error_result(
+async def test_a_password_that_no_key_opens_is_not_answered_to_the_model(
     sandbox: SandboxServer, mysis: Mysis, settings: Settings
 ) -> None:
     await _playing(mysis, "Ada Nova")
     settings.ZOEA_KEYS = ["another key entirely"]
     box = await open_toolbox(mysis.pk)
-    refused = await box.call("get_ship", "{}")
-    assert refused.is_error
-    assert "ZOEA_SECRET_KEY" in refused.text
+    with pytest.raises(SecretMissingError, match="ZOEA_SECRET_KEY"):
+        await box.call("get_ship", "{}")
 
 
 async def test_an_action_refused_for_its_session_is_sent_once_more_and_no_more(

@@ -15,7 +15,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
-from agents import events
+from agents import events, fence
 from agents.actions.lifecycle import create_demo_fleet
 from agents.stored_secrets import find_unreadable
 from memory.management.terminal import ActingCommand
@@ -46,6 +46,12 @@ class Command(ActingCommand):
         """Write what was made on standard output, and the path of the link."""
         _refuse_newer()
         call_command("migrate", interactive=False, verbosity=0)
+        try:
+            said = fence.enter()
+        except fence.FenceError as error:
+            raise DatabaseError(str(error)) from error
+        if said:
+            self.stdout.write(said)
         events.settle_foreign()
         if options["own_game"]:
             writes.hold_clocks()
