@@ -30,14 +30,21 @@ from django.urls import path, re_path  # noqa: E402
 from agents import process_memory  # noqa: E402
 from agents.consumers.dashboard import DashboardConsumer  # noqa: E402
 from agents.consumers.event_stream import EventStream  # noqa: E402
+from agents.streamed import StreamedAnswer, StreamPlaces  # noqa: E402
 from agents.telemetry import telemetry  # noqa: E402
+from memory.concurrency import release_connection  # noqa: E402
+from memory.problems import Problem  # noqa: E402
 from zoea import daphne, mcp, proxies, websockets  # noqa: E402
+from zoea.auth import find_user_caller  # noqa: E402
+from zoea.views import answer_busy  # noqa: E402
 
 daphne.install()
 telemetry.start("web")
 
 # Threads that wait for a request: as many as use the database at once (ZOEA_DB_POOL).
 KEPT_THREADS = 20
+# Each is made by one of the few threads for what takes long (`agents.db`).
+streams = StreamPlaces(4, each=2, seconds=10)
 
 
 class Pages(ASGIHandler):
@@ -70,7 +77,34 @@ class Pages(ASGIHandler):
                 thread.shutdown(wait=False)
 
     async def get_response_async(self, request: Any) -> Any:
-        return await sync_to_async(self.get_response)(request)
+        response = await sync_to_async(self._answer)(request)
+        if isinstance(response, StreamedAnswer):
+            try:
+                response.give_back = await streams.take(response.caller)
+            except Problem as problem:
+                response.close()
+                return answer_busy(request, problem)
+        return response
+
+    def _answer(self, request: Any) -> Any:
+        """Answer a request; it holds no connection while the answer is sent.
+
+        A client that reads slowly would hold it for long, and each piece of a stream
+        needs another one.
+        """
+        response = self.get_response(request)
+        if isinstance(response, StreamedAnswer):
+            caller = getattr(request, "caller", None)
+            response.caller = str(caller or find_user_caller(request.user))
+        release_connection()
+        return response
+
+    async def send_response(self, response: Any, send: Any) -> None:
+        try:
+            await super().send_response(response, send)
+        finally:
+            if isinstance(response, StreamedAnswer):
+                response.give_back()
 
 
 sockets = URLRouter(

@@ -31,7 +31,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from memory.audit import record, record_failed_sign_in
-from memory.problems import find_busy
+from memory.problems import Problem, find_busy
 from zoea import rate_limits
 from zoea.api.gate import answer_problem
 from zoea.auth import (
@@ -227,16 +227,18 @@ def server_error(request: HttpRequest) -> HttpResponse:
     problem = find_busy(sys.exception())
     if problem is None:
         return defaults.server_error(request)
-    answer: HttpResponse
-    if request.path_info.startswith(JSON_PATHS):
-        answer = answer_problem(problem)
-    else:
-        # Nothing in this page needs the database.
-        text = render_to_string("503.html", {"said": problem.detail})
-        answer = HttpResponse(text, status=503, headers=problem.headers)
+    answer = answer_busy(request, problem)
     # It may have come in the middle of a write: see ``zoea.idempotency``.
     answer.broke_off = True  # type: ignore[attr-defined]
     return answer
+
+
+def answer_busy(request: HttpRequest, problem: Problem) -> HttpResponse:
+    """The 503 of a page or of a program's request; it needs no database."""
+    if request.path_info.startswith(JSON_PATHS):
+        return answer_problem(problem)
+    text = render_to_string("503.html", {"said": problem.detail})
+    return HttpResponse(text, status=503, headers=problem.headers)
 
 
 @transaction.atomic

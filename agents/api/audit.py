@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.db.models import QuerySet
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from ninja.responses import NinjaJSONEncoder
 from pydantic import Field
 
 from agents.api.lanes import Moment
-from agents.db import run_long_in_db
 from agents.lab.table import write_lines
+from agents.streamed import StreamedAnswer
 from memory import audit
 from memory.api.parameters import Page, Rows, TextOrNull, Window, build_page
 from memory.models import AuditEntry
@@ -113,9 +113,7 @@ def list_audit(request: HttpRequest, wanted: Query[AuditFilter]) -> Rows:
 
 
 @audit_router.get("/audit/export", openapi_extra={"responses": {200: FILES}})
-def export_audit(
-    request: HttpRequest, wanted: Query[ExportFilter]
-) -> StreamingHttpResponse:
+def export_audit(request: HttpRequest, wanted: Query[ExportFilter]) -> StreamedAnswer:
     """The same as a file, all of it: CSV, or one JSON object a line. For admins."""
     told = wanted.model_dump(mode="json", exclude_defaults=True)
     if request.method == "GET":
@@ -124,19 +122,7 @@ def export_audit(
     newest = AuditEntry.objects.order_by("-pk").values_list("pk", flat=True).first()
     rows = wanted.select().filter(pk__lte=newest or 0)
     write = _write_csv if wanted.format == "csv" else _write_lines
-    return StreamingHttpResponse(
-        _stream(write(rows)),
-        content_type=KINDS[wanted.format],
-        headers={
-            "Content-Disposition": f'attachment; filename="audit.{wanted.format}"'
-        },
-    )
-
-
-async def _stream(pieces: Iterator[str]) -> AsyncIterator[str]:
-    """So much at a time as is taken, and no connection held between."""
-    while piece := await run_long_in_db(next, pieces, ""):
-        yield piece
+    return StreamedAnswer(write(rows), KINDS[wanted.format], f"audit.{wanted.format}")
 
 
 def _write_lines(rows: QuerySet[AuditEntry]) -> Iterator[str]:

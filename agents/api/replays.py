@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from agents.api.turns import caller_name, get_mysis
-from agents.db import run_long_in_db
 from agents.lab import kept_replays, table
 from agents.lab.policies import MOST_POLICIES, read_policies
 from agents.models import Replay
+from agents.streamed import StreamedAnswer
 from memory import audit
 from memory.api.parameters import (
     Body,
@@ -37,6 +36,7 @@ from memory.problems import make_invalid, make_missing
 replays_router = Router(tags=["replays"])
 
 ReplayId = Annotated[str, Field(description="Its number.", examples=["7"])]
+CSV_KIND = "text/csv; charset=utf-8"
 CSV = {
     "content": {
         "text/csv": {
@@ -257,25 +257,11 @@ def list_replay_calls(
     if asked.format == "csv":
         if request.method == "GET":
             audit.record("replay.download", kept_replays.name_replay(row))
-        return _send_table(row)
+        name = f"replay-{row.pk}.csv"
+        return StreamedAnswer(table.write_table(row), CSV_KIND, name)
     rows = row.calls.filter(place__gt=asked.cursor or 0).order_by("place")
     found = list(rows[: asked.limit + 1])
     return cut_page(found, asked.limit, [call.place for call in found])
-
-
-def _send_table(replay: Replay) -> StreamingHttpResponse:
-    name = f'attachment; filename="replay-{replay.pk}.csv"'
-    return StreamingHttpResponse(
-        _stream(table.write_table(replay)),
-        content_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": name},
-    )
-
-
-async def _stream(pieces: Iterator[str]) -> AsyncIterator[str]:
-    """So much at a time as is taken, and no connection held between."""
-    while piece := await run_long_in_db(next, pieces, ""):
-        yield piece
 
 
 @replays_router.delete("/replays/{replay}", response={204: None})

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -24,7 +23,6 @@ from django.views.decorators.http import require_safe
 
 from agents import context_inputs
 from agents.actions import ActionError
-from agents.db import run_long_in_db
 from agents.forms import WhatIfForm
 from agents.lab.policies import OWN, Policy
 from agents.lab.replay import (
@@ -34,6 +32,7 @@ from agents.lab.replay import (
     select_myses,
 )
 from agents.models import Mysis
+from agents.streamed import StreamedAnswer
 from agents.views.access import PageRequest, find_mysis
 from memory.context import registry
 from memory.models import SentContext
@@ -98,9 +97,7 @@ def last_hour(request: PageRequest, key: str) -> HttpResponseBase:
         status = 200 if form.has_values() else 422
         page = "memory/what_if/hour_page.html"
         return render(request, page, values, status=status)
-    return StreamingHttpResponse(
-        _stream(_write_lines(calls, mysis, form)), content_type="application/x-ndjson"
-    )
+    return StreamedAnswer(_write_lines(calls, mysis, form), "application/x-ndjson")
 
 
 def _select_hour(mysis: Mysis) -> QuerySet[SentContext]:
@@ -173,8 +170,3 @@ def _draw_line(
         "memory/what_if/hour_sums.html", {**values, "ended": ended, "most": MOST}
     )
     return json.dumps({"rows": rows, "sums": told}) + "\n"
-
-
-async def _stream(lines: Iterator[str]) -> AsyncIterator[str]:
-    while line := await run_long_in_db(next, lines, ""):
-        yield line

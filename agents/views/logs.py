@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
-from django.utils.http import content_disposition_header, urlencode
+from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from agents import context_inputs, events
@@ -26,10 +25,10 @@ from agents.dashboard.search import (
     search_everything,
     write_question,
 )
-from agents.db import run_long_in_db
 from agents.events import Kind
 from agents.forms import PoliciesForm, SearchForm
 from agents.models import Mysis, Prompt, PromptVersion
+from agents.streamed import StreamedAnswer
 from agents.views.access import PageRequest, find_mysis
 from memory import audit
 from memory.handles import parse_id
@@ -218,19 +217,19 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "openai": ("json", "application/json"),
     "markdown": ("md", "text/markdown; charset=utf-8"),
 }
-# Messages that are read and sent at once.
-AT_ONCE = 50
+# Characters that are sent at once.
+AT_ONCE = 64 * 1024
 
 
 @require_safe
-def download_log(request: HttpRequest, key: str) -> StreamingHttpResponse:
+def download_log(request: HttpRequest, key: str) -> StreamedAnswer:
     """All that was said, thought, called and answered; ``?format=`` as `export` has it."""
     mysis = find_mysis(key)
     return _send(request, mysis.pk, mysis.name)
 
 
 @require_safe
-def download_turn(request: HttpRequest, turn_id: int) -> StreamingHttpResponse:
+def download_turn(request: HttpRequest, turn_id: int) -> StreamedAnswer:
     """The same of one turn."""
     turn = find_turn(min(turn_id, 2**63 - 1))
     if turn is None:
@@ -241,7 +240,7 @@ def download_turn(request: HttpRequest, turn_id: int) -> StreamingHttpResponse:
 
 def _send(
     request: HttpRequest, mysis_id: int, name: str, turn_id: int | None = None
-) -> StreamingHttpResponse:
+) -> StreamedAnswer:
     form = request.GET.get("format", "jsonl")
     if form not in KINDS:
         raise Http404(f"format: give one of {', '.join(KINDS)}.")
@@ -249,17 +248,15 @@ def _send(
     if request.method == "GET":
         audit.record("log.download", f"log:{name}", after={"format": form})
     pieces = in_out.write_pieces(mysis_id, form, turn_id=turn_id)
-    file_name = content_disposition_header(True, f"{name}.{ending}") or "attachment"
-    return StreamingHttpResponse(
-        _stream(pieces), content_type=kind, headers={"Content-Disposition": file_name}
-    )
+    return StreamedAnswer(_join(pieces), kind, f"{name}.{ending}")
 
 
-async def _stream(pieces: Iterator[str]) -> AsyncIterator[bytes]:
-    """So much at a time as is taken: a log of any length in little memory."""
-    while text := await run_long_in_db(_take, pieces):
-        yield text.encode("utf-8", "surrogatepass")
-
-
-def _take(pieces: Iterator[str]) -> str:
-    return "".join(islice(pieces, AT_ONCE))
+def _join(pieces: Iterator[str]) -> Iterator[str]:
+    """The same in larger pieces: each is sent by itself, which takes its time."""
+    joined = ""
+    for piece in pieces:
+        joined += piece
+        if len(joined) >= AT_ONCE:
+            yield joined
+            joined = ""
+    yield joined

@@ -179,3 +179,18 @@ def test_a_flood_of_predicted_prices_leaves_the_other_doors_open(
             assert doors() == {200}
         assert not all_done(flood)
     assert {each.result()[0] for each in flood} <= {200, 503}
+
+
+def test_a_flood_of_downloads_leaves_the_other_doors_open(
+    server: Server, doors: Callable[[], set[int]]
+) -> None:
+    """More than there are connections, each of which is one file of the same viewer."""
+    viewer = Client()
+    viewer.force_login(User.objects.create_user("ann"))
+    session = {"Cookie": f"sessionid={viewer.cookies['sessionid'].value}"}
+    load = partial(ask, server, "GET", "/myses/Ada/download/", session)
+    with flood_while_locked("memory_memory", [load] * 24) as flood:
+        for _ in range(3):
+            assert doors() == {200}
+        assert not all_done(flood)
+    assert {each.result()[0] for each in flood} <= {200, 503}

@@ -15,7 +15,7 @@ from agents.runtime.answers import MOST_CALLS
 from memory.search import query
 from tests.programs import Program
 from tests.zoea.documents import find_routes, list_blocks, read_table
-from zoea import daphne, rate_limits, websockets
+from zoea import asgi, daphne, rate_limits, websockets
 from zoea.api import api, gate
 from zoea.api.openapi import list_operations
 from zoea.auth import API_ROOT, READS
@@ -149,6 +149,10 @@ def test_the_limits_are_those_of_the_program():
             query._places.places
         ),
         "predictions of prices at a time": prices._places.places,
+        "answers that are sent in pieces (logs, tables, the last hour) at a time": (
+            asgi.streams.places
+        ),
+        "of these for one person or token": asgi.streams.each,
         "tool calls in one answer of a model": MOST_CALLS,
         "seconds between two checks of open sockets": f"{websockets.RECHECK:g}",
     }
