@@ -154,7 +154,7 @@ def write_result(
 
     A late one, of a worker that was given up, replaces "outcome unknown".
     """
-    text = repair_text(result.text)
+    text = result.kept_text
     values = {
         "mysis": handle.mysis_id,
         "memory": call.memory_id,
