@@ -172,7 +172,7 @@ def _end(memory_id: int, result: Outcome) -> None:
     # The Mysis before its rows, as a turn locks them; it may be deleted meanwhile.
     if row is None or not _locked(row.mysis_id):
         return
-    row.content = repair_text(result.text)
+    row.content = result.kept_text
     row.is_error = result.is_error
     row.pending = False
     row.tick = result.tick if result.tick is not None else row.tick

@@ -231,9 +231,11 @@ def dump_alike(value: Any, text: str) -> str:
     """A value as JSON, laid out as this text is."""
     indent = 2 if "\n" in text.strip() else None
     tight = indent is None and '": ' not in text
+    # Half a surrogate pair can be written only as an escape.
+    plain = text.isascii() or "\\ud" in text.lower()
     return json.dumps(
         value,
-        ensure_ascii=text.isascii(),
+        ensure_ascii=plain,
         indent=indent,
         separators=(",", ":") if tight else None,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
@@ -11,7 +10,7 @@ from django.db.models.functions import Length
 from agents.dashboard import map
 from agents.models import KnownBase
 from memory.gamestate.facts import list_objects
-from memory.gamestate.values import find_first, is_number, unwrap_content
+from memory.gamestate.values import find_first, is_number, parse_text, unwrap_content
 from memory.models import GameSnapshot
 
 ROUTE = "find_route"
@@ -60,10 +59,7 @@ def read_roads(content: str) -> tuple[dict[str, set[str]], dict[str, str]]:
     """The neighbours of each system of a map, both ways, and ids of systems by name."""
     roads: dict[str, set[str]] = {}
     ids: dict[str, str] = {}
-    try:
-        found = json.loads(content)
-    except ValueError:
-        return roads, ids
+    found = parse_text(content)
     for system in list_objects(found.get("systems") if isinstance(found, dict) else ()):
         own = str(find_first(system, "system_id", "id") or "")
         ids[str(system.get("name") or own)] = own

@@ -19,6 +19,7 @@ from agents.actions import messages
 from agents.actions.messages import DeliveryStatus
 from agents.models import ModelCall, Mysis, Turn
 from agents.order_status import RecipientStatus, read_statuses_of
+from memory.gamestate.values import parse_text
 from memory.models import Branch, Memory, Origin, Role
 from memory.models.secret_tools import read_secret_tools
 from memory.redaction import hide_secrets, hide_secrets_in_value
@@ -205,12 +206,10 @@ def read_calls(stored: object) -> Iterable[Call]:
 
 def format_arguments(given: object) -> str:
     """Arguments as ``a="x", b=2``, each bounded."""
-    if isinstance(given, str):
-        try:
-            given = json.loads(given or "{}")
-        except (ValueError, RecursionError):
-            return clip_text(hide_secrets(str(given)))
-    given = hide_secrets_in_value(given)
+    value = parse_text(given or "{}") if isinstance(given, str) else given
+    if isinstance(value, str):
+        return clip_text(hide_secrets(value))
+    given = hide_secrets_in_value(value)
     if not isinstance(given, dict):
         return clip_text(json.dumps(given, ensure_ascii=False))
     return ", ".join(
@@ -225,21 +224,16 @@ def clip_text(text: str, most: int = ARGUMENT) -> str:
 
 
 def _pretty(text: str) -> str:
-    if text[:1] not in "{[":
+    value = parse_text(text)
+    if isinstance(value, str):
         return ""
-    try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return ""
+    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def excerpt_answer(body: str) -> str:
     """What an answer says: its own message, or its first plain values."""
-    if body[:1] != "{":
-        return _first_words(body)
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
+    found = parse_text(body)
+    if not isinstance(found, dict):
         return _first_words(body)
     for key in TELLING:
         if isinstance(found.get(key), str) and found[key].strip():

@@ -6,7 +6,6 @@ it has come close enough. Behind each ship is the way that it came, by its last 
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from django.utils import timezone
 
 from agents.dashboard.shared_results import shared, time_bucket
 from agents.models import Mysis
-from memory.gamestate.values import find_first, unwrap_content
+from memory.gamestate.values import find_first, parse_text, unwrap_content
 from memory.models import GameSnapshot, fetch_rows
 
 TOOL = "get_map"
@@ -171,10 +170,7 @@ def _drawn(pk: int, at: datetime, username: str) -> Chart | None:
 
 def read_systems(content: str) -> list[Mapping[str, Any]]:
     """The systems of an answer; none where it has another shape."""
-    try:
-        found = json.loads(content)
-    except ValueError:
-        return []
+    found = parse_text(content)
     listed = found.get("systems") if isinstance(found, dict) else None
     listed = listed if isinstance(listed, list) else []
     return [s for s in listed if isinstance(s, dict) and _place(s) is not None]

@@ -30,6 +30,7 @@ from agents.process_memory import refusals
 ResultT = TypeVar("ResultT", bound=types.Result)
 CONNECT_SECONDS = 30.0
 CALL_SECONDS = game_http.READ_SECONDS + 30.0
+READ_CALL_SECONDS = 60.0
 MAX_PAGES = 50
 REMEDY = "check that it runs and that SPACEMOLT_MCP_URL names it."
 
@@ -89,6 +90,10 @@ class ReplyLostError(GameCallError):
     """The call went out and no readable reply came: its outcome is unknown."""
 
 
+class ReplyTooLongError(ReplyLostError):
+    """The reply is more than is taken; another one would be too."""
+
+
 class ProtocolRefusalError(GameCallError):
     """The server answered with a JSON-RPC error instead of a tool result."""
 
@@ -142,11 +147,16 @@ class Connection:
         self.tools = _share_tools(tuple(found))
         return self.tools
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Call one tool; raises GameCallError, but a refusal by the game is an Answer."""
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], *, reads_only: bool = False
+    ) -> Answer:
+        """Call one tool; raises GameCallError, but a refusal by the game is an Answer.
+
+        A call that changes nothing is not held until a tick: it may take less long.
+        """
         params = types.CallToolRequestParams(name=name, arguments=dict(arguments))
         request = types.CallToolRequest(params=params)
-        with anyio.move_on_after(CALL_SECONDS):
+        with anyio.move_on_after(READ_CALL_SECONDS if reads_only else CALL_SECONDS):
             return _answer(await self._ask(request, types.CallToolResult))
         raise ReplyLostError(f"The game server did not finish {name} in time.")
 
@@ -228,6 +238,8 @@ def _http_failure(error: MCPError) -> GameCallError:
             return RateLimitedError(detail, error.data.get("retry_after"))
         case game_http.REPLY_LOST:
             return ReplyLostError(detail)
+        case game_http.TOO_LONG:
+            return ReplyTooLongError(detail)
     return GameUnreachableError(f"The game server {error.message}: {REMEDY}")
 
 

@@ -91,11 +91,15 @@ class GameSession:
         self._listed = await self._do(Connection.refresh)
         return self._listed
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Call one tool; raises GameCallError."""
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], *, reads_only: bool = False
+    ) -> Answer:
+        """Call one tool, as `Connection.call`; raises GameCallError."""
         if resolve_call(name, arguments).name in GATED:
             await self._gate.enter()
-        return await self._do(lambda one: one.call(name, arguments))
+        return await self._do(
+            lambda one: one.call(name, arguments, reads_only=reads_only)
+        )
 
     async def close(self) -> None:
         """End the session; calls under way fail as lost."""

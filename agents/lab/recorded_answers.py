@@ -11,7 +11,7 @@ from agents.llm.model_types import Completion
 from memory.assembly.log_rows import read_rows_by_id, to_message
 from memory.context.types import Message, ToolCall
 from memory.game_calls import is_secret_call
-from memory.gamestate.values import repair_text
+from memory.gamestate.values import parse_text, repair_text
 from memory.models import Memory, Role, SentContext
 from memory.models.secret_tools import read_secret_tools
 from memory.redaction import HIDDEN, hide_secrets
@@ -161,7 +161,7 @@ def _list_names(calls: Sequence[Called]) -> str:
 
 def _compare_arguments(then: str, now: str) -> str | None:
     """What differs between two texts of arguments; None where they say the same."""
-    before, after = _parse(then), _parse(now)
+    before, after = parse_text(then or "{}"), parse_text(now or "{}")
     if _spell(before) == _spell(after):
         return None
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
@@ -178,13 +178,6 @@ def _quote(arguments: Mapping[str, Any], name: str) -> str:
         return "not given"
     text = json.dumps(arguments[name], ensure_ascii=False)
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
-
-
-def _parse(text: str) -> Any:
-    try:
-        return json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return text
 
 
 def _spell(value: Any) -> str:

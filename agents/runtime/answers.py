@@ -28,7 +28,7 @@ from memory import calibration
 from memory.context.tokens import estimate_tokens
 from memory.context.types import ToolCall
 from memory.game_calls import WRAPPER, resolve_call_text
-from memory.gamestate.values import parse_text, repair_text
+from memory.gamestate.values import make_storable, parse_text, repair_text
 from memory.models import Memory, Origin, Role, build_insert, fetch_rows, list_values
 from memory.models.vectors import describe_calls
 from memory.redaction import hide_secrets, hide_secrets_in_value
@@ -154,7 +154,7 @@ def write_result(
 
     A late one, of a worker that was given up, replaces "outcome unknown".
     """
-    text = repair_text(result.text)
+    text = result.kept_text
     values = {
         "mysis": handle.mysis_id,
         "memory": call.memory_id,
@@ -258,7 +258,8 @@ def _result_row(handle: TurnHandle, call: dict[str, Any], tick: int | None) -> M
     function = call["function"]
     called = resolve_call_text(function["name"], function["arguments"])
     resolved = called.grouped or function["name"] == WRAPPER
-    given = called.arguments if resolved else parse_text(function["arguments"])
+    given = parse_text(function["arguments"])
+    given = make_storable(called.arguments) if resolved else given
     return Memory(
         mysis_id=handle.mysis_id,
         turn_id=handle.turn_id,

@@ -15,6 +15,7 @@ from agents.events import Line
 from agents.game.accounts import ActiveAccount
 from agents.llm.model_types import OfferedTool
 from agents.models import UnknownOutcome
+from memory.context.text import find_safe_cut
 from memory.context.tool_calls import check_policy, choose_call_policy
 from memory.context.types import OfferedTools
 from memory.game_calls import (
@@ -26,7 +27,7 @@ from memory.game_calls import (
     resolve_call_text,
 )
 from memory.gamestate.extract import Result, read_result
-from memory.gamestate.values import parse_text
+from memory.gamestate.values import parse_text, repair_text
 
 # What a call may do; the other policies say what of it is shown.
 KINDS = frozenset({"snapshot", "query", "mutation", "drain"})
@@ -35,6 +36,9 @@ NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reache
 # What the answer to a call begins with that was one too many.
 TOO_MANY = "Error: too_many_calls: not executed."
 INTERRUPTED = "Error: interrupted: outcome unknown. Check the state before repeating."
+
+# The bytes of a result that the log keeps, and a model reads: a whole map has 190,000.
+LONGEST_RESULT = 256 * 1024
 
 # What a server's schema may raise while arguments are checked by it: references that
 # lead nowhere, to no schema or around in a circle, and addresses that are none. Then
@@ -205,6 +209,11 @@ class Outcome:
     def text(self) -> str:
         return "\n".join(self.blocks)
 
+    @property
+    def kept_text(self) -> str:
+        """What the log keeps of it."""
+        return cut_result(repair_text(self.text))
+
     def read(self) -> Result:
         """What the answer says beside its content."""
         if (both := self.with_structure()) is not None:
@@ -276,6 +285,19 @@ def changes_nothing(
     if tool is None or not call.grouped:
         return tool is not None and tool.spec.read_only
     return find_policy(tool, call) in ("snapshot", "query", "drain")
+
+
+def cut_result(text: str) -> str:
+    """A result as long as the log keeps one; the rest is cut, with a note that says so."""
+    data = text.encode()
+    if len(data) <= LONGEST_RESULT:
+        return text
+    end = len(data[:LONGEST_RESULT].decode(errors="ignore"))
+    kept = text[: find_safe_cut(text, end)]
+    return (
+        f"{kept}\n[... {len(text) - len(kept):,} characters omitted and not kept: the "
+        f"result had {len(data):,} bytes. Ask for less of it.]"
+    )
 
 
 def make_refusal(code: str, message: str) -> Outcome:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -23,6 +24,7 @@ from agents.game.client import (
     ProtocolRefusalError,
     RateLimitedError,
     ReplyLostError,
+    ReplyTooLongError,
     SecretMissingError,
     SessionLostError,
 )
@@ -35,9 +37,13 @@ from agents.tools.snapshot import changes_snapshots
 from agents.tools.unknown_outcomes import Read, find_read, normalise_arguments
 from memory.gamestate.extract import GameError
 from memory.gamestate.values import repair_text
+from memory.json_bounds import TooDeepJsonError, TooMuchJsonError
 from memory.snapshots.reads import read_tick
 
 logger = logging.getLogger(__name__)
+
+# The blocks of a long answer that are each parsed.
+MOST_BLOCKS = 8
 
 # Seconds before the first and the second repetition.
 PAUSES = (0.3, 1.2)
@@ -179,6 +185,9 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
                     "Reply to %s lost: %s", request.command.name, error.detail
                 )
                 return _unknown_outcome(request)
+            if isinstance(error, ReplyTooLongError):
+                words = f"{error.detail} Ask for less of it."
+                return make_refusal("answer_too_long", words)
         except SecretMissingError:
             raise
         except GameCallError as error:
@@ -265,16 +274,40 @@ def _note_pace(request: Request, error: GameError | None) -> None:
     get_pool().pace(request.caller.mysis_id, held, wait)
 
 
+def _cut_unparsed(outcome: Outcome) -> Outcome:
+    """Of a long outcome that holds too much to be parsed, what the log keeps of it.
+
+    Another one is read whole before it is cut: a map shows all its systems.
+    """
+    kept = outcome.kept_text
+    if kept == outcome.text or _may_be_parsed(outcome.blocks):
+        return outcome
+    return replace(outcome, blocks=(kept,))
+
+
+def _may_be_parsed(blocks: Sequence[str]) -> bool:
+    try:
+        for block in blocks:
+            http.BOUNDS.check(block.encode())
+    except (TooMuchJsonError, TooDeepJsonError):
+        return False
+    return len(blocks) <= MOST_BLOCKS
+
+
 async def _send(request: Request) -> Outcome:
     session = await get_pool().session(request.caller.mysis_id)
     try:
-        answer = await session.call(request.name, request.arguments)
+        answer = await session.call(
+            request.name, request.arguments, reads_only=request.reads_only
+        )
     except ProtocolRefusalError as error:
         if error.code == http.BROKEN and not may_repeat(request):
             raise ReplyLostError("The game server failed in the call.") from error
         return Outcome((f"Error: {error.detail}",), is_error=True)
     blocks = tuple(repair_text(block) for block in answer.blocks)
-    outcome = Outcome(blocks, answer.is_error, structured=answer.structured)
+    outcome = _cut_unparsed(
+        Outcome(blocks, answer.is_error, structured=answer.structured)
+    )
     read = outcome.read()
     _note_pace(request, read.error)
     if read.error is not None and read.error.code == "unknown_command":

@@ -10,6 +10,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from memory.api.parameters import (
+    PAGE_BYTES,
     WITH_WORDS,
     After,
     MysisReference,
@@ -177,5 +178,7 @@ def _search(asked: Question, *, reasoning: bool = False, calls: bool = False) ->
         calls=calls,
         ignore_case=asked.ignore_case,
         stem=asked.stem,
+        most_bytes=PAGE_BYTES,
     )
-    return cut_page(hits, asked.limit, [hit.memory_id for hit in hits])
+    shown = sum(hit.fits for hit in hits[: asked.limit])
+    return cut_page(hits, shown, [hit.memory_id for hit in hits])

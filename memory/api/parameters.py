@@ -1,15 +1,18 @@
 """Parameters, fields, pages and rows of the REST routes, as strict as JSON allows.
 
-A page has ascending ids, and its cursor is the last id shown.
+A page has ascending ids, and its cursor is the last id shown. It ends sooner where its
+rows are long.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Annotated, Any, Generic, TypedDict, TypeVar
 
 from django.db import models
+from django.db.models import F, Func, Value
 from ninja import Schema
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
@@ -82,6 +85,8 @@ class ErrorOut(Schema):
 T = TypeVar("T")
 M = TypeVar("M", bound=models.Model)
 DEFAULT_LIMIT = 50
+# The bytes of texts on a page of several rows, in its columns.
+PAGE_BYTES = 2 * 1024 * 1024
 
 
 class Page(Schema, Generic[T]):
@@ -112,8 +117,26 @@ def build_page(
 ) -> Rows:
     """The page after the cursor, or after ``after`` if that is further on."""
     start = max(window.cursor or 0, after or 0)
-    found = list(rows.filter(pk__gt=start).order_by("pk")[: window.limit + 1])
-    return cut_page(found, window.limit, [row.pk for row in found])
+    rows = rows.filter(pk__gt=start).order_by("pk")
+    limit = _count_fitting(rows, window.limit)
+    found = list(rows[: limit + 1])
+    return cut_page(found, limit, [row.pk for row in found])
+
+
+def _count_fitting(rows: models.QuerySet[Any], limit: int) -> int:
+    """How many of the first ``limit`` rows have texts of PAGE_BYTES; at least one."""
+    number = models.BigIntegerField()
+    columns = (
+        Func(F(field.attname), function="octet_length", output_field=number)
+        for field in rows.model._meta.concrete_fields
+        if isinstance(field, models.TextField)
+    )
+    size = sum(columns, Value(0, output_field=number))
+    sizes = rows.annotate(text_bytes=size).values_list("text_bytes", flat=True)
+    fitting: Iterator[bool] = (
+        total <= PAGE_BYTES for total in accumulate(sizes[:limit])
+    )
+    return max(1, sum(fitting))
 
 
 def cut_page(found: Sequence[Any], limit: int, cursors: Sequence[object]) -> Rows:

@@ -31,10 +31,18 @@ from memory.search.visibility import find_seen_ids
 
 M = TypeVar("M", bound=Model)
 SNIPPET_CHARACTERS = 240
+# Those that fit into so many bytes, at least one, and the first that does not.
 _HITS = """
+WITH sized AS (
+  SELECT *, octet_length(content) + octet_length(reasoning) + octet_length(calls_text)
+    AS own FROM memory_memory WHERE id = ANY(%(ids)s)
+), summed AS (
+  SELECT *, row_number() OVER newest AS place, sum(own) OVER newest AS total
+  FROM sized WINDOW newest AS (ORDER BY id DESC ROWS UNBOUNDED PRECEDING)
+)
 SELECT id, mysis_id, role, origin, content, reasoning, tool_calls, created_at,
-  branch_id IS NOT NULL
-FROM memory_memory WHERE id = ANY(%s) ORDER BY id DESC
+  branch_id IS NOT NULL, place = 1 OR total <= %(most)s
+FROM summed WHERE place <= 2 OR total - own <= %(most)s ORDER BY id DESC
 """
 
 
@@ -43,7 +51,8 @@ class Hit:
     """One match. ``snippet`` is HTML: escaped text with ``<mark>`` around hits.
 
     ``content`` is what was said and, a line for each, the calls that were made. What was
-    ``taken_back`` is in no view any more.
+    ``taken_back`` is in no view any more. ``fits`` is false for the one that is too long
+    for its page, which is the last.
     """
 
     memory_id: int
@@ -55,6 +64,7 @@ class Hit:
     snippet: SafeString
     timestamp: datetime
     taken_back: bool = False
+    fits: bool = True
 
 
 def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
@@ -71,13 +81,15 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
     origin: str = "",
     standing: bool = False,
     seconds: float | None = None,
+    most_bytes: int = 2**62,
 ) -> list[Hit]:
     """The newest matches, newest first (W10, W12); no match is an empty list.
 
     Of what was said, ``reasoning`` or ``calls`` alone. Secrets are taken out of what is
     found (A11). Raises SlowSearchError. ``ignore_case`` is for exact search, ``stem``
     (English) for words; see `TextQuery`. It may take ``seconds``, None for the usual. With
-    ``standing`` what was taken back is left out, as it is for the Mysis itself.
+    ``standing`` what was taken back is left out, as it is for the Mysis itself. Beyond
+    ``most_bytes`` of texts there is one hit at most, which does not fit.
     """
     wanted = TextQuery(
         query=query.replace("\x00", ""),
@@ -95,13 +107,14 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
     if not ids:
         return []
     pattern = build_pattern(wanted)
-    return [_to_hit(row, wanted, pattern) for row in fetch_rows(_HITS, [ids])]
+    found = fetch_rows(_HITS, {"ids": list(ids), "most": most_bytes})
+    return [_to_hit(row, wanted, pattern) for row in found]
 
 
 def _to_hit(
     row: Sequence[Any], wanted: TextQuery, pattern: re.Pattern[str] | None
 ) -> Hit:
-    memory_id, mysis, role, origin, said, reasoning, calls, made, taken_back = row
+    memory_id, mysis, role, origin, said, reasoning, calls, made, back, fits = row
     # Raw queries bring JSON as its text.
     called = describe_calls(json.loads(calls), wanted.secret)
     content = "\n".join(filter(None, [hide_secrets(said), called]))
@@ -116,7 +129,8 @@ def _to_hit(
         reasoning=reasoning,
         snippet=make_snippet(texts[wanted.field], pattern),
         timestamp=made,
-        taken_back=taken_back,
+        taken_back=back,
+        fits=fits,
     )
 
 

@@ -337,11 +337,13 @@ def test_its_first_call_is_forecast_and_nonsense_is_refused(eve: Mysis):
         ('{"a": null}', "{}", False),
         ("no json", "no json", True),
         ("no json", "{}", False),
+        (r'{"a\ud800": "b"}', r'{"a\ud800": "\udc00"}', False),
     ],
 )
 def test_arguments_are_compared_by_what_they_say(then: str, now: str, same: bool):
     words = find_difference([Called("t", then)], [Called("t", now)])
     assert (words == "") is same
+    assert words.encode().decode() == words
 
 
 def test_it_ends_where_a_branch_took_back_what_it_rests_on(eve: Mysis):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from memory.api.parameters import PAGE_BYTES
 from memory.api.policies import AssembleIn
 from memory.context import documents
 from memory.models import AccountClock, ContextPolicy, GameSnapshot, HistorySummary
@@ -69,6 +70,62 @@ def test_the_log_is_filtered_and_paged(viewer_program: Program) -> None:
     assert [item["id"] for item in rest] == [rows[3].pk]
     for bad in ("role=king", "origin=x", "after=x"):
         assert viewer_program.get(f"/myses/Ada/memories?{bad}").status_code == 422
+
+
+def walk(by: Program, path: str, cursor: str) -> list[list[dict[str, Any]]]:
+    """All pages of a list; each within its bytes, or of one row."""
+    pages, place = [], ""
+    while place is not None:
+        page = by.get(f"{path}&{cursor}={place}" if place else path).json()
+        pages.append(page["items"])
+        texts = sum(len(f"{i['content']}{i['reasoning']}") for i in page["items"])
+        assert texts <= PAGE_BYTES or len(page["items"]) == 1
+        place = page["next"]
+    return pages
+
+
+# Bytes of rows, oldest first, and how many of them stand on each page.
+LONG = PAGE_BYTES // 2
+PAGES = [
+    ([LONG] * 5, [2, 2, 1]),
+    ([LONG + 1] * 3, [1, 1, 1]),
+    ([3 * LONG, 1, 1], [1, 2]),
+    ([1, 3 * LONG, 1], [1, 1, 1]),
+    ([1, 1, 3 * LONG], [2, 1]),
+    ([3 * LONG] * 2, [1, 1]),
+    ([1] * 7, [4, 3]),
+]
+
+
+@pytest.mark.parametrize(("sizes", "counts"), PAGES)
+def test_a_page_of_the_log_has_so_many_bytes(
+    viewer_program: Program, sizes: list[int], counts: list[int]
+) -> None:
+    ada = make_mysis(name="Ada")
+    texts = [f"ore {'x' * (size - 4)}" for size in sizes]
+    rows = [make_memory(ada, content=text).pk for text in texts]
+    found = walk(viewer_program, "/myses/Ada/memories?limit=4", "cursor")
+    assert [len(page) for page in found] == counts
+    assert [item["id"] for page in found for item in page] == rows
+    for kind, mode in (("messages", "fts"), ("messages", "exact")):
+        path = f"/search/{kind}?q=ore&mode={mode}&limit=4"
+        hits = [hit for page in walk(viewer_program, path, "before") for hit in page]
+        assert [hit["memory_id"] for hit in hits] == rows[::-1]
+
+
+def test_reasoning_and_calls_count_too(viewer_program: Program) -> None:
+    ada = make_mysis(name="Ada")
+    function = {"name": "chat", "arguments": json.dumps({"text": "x" * LONG})}
+    calls = [{"id": "c", "type": "function", "function": function}]
+    for _ in range(3):
+        make_memory(
+            ada, role="assistant", reasoning=f"ore {'x' * LONG}", tool_calls=calls
+        )
+    assert [
+        len(one) for one in walk(viewer_program, "/myses/Ada/memories?", "cursor")
+    ] == [1] * 3
+    pages = walk(viewer_program, "/search/reasoning?q=ore", "before")
+    assert [len(one) for one in pages] == [1] * 3
 
 
 def test_search_is_newest_first_bounded_and_own(viewer_program: Program) -> None:

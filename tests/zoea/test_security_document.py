@@ -12,6 +12,7 @@ from django.test import Client
 import agents.urls
 from agents.lab import prices
 from agents.runtime.answers import MOST_CALLS
+from memory.api.parameters import PAGE_BYTES
 from memory.search import query
 from tests.programs import Program
 from tests.zoea.documents import find_routes, list_blocks, read_table
@@ -154,6 +155,9 @@ def test_the_limits_are_those_of_the_program():
         ),
         "of these for one person or token": asgi.streams.each,
         "tool calls in one answer of a model": MOST_CALLS,
+        "bytes of texts on a page over REST, of more than one item": (
+            f"{PAGE_BYTES >> 20} MiB"
+        ),
         "seconds between two checks of open sockets": f"{websockets.RECHECK:g}",
     }
     told = [

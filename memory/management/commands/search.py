@@ -86,13 +86,18 @@ class Command(LightCommand):
             raise make_command_error(f"query: {error.detail}") from error
         hits.reverse()
         if options["json"]:
-            found = [asdict(h) | {"timestamp": h.timestamp.isoformat()} for h in hits]
+            found = [_describe(h) for h in hits]
             self.stdout.write(json.dumps(found))
             return
         for hit in hits:
             self.stdout.write(_line(hit))
         if not hits:
             self.stderr.write("No match.")
+
+
+def _describe(hit: Hit | NoteHit) -> dict[str, Any]:
+    shown = asdict(hit) | {"timestamp": hit.timestamp.isoformat()}
+    return {key: value for key, value in shown.items() if key != "fits"}
 
 
 def _line(hit: Hit | NoteHit) -> str:

@@ -18,7 +18,10 @@ SESSION = {"session_id": {"type": "string"}}
 
 @dataclass(frozen=True)
 class Reply:
-    """One HTTP answer; ``drop`` ends the connection instead, ``hold`` waits first."""
+    """One HTTP answer; ``drop`` ends the connection instead, ``hold`` waits first.
+
+    ``stall`` leaves the connection open after half of it (all of an event stream).
+    """
 
     status: int = 200
     body: str = ""
@@ -27,6 +30,7 @@ class Reply:
     drop: bool = False
     cut: bool = False
     hold: asyncio.Event | None = None
+    stall: asyncio.Event | None = None
 
 
 def result(text: str, *, is_error: bool = False) -> Callable[[Json], Reply]:
@@ -119,6 +123,8 @@ class FaultyServer:
             if not reply.drop:
                 writer.write(_bytes(reply))
                 await writer.drain()
+                if reply.stall is not None:
+                    await reply.stall.wait()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
@@ -171,6 +177,8 @@ def _bytes(reply: Reply) -> bytes:
     if body:
         lines.append(f"Content-Type: {reply.kind}")
     lines += [f"{name}: {value}" for name, value in reply.headers.items()]
-    lines.append(f"Content-Length: {len(body)}")
-    sent = body[: len(body) // 2] if reply.cut else body
+    stream = reply.stall is not None and reply.kind == "text/event-stream"
+    lines.append(f"Content-Length: {len(body) + stream}")
+    half = reply.cut or (reply.stall is not None and not stream)
+    sent = body[: len(body) // 2] if half else body
     return "\r\n".join([*lines, "", ""]).encode() + sent

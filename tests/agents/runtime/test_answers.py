@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.models import Mysis
 from agents.runtime import turn_rows
 from agents.runtime.answers import PendingCall, record_result
-from agents.tools.request import INTERRUPTED, Outcome
+from agents.tools.request import INTERRUPTED, LONGEST_RESULT, Outcome, cut_result
 from memory.models import Memory
 from tests.statements import record_statements
 
@@ -51,6 +51,14 @@ def test_a_result_that_is_there_stays(ada: Mysis):
     turn_rows.answer_open_calls(ada)
     record_result(begun, call, Outcome(("Error: not executed.",), is_error=True))
     assert shown(call) == ("You mined 3 iron.", False, False, 68)
+
+
+def test_a_result_is_kept_up_to_a_limit(ada: Mysis):
+    begun, call = under_way(ada)
+    record_result(begun, call, Outcome(("x" * 2 * LONGEST_RESULT,)))
+    content = shown(call)[0]
+    assert content == cut_result("x" * 2 * LONGEST_RESULT)
+    assert len(content) < LONGEST_RESULT + 200
 
 
 def test_results_are_ordered_with_the_ends_of_turns_by_the_row_of_the_mysis(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from agents.models import Mysis
 from bench.providers.openai import FakeProvider, call, completion
 from memory.models import Memory
@@ -33,3 +35,20 @@ async def test_the_game_gets_the_arguments_as_the_model_gave_them(
     [kept] = _arguments(await in_db(log)(eve), "captains_log_add")
     assert "keycard9" not in kept
     assert HIDDEN in json.loads(kept)["entry"]
+
+
+@pytest.mark.parametrize("name", ["mine", "spacemolt", "game"])
+async def test_calls_with_half_a_surrogate_pair_are_kept(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer, name: str
+) -> None:
+    inner = r'{"action": "mine", "\ud800": ["\udc00x", "ä"], "password": "swordfish7"}'
+    said = (
+        f'{{"command": "spacemolt", "arguments": {inner}}}' if name == "game" else inner
+    )
+    provider.answer(completion(None, tool_calls=[call(name, said)]))
+    provider.answer(completion("Done."))
+    assert (await fly(eve, "start")).last_error == ""
+    rows = await in_db(log)(eve)
+    [result] = [row for row in rows if row.role == "tool"]
+    assert "swordfish7" not in json.dumps([row.tool_calls for row in rows])
+    assert "\ufffd" in result.args
