@@ -135,6 +135,19 @@ def has_login(address: str) -> bool:
     return "@" in urlsplit(address).netloc
 
 
+_QUERY = re.compile(r"([?#]).+", re.DOTALL)
+
+
+def has_query(address: str) -> bool:
+    """Whether something follows the path of a web address: often a key."""
+    return "?" in address or "#" in address
+
+
+def mask_query(address: str) -> str:
+    """A web address without what follows its path."""
+    return _QUERY.sub(rf"\1{HIDDEN}", address)
+
+
 _LOWER = {sign: sign + 32 for sign in range(ord("A"), ord("Z") + 1)}
 # A number before a path is a port.
 _USER_INFO = re.compile(
