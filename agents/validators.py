@@ -7,7 +7,7 @@ import unicodedata
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 
-from memory.secret_patterns import has_login
+from memory.secret_patterns import has_login, has_query
 
 NAME = RegexValidator(
     r"^(?!\d+$)[^\s/?#%\x00-\x1f][^/?#%\x00-\x1f]*$",
@@ -46,16 +46,18 @@ def check_tag(tag: str) -> None:
     check_visible(tag)
 
 
-def check_no_login(address: str) -> None:
-    """Refuse a web address with a name or password: addresses are shown and logged."""
+def check_no_secret(address: str) -> None:
+    """Refuse a login or a query in a web address: addresses are shown and logged."""
     try:
-        refused = has_login(address)
+        refused = "the name and the password" if has_login(address) else ""
     except ValueError:
         return  # what is no address is refused as such
+    if not refused and has_query(address):
+        refused = "the part after ? or #"
     if refused:
         raise ValidationError(
-            "Take the name and the password out of the address: it is shown in many "
-            "places. A key has a field of its own."
+            f"Take {refused} out of the address: it is shown in many places. A key has "
+            "a field of its own."
         )
 
 

@@ -23,13 +23,40 @@ _NEAR = 100
 # long.
 _LONGEST = 500
 
+# Signs that nobody sees, also as JSON writes them: they only break words.
+_INVISIBLE = re.compile(
+    r"[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
+    r"|\\{1,3}u(?:00ad|034f|061c|180e|200[b-f]|202[a-e]|206[\da-f]|feff)",
+    re.IGNORECASE,
+)
+
+
+def _drop_invisible(text: str) -> str:
+    if text.isascii() and "\\u" not in text:
+        return text
+    return _INVISIBLE.sub("", text)
+
+
 # --- By their names
 
+# Passwords in other languages: as part of a longer word, and as a word by itself.
+_FOREIGN = (
+    *("passwort", "kennwort", "wachtwoord", "lösenord", "passord", "adgangskode"),
+    *("salasana", "jelszó", "contraseña", "contrasena", "mật khẩu", "parool"),
+    *("пароль", "парола", "κωδικός", "密码", "密碼", "口令", "パスワード", "暗証番号"),
+    *("비밀번호", "암호", "كلمة المرور", "كلمة السر", "סיסמה", "पासवर्ड", "รหัสผ่าน"),
+)
+_FOREIGN_WORDS = (
+    *("mdp", "senha", "parola", "parolă", "hasło", "haslo", "heslo", "şifre", "sifre"),
+    *("palavra-passe", "kata sandi"),
+)
+_MOT_DE_PASSE = tuple(f"mot{link}de{link}passe" for link in (" ", "_", "-", ""))
 _NAME_ENDS = (
     *("password", "passwd", "passphrase", "pwd", "secret", "token", "apikey"),
     *("accesskey", "privatekey", "secretkey", "sessionid", "registrationcode"),
-    "authorization",
+    *("authorization", "motdepasse", *(one.replace(" ", "") for one in _FOREIGN)),
 )
+_WHOLE_NAMES = ("pass", *(re.sub("[- ]", "", one) for one in _FOREIGN_WORDS))
 # Tokens that say where a list goes on.
 _PLACES = ("page", "next", "cursor")
 
@@ -38,13 +65,18 @@ def is_secret_name(name: object) -> bool:
     """Whether what a document has under this name is a secret."""
     if not isinstance(name, str):
         return False
-    plain = name.lower().replace("_", "").replace("-", "").replace(" ", "")
+    plain = _drop_invisible(name.lower())
+    plain = plain.replace("_", "").replace("-", "").replace(" ", "")
     if plain.endswith("token") and plain.removesuffix("token").endswith(_PLACES):
         return False
-    return plain.endswith(_NAME_ENDS) or plain == "pass"
+    return plain.endswith(_NAME_ENDS) or plain in _WHOLE_NAMES
 
 
-_WORD = r"(?:password|passwd|passphrase|pwd|(?<![\w-])pass)"
+_SURE = (
+    rf"(?:password|passwd|passphrase|pwd|{'|'.join((*_FOREIGN, *_MOT_DE_PASSE))}"
+    rf"|(?<!\w)(?:{'|'.join(_FOREIGN_WORDS)}))"
+)
+_WORD = rf"(?:{_SURE}|(?<![\w-])pass)"
 _SESSION = r"session[ _-]?id"
 _NAME = (
     rf"(?:{_WORD}|secret|token|(?:api|access|private|secret)[ _-]?key|{_SESSION}"
@@ -53,17 +85,27 @@ _NAME = (
 # Also as JSON writes them inside of its own texts, and as pages do.
 _QUOTE = r"""\\{0,3}(?:["'`]|&quot;|&\#x27;|&\#3[49];)"""
 # No brackets, so that what is hidden already stays as it is.
-_VALUE = r"""(?:&(?:amp|lt|gt);|[^\s"'`\\,;|<>(){}\[\]])"""
+_NO_VALUE = r"""\s"'`\\,;|<>(){}\[\]\uff0c。\uff1b、“”„«»「」『』"""
+_VALUE = rf"(?:&(?:amp|lt|gt);|[^{_NO_VALUE}])"
 _FORM_VALUE = r"""[^\s"'`\\,;|<>(){}\[\]&]"""
-_WITH_DIGIT = rf"(?={_VALUE}{{0,{_NEAR}}}\d)"
+_WITH_DIGIT = rf"(?=(?:&(?:amp|lt|gt);|[^{_NO_VALUE}\d]){{0,{_NEAR}}}+\d)"
 # Between a name and its value; no quotes or commas, which would end the name's own text.
-_LINK = r"(?:[ *]{0,3}[:=]{1,2}[ *]{0,3}`?|[ *]{1,3}is[: *]{1,3}[\"'`]?)"
+_GAP = r"[ *\u00a0\u202f\u3000]"
+_IS = r"(?:is|ist|lautet|est|es|é|è|är|er|jest|je|это)"
+_LINK = (
+    rf"(?:{_GAP}{{0,3}}[:=\uff1a\uff1d]{{1,2}}{_GAP}{{0,3}}`?"
+    rf"|{_GAP}{{1,3}}{_IS}[: *]{{1,3}}[\"'`]?|{_GAP}{{0,3}}[是为為は][\uff1a: ]{{0,3}})"
+)
 _FLAGS = re.IGNORECASE
+# What every pattern begins with, to be asked first.
+_NAME_ALONE = re.compile(rf"(?:{_NAME}|bearer)(?=[\W是为為は])", _FLAGS)
 # Each name begins with one of them.
 _BEGINNINGS = (
     *("pass", "pwd", "secret", "token", "api", "access", "private"),
     *("session", "registration", "authorization", "bearer"),
+    *(one for one in (*_MOT_DE_PASSE, *_FOREIGN, *_FOREIGN_WORDS) if one[:4] != "pass"),
 )
+_PLAIN_BEGINNINGS = tuple(filter(str.isascii, _BEGINNINGS))
 _NAMED = tuple(
     (re.compile(pattern, _FLAGS), replacement)
     for pattern, replacement in (
@@ -83,6 +125,17 @@ _NAMED = tuple(
         (
             rf"((?:{_WORD}[ \t]*[:=]|{_NAME}[ \t]?=)[ \t]*({_QUOTE}))(?=[^\s,;:.)}}\]>/&\\])"
             rf"""(?!\2|\[hidden)[^"<>\n]{{1,{_LONGEST}}}?(?=\2)""",
+            rf"\1{HIDDEN}",
+        ),
+        # As people quote it.
+        (
+            rf"({_SURE}{_GAP}{{1,3}}(?:{_IS}[: ]{{1,2}})?({_QUOTE}))(?=[^\s,;:.)}}\]>/&\\])"
+            rf"""(?!\2|\[hidden)[^"<>\n]{{1,{_LONGEST}}}?(?=\2(?!\w))""",
+            rf"\1{HIDDEN}",
+        ),
+        (
+            rf"({_SURE}(?:{_LINK}|{_GAP}{{0,3}})[“„«\u2018\u201a\u2039「『])(?!\[hidden)"
+            rf"[^”“»\u2019\u203a」』<>\n]{{1,{_LONGEST}}}(?=[”“»\u2019\u203a」』])",
             rf"\1{HIDDEN}",
         ),
         # The same as a number.
@@ -135,6 +188,19 @@ def has_login(address: str) -> bool:
     return "@" in urlsplit(address).netloc
 
 
+_QUERY = re.compile(r"([?#]).+", re.DOTALL)
+
+
+def has_query(address: str) -> bool:
+    """Whether something follows the path of a web address: often a key."""
+    return "?" in address or "#" in address
+
+
+def mask_query(address: str) -> str:
+    """A web address without what follows its path."""
+    return _QUERY.sub(rf"\1{HIDDEN}", address)
+
+
 _LOWER = {sign: sign + 32 for sign in range(ord("A"), ord("Z") + 1)}
 # A number before a path is a port.
 _USER_INFO = re.compile(
@@ -147,15 +213,51 @@ _BARE_USER_INFO = re.compile(
     r"""[^\s/:@"'`\\<>,;(){}\[\]]{4,60}(?=@[\w.-]{1,100}(?::\d|/))""",
     re.IGNORECASE,
 )
+# Also behind a sign that JSON or an address has escaped.
 _KEYS = re.compile(
-    r"(?<![\w-])(?:sk-(?=[\w-]{0,100}\d)[\w-]{16,}|xox[abprs]-[\w-]{10,}"
-    r"|gh[opsur]_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16}|zoea_[\w-]{43}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,})"
+    r"(?:(?<![\w-])|(?<=\\[nrt])|(?<=%[\dA-Fa-f]{2}))"
+    r"(?:sk-(?=[\w-]{0,100}\d)[\w-]{16,}|xox[abeprs]-[\w-]{10,}"
+    r"|gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
+    r"|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{16,}|ya29\.[\w.-]{16,}"
+    r"|(?:hf|gsk|npm)_[A-Za-z0-9]{16,}|(?:xai|pplx|nvapi)-[\w-]{16,}"
+    r"|[rs]k_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[\w+/=-]{16,}"
+    r"|zoea_[\w-]{43}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,})"
+    # A block that was cut off reaches as far as what looks like one.
+    r"|-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"""(?:[^-"'<>]*(?:-(?!----)[^-"'<>]*)*-----END [A-Z0-9 ]{0,60}-----"""
+    r"|(?:(?:\s|\\{1,3}[nr]){0,8}[A-Za-z0-9+/=]{16,})*)"
 )
-_KEY_STARTS = ("sk-", "xox", "gh", "AKIA", "zoea_", "eyJ")
+_KEY_STARTS = (
+    *("sk-", "xox", "gh", "glpat-", "AKIA", "ASIA", "AIza", "ya29.", "hf_", "gsk_"),
+    *(
+        "npm_",
+        "xai-",
+        "pplx-",
+        "nvapi-",
+        "k_live_",
+        "k_test_",
+        "whsec_",
+        "zoea_",
+        "eyJ",
+    ),
+    "-----BEGIN",
+)
 
 
 def mask_patterns(text: str) -> str:
-    """A text without what its name or its shape tells to be a secret."""
+    """A text without what its name or its shape tells to be a secret.
+
+    Signs that nobody sees stay, but where they would keep a secret from being found.
+    """
+    masked = _mask_patterns(text)
+    bare = _drop_invisible(masked)
+    if bare == masked:
+        return masked
+    found = _mask_patterns(bare)
+    return masked if found == bare else found
+
+
+def _mask_patterns(text: str) -> str:
     text = _mask_named(text)
     if "@" in text:
         text = _USER_INFO.sub(rf"\1{HIDDEN}", text)
@@ -167,6 +269,7 @@ def mask_patterns(text: str) -> str:
 
 _WHOLE = (
     *("password", "passwd", "passphrase", "pwd", 'pass"', "secret", "token"),
+    *(*_MOT_DE_PASSE, *_FOREIGN, *_FOREIGN_WORDS),
     *(
         f"{first}{link}{last}"
         for first, last in (
@@ -181,7 +284,7 @@ _WHOLE = (
 
 def names_secret(text: str) -> bool:
     """Whether the name of a secret is in a text."""
-    lowered = text.lower()
+    lowered = _drop_invisible(text).lower()
     return any(name in lowered for name in _WHOLE)
 
 
@@ -192,7 +295,7 @@ def _mask_named(text: str) -> str:
     pieces: list[str] = []
     at = 0
     for start in sorted(_find_beginnings(lowered)):
-        if start < at:
+        if start < at or not _NAME_ALONE.match(text, start):
             continue
         found = (pattern.match(text, start) for pattern, _ in _NAMED)
         for match, (_, replacement) in zip(found, _NAMED, strict=True):
@@ -208,7 +311,7 @@ _HARMLESS_TOKENS = ("csrf", *_PLACES)
 
 
 def _find_beginnings(lowered: str) -> Iterator[int]:
-    for word in _BEGINNINGS:
+    for word in _PLAIN_BEGINNINGS if lowered.isascii() else _BEGINNINGS:
         at = lowered.find(word)
         while at >= 0:
             before = lowered[max(0, at - 8) : at].rstrip("_- ")

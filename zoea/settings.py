@@ -15,8 +15,13 @@ from environs import Env, ValidationError, validate
 
 from agents.game.local import read_running_game
 from memory.gamestate.types import Thresholds, read_limits
+<<<<<<< HEAD
 from memory.secret_patterns import has_login
 from zoea.files import read_or_make_token
+=======
+from memory.secret_patterns import has_login, has_query
+from zoea.files import FILE_MODE, ensure_private_folder, restrict
+>>>>>>> h/small
 from zoea.postgres import socket_directory
 
 
@@ -145,6 +150,12 @@ def refuse_login(address: str) -> None:
         raise ValidationError(f"this is no web address: {error}.") from error
     if refused:
         raise ValidationError("take the name and the password out of the address.")
+
+
+def refuse_query(address: str) -> None:
+    """Refuse what follows the path of a provider's address: it may be a key."""
+    if has_query(address):
+        raise ValidationError("take the part after ? or # out of the address.")
 
 
 def is_local_game(url: str) -> bool:
@@ -330,10 +341,11 @@ ZOEA_ON_LOGOUT = env.str(
 )
 
 # LLM endpoints from the environment; a Provider row of that name wins.
-OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", "", validate=refuse_login)
+_PROVIDER = [refuse_login, refuse_query]
+OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", "", validate=_PROVIDER)
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", "")
 ANTHROPIC_API_KEY = env.str("ANTHROPIC_API_KEY", "")
-OLLAMA_BASE_URL = env.str("OLLAMA_BASE_URL", "", validate=refuse_login)
+OLLAMA_BASE_URL = env.str("OLLAMA_BASE_URL", "", validate=_PROVIDER)
 METRICS_PUBLIC = env.bool("METRICS_PUBLIC", False)
 
 # Imported by whoever runs jobs: who only queues them needs neither models nor the game.

@@ -55,7 +55,14 @@ class ProviderAdmin(AuditedAdmin[Provider]):
         "default_model",
         "window",
     )
-    list_display = ("name", "kind", "base_url", "default_model", "window", "has_key")
+    list_display = (
+        "name",
+        "kind",
+        "shown_address",
+        "default_model",
+        "window",
+        "has_key",
+    )
     list_filter = ("kind",)
     search_fields = ("name", "base_url", "default_model")
     actions = ("check_selected",)

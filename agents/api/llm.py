@@ -178,6 +178,10 @@ class ProviderOut(Schema):
     has_key: bool
 
     @staticmethod
+    def resolve_base_url(row: Provider) -> str:
+        return row.shown_address
+
+    @staticmethod
     def resolve_has_key(row: Provider) -> bool:
         return bool(row.sealed_key)
 

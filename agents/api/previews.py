@@ -19,7 +19,7 @@ from agents.dashboard.context import (
     mask_document,
 )
 from agents.models import ModelCall
-from memory.api.parameters import MysisReference
+from memory.api.parameters import MysisReference, StrategyName
 from memory.api.policies import (
     LEDGER,
     REASON,
@@ -51,7 +51,7 @@ MASKED = Field(
 class Variant(Schema):
     """What to assemble otherwise than the policy of the Mysis says."""
 
-    strategy: Annotated[str | None, Field(max_length=100, examples=["window"])] = None
+    strategy: Annotated[StrategyName | None, Field(examples=["window"])] = None
     budget: Annotated[
         str | None,
         Field(
@@ -189,8 +189,8 @@ difference_router = Router(tags=["context"])
 class Compared(Schema):
     """The two strategies, each with its default options unless it is the policy's."""
 
-    a: str = Field(min_length=1, max_length=100, examples=["window"])
-    b: str = Field(min_length=1, max_length=100, examples=["tiered"])
+    a: StrategyName = Field(examples=["window"])
+    b: StrategyName = Field(examples=["tiered"])
     budget: Annotated[
         str | None,
         Field(

@@ -21,6 +21,7 @@ from memory.api.parameters import (
     Name,
     Page,
     Rows,
+    StrategyName,
     TextOrNull,
     Whole,
     Window,
@@ -61,7 +62,7 @@ class PolicySettings(Body):
     model_config = build_example(strategy="window", options={"window": 30})
 
     name: Name | None = None
-    strategy: str
+    strategy: StrategyName
     options: dict[str, Any] = {}
     budget: PolicyBudgetIn | None = None
 

@@ -5,12 +5,13 @@ Also what the other routes share: the Mysis of a reference, who asks, types of f
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated, Any, cast
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
-from pydantic import AliasPath, BeforeValidator, Field
+from pydantic import AliasPath, BeforeValidator, Field, WithJsonSchema
 
 from agents import events
 from agents.events import Kind
@@ -153,12 +154,27 @@ class EventOut(Schema):
     data: dict[str, Any] = Field(examples=[{"turn": 17, "outcome": "done"}])
 
 
+_EACH_KIND = rf"(?:(?:{'|'.join(map(re.escape, Kind))})\s*)?"
+KindList = Annotated[
+    str,
+    WithJsonSchema(
+        {
+            "type": "string",
+            "anyOf": [
+                {"enum": list(map(str, Kind))},
+                {"pattern": rf"^\s*{_EACH_KIND}(?:,\s*{_EACH_KIND})*$"},
+            ],
+        }
+    ),
+]
+
+
 class EventFilter(Window):
     """What of the log is wanted."""
 
     after: Annotated[After | None, Field(description="An event id.")] = None
     kind: Annotated[
-        str | None,
+        KindList | None,
         Field(
             description="Kinds, with commas between.", examples=["turn.finished,error"]
         ),

@@ -13,7 +13,7 @@ from agents.llm.model_types import ModelError
 from agents.models import Mysis, Prompt
 from memory.api.parameters import (
     Body,
-    Name,
+    StrategyName,
     Text,
     build_example,
     get_owner,
@@ -42,7 +42,7 @@ class PriceIn(Body):
 
     mysis: Annotated[str | None, Field(description="Number or name.")] = None
     policy: Annotated[str | None, Field(description="Its name or number.")] = None
-    strategy: Name | None = None
+    strategy: StrategyName | None = None
     options: dict[str, Any] | None = None
     budget: PolicyBudgetIn | None = None
     prompt: Annotated[str | None, Field(description="Its name or number.")] = None

@@ -37,6 +37,7 @@ from agents.llm.model_types import Endpoint, Kind, ModelError, UnknownProviderEr
 from agents.llm.wires import http
 from agents.models import ErrorCode, Provider
 from agents.process_memory import refusals
+from memory.secret_patterns import has_query
 
 LOCAL_OLLAMA = "http://127.0.0.1:11434/v1"
 PILOT = "pilot"
@@ -179,6 +180,11 @@ def list_provider_candidates(name: str) -> list[str]:
 
 def _from_row(row: Provider) -> _Account:
     kind: Kind = next(kind for kind in _KINDS if kind == row.kind)
+    if has_query(row.base_url):
+        raise ModelError(
+            f'The address of provider "{row.name}" goes on after ? or #.',
+            "Take that part out in the admin. A key has a field of its own.",
+        )
     try:
         key = row.api_key
     except SecretUnreadableError as error:

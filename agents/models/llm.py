@@ -8,10 +8,20 @@ from django.db import models
 from django.db.models import Q
 
 from agents.encryption import SealedProperty
-from agents.validators import NAME, check_no_login
+from agents.validators import NAME, check_no_secret
+from memory.secret_patterns import mask_query
 
 
-class Provider(models.Model):
+class _Addressed:
+    base_url: models.CharField[str, str]
+
+    @property
+    def shown_address(self) -> str:
+        """The address, without the query that an older row may have."""
+        return mask_query(str(self.base_url))
+
+
+class Provider(_Addressed, models.Model):
     """An LLM endpoint. Its key can be written, never read back."""
 
     class Kind(models.TextChoices):
@@ -51,7 +61,7 @@ class Provider(models.Model):
     def clean(self) -> None:
         """Refuse an address that holds a secret, at its field."""
         try:
-            check_no_login(self.base_url)
+            check_no_secret(self.base_url)
         except ValidationError as error:
             raise ValidationError({"base_url": error}) from error
 
@@ -95,7 +105,7 @@ class PromptVersion(models.Model):
         return f"{self.prompt} v{self.number}"
 
 
-class AskedWindow(models.Model):
+class AskedWindow(_Addressed, models.Model):
     """The context window of one model at one endpoint, in tokens; null if not said.
 
     A ``limit`` that a refusal named counts more. No ``base_url``: the provider's own.
@@ -118,4 +128,4 @@ class AskedWindow(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.model} at {self.base_url or self.kind}"
+        return f"{self.model} at {self.shown_address or self.kind}"

@@ -16,6 +16,7 @@ from django.db.models import F, Func, Value
 from ninja import Schema
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
+from memory.context import registry
 from memory.handles import MAX_ID, Owner, find_owner, parse_id
 from memory.problems import Problem, make_missing
 
@@ -62,6 +63,18 @@ MysisReference = Annotated[str, Field(description="Number or name.", examples=["
 def one_of(choices: Iterable[str], *, or_null: bool = False) -> dict[str, Any]:
     """For a field's ``json_schema_extra``: the texts that it can hold."""
     return {"enum": [*map(str, choices), *([None] if or_null else [])]}
+
+
+def _add_strategies(schema: dict[str, Any]) -> None:
+    schema["enum"] = list(registry.list_names())
+
+
+# Checked where it is used, whose refusal names them too.
+StrategyName = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=100),
+    Field(json_schema_extra=_add_strategies),
+]
 
 
 def build_example(**values: Any) -> ConfigDict:

@@ -22,6 +22,7 @@ from memory.api.parameters import (
     Name,
     Page,
     Rows,
+    StrategyName,
     Whole,
     Window,
     build_example,
@@ -93,7 +94,7 @@ class PolicyChange(Body):
     model_config = build_example(budget={"tokens": 32000})
 
     name: Name | None = None
-    strategy: str | None = None
+    strategy: StrategyName | None = None
     options: dict[str, Any] | None = None
     budget: PolicyBudgetIn | None = None
 
@@ -301,7 +302,7 @@ class AssembleIn(Body):
     summary: Document | None = None
     state: Document | None = None
     tool_policy: Document = {}
-    strategy: str = DEFAULT_STRATEGY
+    strategy: StrategyName = DEFAULT_STRATEGY
     options: Document = {}
     budget: Document | None = None
     dialect: Dialect = "openai"

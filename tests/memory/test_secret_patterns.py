@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.redaction import hide_secrets_offline
 from memory.secret_patterns import (
     HIDDEN,
     SHORTEST,
@@ -25,8 +26,18 @@ from memory.secret_patterns import (
     is_secret_name,
     list_spellings,
     mask_patterns,
+    names_secret,
 )
 
+# Made up, but as long in its lines as one is.
+PEM = "\n".join(
+    [
+        "-----BEGIN RSA PRIVATE KEY-----",
+        "MIIEowIBAAKCAQEAx0123456789abcdefghijklmnopqrstuvwxyz+/ABCDEFGHI",
+        "IBAAKlmnop0123456789",
+        "-----END RSA PRIVATE KEY-----",
+    ]
+)
 PAYLOADS = Path(__file__).parents[1] / "golden/gamestate/payloads"
 NAMES = st.sampled_from(
     ["password", "passwd", "pwd", "secret", "api_key", "apikey", "token", "session_id"]
@@ -71,6 +82,47 @@ AROUND = st.text("abcxyz \n.,:;!?", max_size=30)
         ("csrfpassword: hunter2", "hunter2"),
         ("password: 'a b'", "a b"),
         ("Session ID: `0123456789abcdef`", "0123456789abcdef"),
+        ("pass\u200bword: hunter2", "hunter2"),
+        ("p\u00ada\u2060s\ufeffs\u200dword is hunter2", "hunter2"),
+        ('{"text": "to\\u200bken\\": \\"abcdef"}', "abcdef"),
+        ("sk-proj-abcd\u200bEFGH1234567890ijkl", "EFGH1234567890ijkl"),
+        ('the password "correct horse"', "correct horse"),
+        ("Password is 'correct horse battery', keep it.", "correct horse"),
+        ("passphrase \u201ccorrect horse\u201d", "correct horse"),
+        ("pwd: \u00abcorrect horse\u00bb", "correct horse"),
+        ('{"text": "password \\"correct horse\\" again"}', "correct horse"),
+        ("the password &quot;correct horse&quot;", "correct horse"),
+        ("Passwort: hunter2", "hunter2"),
+        ('Das Kennwort lautet "ein altes Pferd".', "altes"),
+        ("mot de passe\u00a0: hunter2", "hunter2"),
+        ('{"mot_de_passe": "cheval"}', "cheval"),
+        ("Mot de passe \u00ab cheval d\u2019or \u00bb", "cheval"),
+        ("CONTRASEÑA: hunter2", "hunter2"),
+        ("a senha é hunter2", "hunter2"),
+        ("wachtwoord=hunter", "hunter"),
+        ("Пароль: hunter2", "hunter2"),
+        ("密码是hunter2\uff0c别忘了", "hunter2"),
+        ("パスワード\uff1ahunter2", "hunter2"),
+        ("비밀번호: hunter2", "hunter2"),
+        ("AIzaSyA1234567890abcdefghijklmnopqrstuv", "SyA1234567890"),
+        ("hf_abcdefghijKLMNOPqrstuvwxyzABCDEFGH", "KLMNOP"),
+        ("glpat-abcDEF-12345_67890z", "12345"),
+        ("xai-abcdefGHIJKL0123456789", "GHIJKL"),
+        ("gsk_abcdefGHIJKL0123456789", "GHIJKL"),
+        ("sk_live_abcdefGHIJKL0123", "GHIJKL"),
+        ("ya29.a0AfH6SMBx-abc_DEF0123456789", "AfH6SMB"),
+        ("github_pat_11ABCDEFG0abcdefghij_KLMNOP", "KLMNOP"),
+        ("one\\nhf_abcdefghijKLMNOPqrstuvwxyz", "KLMNOP"),
+        ("https://x/y?v=%20glpat-abcDEF-1234567890", "1234567890"),
+        (PEM, "MIIEow"),
+        (PEM.replace("\n", "\\n"), "IBAAK"),
+        (PEM.replace("RSA ", "").partition("-----END")[0], "IBAAK"),
+        (PEM.replace("RSA ", "ENCRYPTED "), "IBAAK"),
+        (
+            "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQOYBF==\n-----END PGP PRIVATE "
+            "KEY BLOCK-----",
+            "lQOY",
+        ),
     ],
 )
 def test_a_secret_is_hidden(text: str, secret: str) -> None:
@@ -98,6 +150,14 @@ def test_a_secret_is_hidden(text: str, secret: str) -> None:
         'placeholder="Password:" class="x"', '{"content": "Enter your password:", "a": 1}',
         'autocomplete="new-password" aria-describedby="id_new_password2_help"',
         """hx-headers='{"X-CSRFToken": "hZ3kdjsf8723hjkfdsAb3kdjsf8723hj"}'""",
+        "Passwort: nötig", "mot de passe oublié ?", "el remoto 17", "motor: mk2",
+        "la parola del giorno", "desenha: mapa123", "Пароль не нужен: 12 минут",
+        "飞船驶向空间站\uff0c不需要密码。", "\u200bzero\u200bwidth\u200d signs 12",
+        "\U0001f468\u200d\U0001f680 flies to Sol-9", "the password 'isn't asked for",
+        'boarding pass "Sol Line"', "passwords \"a b\"", "hf_hub", "xai-1", "gsk_9",
+        "npm_config_registry", "ASIA-PACIFIC", "whsec_", "AIza", "ya29.", "sk_live_",
+        "-----BEGIN CERTIFICATE-----\nMIIEowIBAAKCAQEAx0123\n-----END CERTIFICATE-----",
+        "-----BEGIN PUBLIC KEY-----\nMIIEowIBAAKCAQEAx0123\n-----END PUBLIC KEY-----",
     ],
 )  # fmt: skip
 def test_what_is_no_secret_stays(text: str) -> None:
@@ -261,6 +321,12 @@ def test_short_values_are_looked_for_by_name_only() -> None:
         """pwd:\\\\\\"'""",
         "secret: 'a",
         "//a:b@",
+        'password "',
+        "mot de passe ",
+        "密码是",
+        "pass\u200bword: ",
+        "-----BEGIN PRIVATE KEY-----a",
+        "-----BEGIN PRIVATE KEY-----a-b",
     ],
 )
 def test_no_text_takes_long(text: str) -> None:
@@ -288,5 +354,23 @@ def limit_work(seconds: float) -> Iterator[None]:
 
 
 def test_names() -> None:
-    assert all(map(is_secret_name, ["Password", "api-key", "SESSION_ID", "new_token"]))
-    assert not any(map(is_secret_name, ["tokens", "secret_base", "key", 5, "passage"]))
+    named = ["Password", "api-key", "SESSION_ID", "new_token", "pass\u200bword"]
+    named += ["Passwort", "mot de passe", "motDePasse", "contraseña", "senha", "пароль"]
+    assert all(map(is_secret_name, named))
+    harmless = ["tokens", "secret_base", "key", 5, "passage", "desenha", "\u200bkey"]
+    assert not any(map(is_secret_name, harmless))
+
+
+def test_names_with_signs_that_nobody_sees_are_found_in_json() -> None:
+    text = json.dumps({"pass\u200bword": "a b", "n": 1})
+    for written in (text, json.dumps(json.loads(text), ensure_ascii=False)):
+        assert names_secret(written)
+        assert json.loads(hide_secrets_offline(written)) == {
+            "pass\u200bword": HIDDEN,
+            "n": 1,
+        }
+
+
+def test_signs_that_nobody_sees_stay_where_they_keep_nothing_from_being_found() -> None:
+    text = "\U0001f468\u200d\U0001f680 says: password: hunter2"
+    assert mask_patterns(text) == text.replace("hunter2", HIDDEN)

@@ -30,8 +30,8 @@ from schemathesis.specs.openapi.checks import (
 
 from agents import events
 from agents.events import Kind
-from agents.models import Prompt, PromptVersion
-from memory.models import Memory
+from agents.models import AlertTarget, Prompt, PromptVersion, Provider
+from memory.models import ContextPolicy, Memory
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 from zoea import rate_limits
 from zoea.api import api
@@ -283,6 +283,137 @@ def test_a_search_for_nothing_is_no_valid_one() -> None:
                     fits(" ", parameter["schema"])
                 with pytest.raises(ValidationError):
                     fits("", parameter["schema"])
+
+
+# Of these names each parameter and each field of a body is asked with such values.
+CHOSEN = ("strategy", "kind", "a", "b")
+WORDS = ("", " ", "ore", "o" * 101, "o" * 1001)
+
+
+def list_choices(part: Any) -> list[str]:
+    """The values that a schema names, wherever in it."""
+    if isinstance(part, list):
+        return [value for each in part for value in list_choices(each)]
+    if not isinstance(part, dict):
+        return []
+    if "$ref" in part:
+        return list_choices(resolved(part))
+    return [*part.get("enum", ()), *list_choices(part.get("anyOf"))]
+
+
+def probe(name: str, schema: dict[str, Any]) -> list[str]:
+    if name == "q":
+        return list(WORDS)
+    known = list_choices(schema)
+    assert len(known) > 1, name
+    return [*known, "", "nowhere", known[0].upper(), f" {known[0]}, ", ",".join(known)]
+
+
+def list_asked(part: Any, seen: set[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The fields of a body, and of what is within it, with their schemas."""
+    if isinstance(part, list):
+        for each in part:
+            yield from list_asked(each, seen)
+    if not isinstance(part, dict) or part.get("$ref") in seen:
+        return
+    if "$ref" in part:
+        seen.add(part["$ref"])
+        yield from list_asked(resolved(part), seen)
+    yield from part.get("properties", {}).items()
+    inner = (part.get(name) for name in ("anyOf", "oneOf", "allOf", "items"))
+    for each in (*part.get("properties", {}).values(), *inner):
+        yield from list_asked(each, seen)
+
+
+def is_valid(value: Any, schema: dict[str, Any]) -> bool:
+    try:
+        fits(value, schema)
+    except ValidationError:
+        return False
+    return True
+
+
+CHOOSING = [
+    (path, parameter["name"], operation)
+    for path, method, operation in list_operations(DOCUMENT)
+    for parameter in operation.get("parameters", [])
+    if method == "get"
+    and parameter.get("in") == "query"
+    and parameter["name"] in ("q", *CHOSEN)
+    and not path.endswith("/compare")  # There a and b are two sides of any kind.
+]
+
+
+@pytest.mark.parametrize(("path", "name", "operation"), CHOOSING)
+def test_a_parameter_takes_just_what_the_document_says(
+    tokens: dict[str, str], client: Client, path: str, name: str, operation: Any
+) -> None:
+    asked = {
+        one["name"]: one
+        for one in operation["parameters"]
+        if one["in"] == "query" and (one["required"] or one["name"] == name)
+    }
+    given = {key: one["example"] for key, one in asked.items()}
+    for value in probe(name, asked[name]["schema"]):
+        answer = client.get(
+            path.replace("{reference}", "Ada"),
+            given | {name: value},
+            headers={"Authorization": f"Bearer {tokens['viewer']}"},
+        )
+        status = 200 if is_valid(value, asked[name]["schema"]) else 422
+        assert answer.status_code == status, (value, answer.content)
+
+
+CHOOSING_BODIES = [
+    (method, path, resolved(operation["requestBody"])["content"]["application/json"])
+    for path, method, operation in list_operations(DOCUMENT)
+    if "requestBody" in operation
+]
+
+
+def test_each_choice_of_a_body_names_its_values() -> None:
+    found: Counter[str] = Counter()
+    for _, _, content in CHOOSING_BODIES:
+        for name, schema in list_asked(content["schema"], set()):
+            if name in ("strategy", "kind"):
+                assert len(list_choices(schema)) > 1, (name, schema)
+                found[name] += 1
+    assert found["strategy"] > 4
+    assert found["kind"] > 3
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content", "name"),
+    [
+        (*one, name)
+        for one in CHOOSING_BODIES
+        for name in ("strategy", "kind")
+        if name in resolved(one[2]["schema"]).get("properties", {})
+    ],
+)
+def test_a_body_without_a_valid_choice_is_refused(
+    tokens: dict[str, str],
+    client: Client,
+    method: str,
+    path: str,
+    content: Any,
+    name: str,
+) -> None:
+    Provider.objects.create(name="Ada", kind="pilot")
+    AlertTarget.objects.create(name="Ada", kind="webhook")
+    ContextPolicy.objects.create(name="Ada")
+    for value in ("", "nowhere", "FULL"):
+        body = content["example"] | {name: value}
+        assert not is_valid(body, content["schema"])
+        answer = client.generic(
+            method.upper(),
+            path.replace("{reference}", "Ada"),
+            json.dumps(body),
+            content_type="application/json",
+            headers={"Authorization": f"Bearer {tokens['admin']}"},
+        )
+        assert answer.status_code == 422, answer.content
+        assert name in answer.json()["detail"]
 
 
 def list_blank_bodies() -> Iterator[tuple[str, str, Any, Any]]:
