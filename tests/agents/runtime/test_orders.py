@@ -357,3 +357,26 @@ async def test_the_pilot_reports_what_became_of_an_order(
         await asyncio.to_thread(sandbox.step)
     assert (await refreshed(ada)).state == "running"
     assert await in_db(count_accepted)(ada) > done
+
+
+@pytest.mark.parametrize("strategy", ["tiered", "coalesced"])
+async def test_who_holds_as_ordered_flies_on_after_a_start(
+    strategy: str, ada: Mysis, sandbox: SandboxServer
+):
+    policy = await in_db(ContextPolicy.objects.create)(name="own", strategy=strategy)
+    await in_db(Mysis.objects.filter(pk=ada.pk).update)(policy=policy)
+    await fly(ada)
+    await asyncio.to_thread(sandbox.step)
+    number = await in_db(give)(ada, "Hold.")
+    done = await in_db(count_accepted)(ada)
+    while (await refreshed(ada)).state == "running":
+        await fly(ada)
+        await asyncio.to_thread(sandbox.step)
+    assert await in_db(state)(number) == "done"
+    assert await in_db(count_accepted)(ada) == done
+    await in_db(actions.start_mysis)(mysis=ada, by="operator:ann")
+    for _ in range(8):
+        await fly(ada)
+        await asyncio.to_thread(sandbox.step)
+    assert (await refreshed(ada)).state == "running"
+    assert await in_db(count_accepted)(ada) > done
