@@ -50,6 +50,8 @@ from memory.snapshots.reads import fetches_events
 
 RESERVE = Budget().reserve
 RESERVE_SHARE = 4
+# The mission where what was ordered has ended: what it is stands in the prompt.
+STANDING_MISSION = "No order is open: go on with your standing mission."
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ class ContextInputs:
     ``calls_made`` are those of the turn that goes on that were not refused,
     ``open_orders`` the messages that are open orders, of which ``mission_order`` is the
     one to go on with, with its id; ``reportable`` are so many orders, those that are
-    named with number and text; ``first_order`` is the first message of a person.
+    named with number and text; ``first_order`` is the first message of a person, and
+    whether it is an order that has ended.
     """
 
     prompt: str | None
@@ -81,7 +84,7 @@ class ContextInputs:
     open_orders: tuple[int, ...]
     mission_order: tuple[int, str] | None
     reportable: OpenOrders
-    first_order: tuple[int, str] | None
+    first_order: tuple[int, str, bool] | None
 
     @classmethod
     def read(cls, row: Mapping[str, Any]) -> ContextInputs:
@@ -110,12 +113,18 @@ class ContextInputs:
 
         That order is the oldest which no turn has answered. One that was answered and
         never reported does not stand before a newer one: where all are answered, it is
-        the newest. With the id of the stored message that it is, None where it is none.
+        the newest. A first message that is an order and has ended is no mission. With
+        the id of the stored message that it is, None where it is none.
         """
-        if self.pins and self.mission_order is None:
+        if self.mission_order is not None:
+            number, text = self.mission_order
+            return text, number
+        if self.pins:
             return "\n".join(text for text, _ in self.pins), None
-        number, text = self.mission_order or self.first_order or (None, None)
-        return text, number
+        if self.first_order is None:
+            return None, None
+        number, text, ended = self.first_order
+        return (STANDING_MISSION, None) if ended else (text, number)
 
 
 def name_inputs() -> dict[str, Any]:

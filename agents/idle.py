@@ -108,10 +108,6 @@ class Idle:
         return find_page_key(self.id, self.name)
 
     @property
-    def asked(self) -> bool:
-        return self.reason in ASKED
-
-    @property
     def words(self) -> str:
         """Why it idles, and after which order."""
         why = _WHY[self.reason], self._after_start
@@ -224,10 +220,14 @@ class IdleGroup:
 
 @dataclass(frozen=True, slots=True)
 class Idlers:
-    """All that idle: as they were asked to, and unasked in groups, the largest first."""
+    """All that idle, in groups, the largest first: unasked, and as they were asked to."""
 
-    asked: int = 0
     groups: tuple[IdleGroup, ...] = ()
+    asked_groups: tuple[IdleGroup, ...] = ()
+
+    @property
+    def asked(self) -> int:
+        return sum(group.count for group in self.asked_groups)
 
     @property
     def unasked(self) -> int:
@@ -268,18 +268,17 @@ def read_idlers() -> Idlers:
 def group_idlers(found: Iterable[Idle]) -> Idlers:
     """Join those that idle for the same reason after the same order."""
     groups: dict[tuple[object, ...], list[Idle]] = defaultdict(list)
-    asked = 0
     for one in found:
-        if one.asked:
-            asked += 1
-        else:
-            groups[one.reason, one.order, one.error].append(one)
+        groups[one.reason, one.order, one.error].append(one)
     made = [
         IdleGroup(tuple(sorted(each, key=lambda one: one.name)))
         for each in groups.values()
     ]
     made.sort(key=lambda group: (-group.count, group.myses[0].name))
-    return Idlers(asked, tuple(made))
+    return Idlers(
+        tuple(group for group in made if group.reason not in ASKED),
+        tuple(group for group in made if group.reason in ASKED),
+    )
 
 
 def load_idle(ids: Sequence[int] | None = None) -> list[Idle]:

@@ -112,11 +112,18 @@ _INPUTS = f"""
   (SELECT version.text FROM agents_promptversion AS version
    JOIN agents_prompt AS prompt ON prompt.id = version.prompt_id
    WHERE prompt.name = %(template)s ORDER BY version.number DESC LIMIT 1) AS template,
-  (SELECT text FROM agents_broadcast AS sent WHERE NOT from_mysis
+  -- The newest, unless it has ended: for this one, or for all where it never came here.
+  (SELECT CASE WHEN coalesce(
+      (SELECT {_ORDER_IS_OPEN} FROM agents_orderrecipient AS own
+       WHERE own.order_id = told.id AND own.mysis_id = mysis.id),
+      (SELECT bool_or({_ORDER_IS_OPEN}) FROM agents_orderrecipient AS every
+       WHERE every.order_id = told.id), true) THEN sent.text END
+   FROM agents_broadcast AS sent LEFT JOIN agents_order AS told ON told.broadcast_id = sent.id
+   WHERE NOT from_mysis
      AND sent."group" IN ('', mysis."group") AND (sent.tag = '' OR sent.tag = ANY(mysis.tags))
      AND NOT EXISTS (SELECT FROM memory_memory AS got WHERE got.broadcast_id = sent.id
        AND got.mysis_id = mysis.id AND NOT got.{STANDS})
-   ORDER BY id DESC LIMIT 1) AS broadcast,
+   ORDER BY sent.id DESC LIMIT 1) AS broadcast,
   ARRAY(SELECT ARRAY[text, digest] FROM agents_pin WHERE mysis_id = mysis.id
     AND state IN ('active', 'acknowledged') ORDER BY id) AS pinned,
   {SELECT_CURRENT} AS notes,
@@ -159,14 +166,19 @@ _INPUTS = f"""
      WHERE ended.memory_id = waiting.id AND NOT {_ORDER_IS_OPEN})) AS open_orders,
   (SELECT jsonb_build_object('total', count(*), 'named', coalesce(jsonb_agg(
      jsonb_build_array(told.id, left(told.text, 300)) ORDER BY told.id)
-       FILTER (WHERE told.place <= {NAMED_ORDERS} OR told.id = told.mission), '[]'))
+       FILTER (WHERE told.place <= {NAMED_ORDERS} OR told.id = told.mission), '[]'),
+     'ended', EXISTS (SELECT FROM agents_orderrecipient AS any_order
+       WHERE any_order.mysis_id = mysis.id AND NOT any_order.{_ORDER_IS_OPEN}))
    FROM (
     SELECT given.id, given.text, row_number() OVER (ORDER BY given.id DESC) AS place,
       min(given.id) FILTER (WHERE state <> 'answered') OVER () AS mission
     FROM agents_orderrecipient AS recipient
     JOIN agents_order AS given ON given.id = recipient.order_id
     WHERE recipient.mysis_id = mysis.id AND {_ORDER_IS_OPEN}) AS told) AS reportable,
-  (SELECT jsonb_build_array(id, content) FROM memory_memory
+  (SELECT jsonb_build_array(id, content, EXISTS (
+     SELECT FROM agents_orderrecipient AS ended
+     WHERE ended.memory_id = said.id AND NOT {_ORDER_IS_OPEN}))
+   FROM memory_memory AS said
    -- As a span: else the planner may walk through the rows of every Mysis.
    WHERE mysis_id BETWEEN mysis.id AND mysis.id AND role = 'user' AND origin = 'human'
      AND {IS_ORDER} AND {STANDS}

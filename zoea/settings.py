@@ -15,13 +15,8 @@ from environs import Env, ValidationError, validate
 
 from agents.game.local import read_running_game
 from memory.gamestate.types import Thresholds, read_limits
-<<<<<<< HEAD
-from memory.secret_patterns import has_login
-from zoea.files import read_or_make_token
-=======
 from memory.secret_patterns import has_login, has_query
-from zoea.files import FILE_MODE, ensure_private_folder, restrict
->>>>>>> h/small
+from zoea.files import read_or_make_token
 from zoea.postgres import socket_directory
 
 

@@ -20,6 +20,7 @@ from agents.actions.base import (
     set_stopped,
     validate_row,
 )
+from agents.actions.messages import tell_to_carry_on
 from agents.actions.orders import clear_open_orders
 from agents.actions.pins import list_standing, replace_pins
 from agents.actions.settings import get_default_prompt
@@ -151,8 +152,8 @@ def start_mysis(
 ) -> Mysis:
     """Start an idle, stopped or errored Mysis. Raises ActionError while it runs.
 
-    With ``clear_orders`` its open orders end as superseded first, so that it goes on
-    with its mission; with ``upto`` not those after that number.
+    With ``clear_orders`` its open orders end as superseded first; with ``upto`` not
+    those after that number. One whose newest order has ended goes on with its mission.
     """
     locked = lock_mysis(mysis)
     if locked.state == Mysis.State.RUNNING:
@@ -165,6 +166,7 @@ def start_mysis(
     old = {"state": locked.state}
     set_running(locked, trigger="start")
     append_state_event(locked, by, **more)
+    tell_to_carry_on(locked, by)
     told = {"state": locked.state, **({"cleared_orders": cleared} if cleared else {})}
     audit.record("mysis.start", name_mysis(locked), by=by, before=old, after=told)
     return locked

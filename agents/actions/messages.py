@@ -31,7 +31,7 @@ from agents.actions.base import (
     wake_myses,
 )
 from agents.events import Kind
-from agents.models import Broadcast, Delivery, Mysis, Order
+from agents.models import Broadcast, Delivery, Mysis, Order, OrderRecipient
 from agents.order_status import select_awaiting
 from memory import audit
 from memory.context.result_types import Source
@@ -44,6 +44,9 @@ BATCH = 100
 # Myses that one order may name, and refusals that its error repeats.
 MOST_NAMED = 1_000
 MOST_REFUSALS = 3
+# What a start says where the newest word is an order that has ended: as a message, so
+# that no view takes that order for what there is to do.
+CARRY_ON = "Carry on with your standing mission now that your last order has ended."
 
 
 @transaction.atomic
@@ -110,10 +113,29 @@ def _refuse_all(refused: Sequence[ActionError]) -> ActionError:
     return ActionError(f"It would reach nobody. {words}".strip(), code="nobody")
 
 
+def tell_to_carry_on(mysis: Mysis, by: str) -> None:
+    """Say so to a locked Mysis whose newest word is an order that has ended."""
+    words = Memory.objects.filter(
+        mysis=mysis, origin__in=INTENT_ORIGINS, branch__isnull=True
+    ).exclude(sender__startswith=PEER)
+    newest = words.order_by("-pk").values("pk")[:1]
+    ended = OrderRecipient.objects.filter(mysis=mysis, memory__in=newest)
+    if ended.exclude(state__in=OrderRecipient.OPEN).exists():
+        _store_rows(None, [mysis], CARRY_ON, by)
+
+
 def store_messages(
     order: Order | None, myses: Sequence[Mysis], text: str, by: str
 ) -> list[Memory]:
     """Store a text as a message to each of these locked Myses, and wake the idle."""
+    rows = _store_rows(order, myses, text, by)
+    wake_myses(myses, trigger="message", by=by)
+    return rows
+
+
+def _store_rows(
+    order: Order | None, myses: Sequence[Mysis], text: str, by: str
+) -> list[Memory]:
     rows = Memory.objects.bulk_create(
         Memory(
             mysis=mysis, role=Role.USER, origin=Origin.HUMAN, sender=by, content=text
@@ -125,7 +147,6 @@ def store_messages(
         orders.add_recipients(order, myses, rows)
         lines.insert(0, orders.describe_sent(order, [mysis.pk for mysis in myses]))
     events.append_all(lines)
-    wake_myses(myses, trigger="message", by=by)
     return rows
 
 

@@ -79,18 +79,29 @@ class Health:
     dead_targets: Sequence[AlertTarget] = ()
 
     @property
+    def waits(self) -> bool:
+        """Whether the whole fleet waits for a word: some idle, and nobody plays."""
+        return bool(self.idle.total and not self.counts["running"])
+
+    @property
+    def idle_groups(self) -> tuple[IdleGroup, ...]:
+        """Those that idle and need somebody: all where nobody plays, else the unasked."""
+        done = self.idle.asked_groups if self.waits else ()
+        return (*self.idle.groups, *done)
+
+    @property
     def idle_shown(self) -> tuple[IdleGroup, ...]:
-        return self.idle.groups[:IDLE_SHOWN]
+        return self.idle_groups[:IDLE_SHOWN]
 
     @property
     def idle_more(self) -> int:
-        """The Myses that idle unasked in groups that are not shown."""
-        return sum(group.count for group in self.idle.groups[IDLE_SHOWN:])
+        """The Myses in groups that are not shown."""
+        return sum(group.count for group in self.idle_groups[IDLE_SHOWN:])
 
     @property
     def all_well(self) -> bool:
-        """Whether nothing is wrong, and nobody stands still unasked."""
-        wrong = self.troubles or self.dead_targets or self.idle.unasked
+        """Whether nothing is wrong, and nobody stands still who should not."""
+        wrong = self.troubles or self.dead_targets or self.idle_groups
         return bool(self.total and self.workers and not wrong)
 
     @property

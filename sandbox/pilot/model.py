@@ -53,7 +53,7 @@ from sandbox.pilot.grouped import (
     unfold_call,
 )
 from sandbox.pilot.one_message import is_one_message, read_one_message
-from sandbox.pilot.orders import find_current_order, find_unanswered, parse_order
+from sandbox.pilot.orders import find_current_order, find_unanswered
 from sandbox.pilot.reading import (
     Called,
     Entry,
@@ -69,14 +69,14 @@ from sandbox.pilot.reports import read_open_orders, report_orders
 from sandbox.pilot.rules_account import (
     end_turn,
     enter_game,
-    follow_order,
     give_up,
     listen_for_news,
-    run_errand,
     wait_for_arrival,
 )
 from sandbox.pilot.rules_space import act_at_station, act_in_space
 from sandbox.pilot.situation import Call, Decision, Situation
+from sandbox.pilot.tasks import NOTE_NAME, follow_order, with_progress
+from sandbox.pilot.words import parse_order
 
 Rule = Callable[[Situation], Decision | None]
 
@@ -86,9 +86,8 @@ RULES: tuple[Rule, ...] = (
     end_turn,
     give_up,
     enter_game,
-    run_errand,
-    wait_for_arrival,
     follow_order,
+    wait_for_arrival,
     act_at_station,
     act_in_space,
     listen_for_news,
@@ -163,15 +162,15 @@ def _decide(
     name = (found[1] or found[2]).strip() if found else ""
     beliefs = Replay().run(transcript)
     learn_block(beliefs, read_block(transcript.state), placeless=grouped)
-    order = find_current_order(transcript)
     captain = name or "Captain"
+    order = find_current_order(transcript, captain)
     s = Situation(captain, beliefs, transcript, tools, order, grouped)
     decisions = filter(None, (rule(s) for rule in rules))
     decision = next(decisions, None) or Decision(
         text=situation.describe_refusals(transcript.calls_of_turn()),
         thought="I see nothing useful to do in this tick.",
     )
-    return _with_acknowledgement(s, _with_news(s, decision))
+    return _with_acknowledgement(s, with_progress(s, _with_news(s, decision)))
 
 
 def _with_news(s: Situation, decision: Decision) -> Decision:
@@ -197,8 +196,7 @@ def _with_acknowledgement(s: Situation, decision: Decision) -> Decision:
     heard = find_unanswered(s.transcript)
     if not heard:
         return decision
-    found = parse_order(heard)
-    said = situation.acknowledge_order(*found) if found else "I hear you."
+    said = situation.acknowledge_order(parse_order(heard, s.name))
     return replace(decision, text=f"{said} {decision.text}".strip())
 
 
@@ -228,7 +226,7 @@ def _read_transcript(
     system: list[str] = []
     entries: list[Entry] = []
     pending: dict[str, int] = {}
-    state = named = ""
+    state = named = note = ""
     for step, message in enumerate(messages):
         if isinstance(message, ModelResponse):
             _add_own(entries, pending, message, step)
@@ -237,8 +235,12 @@ def _read_transcript(
             if isinstance(part, SystemPromptPart):
                 said, block = split_state(part.content)
                 system.append(said)
+                note = reading.find_note(said, NOTE_NAME) or note
             elif isinstance(part, UserPromptPart):
-                heard, block, told = _hear(str(part.content), system, tools)
+                text = str(part.content)
+                heard, block, told = _hear(text, system, tools)
+                if is_one_message(text):
+                    note = reading.find_note(text, NOTE_NAME)
                 entries += heard
                 named = told or named
             else:
@@ -246,7 +248,8 @@ def _read_transcript(
                 if isinstance(part, ToolReturnPart):
                     block = _put_answer(entries, pending, part)
             state = block or state
-    return Transcript("\n\n".join(system), entries, state, read_open_orders(named))
+    named_orders = read_open_orders(named)
+    return Transcript("\n\n".join(system), entries, state, named_orders, note)
 
 
 def _hear(

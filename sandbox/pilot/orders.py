@@ -12,6 +12,7 @@ from memory.context.types import find_marked_peer, is_nudge
 from sandbox.pilot.beliefs import Beliefs
 from sandbox.pilot.reading import (
     Called,
+    Entry,
     Heard,
     Json,
     Transcript,
@@ -20,53 +21,35 @@ from sandbox.pilot.reading import (
     as_text,
     as_whole,
 )
-
-# A longer text is a summary or a report, not an order.
-MAX_ORDER = 500
-# Own calls after which a passing order is forgotten.
-PATIENCE = 12
-
-# Orders that pass, each with the call that ends it.
-PASSING = {"sell": "undock", "explore": "jump", "refuel": "refuel"}
-ONCE = frozenset({"report", "search", "note"})
+from sandbox.pilot.words import MAX_ORDER, Part, parse_order
 
 _BROADCAST = re.compile(r"Latest word from your commander:\s*(.+)")
-
-# "goto" and "dock" end in holding there, so they stand before "hold".
-_PATTERNS: tuple[tuple[str, str], ...] = (
-    ("search", r"\b(?:search|look up|recall)\b(?:.*?\b(?:for|about)\b)?\s+(.+)"),
-    ("search", r"\bwhat (?:did|do|have) (?:you|we|i)\b.*\b(?:about|on|of)\s+(.+)"),
-    ("note", r"\b(?:log|note|write down|remember)(?: this| that)?\s*:\s*(.+)"),
-    ("goto", r"\b(?:go|travel|fly|head|move|jump|proceed) (?:back )?to\s+(.+)"),
-    ("dock", r"\b(?:dock|return to (?:the )?(?:base|station|port)|come home)\b"),
-    ("sell", r"\bsell\b"),
-    ("refuel", r"\brefuel\b"),
-    ("hold", r"\b(?:stop|halt|hold|wait|pause|stand down|stay|cease)\b"),
-    ("report", r"\b(?:report|status|where are you|how are you|sitrep)\b"),
-    ("explore", r"\b(?:explore|scout)\b"),
-    ("mine", r"\b(?:mine|mining|resume|continue|carry on|undock|go on)\b"),
-)
-_ORDERS = tuple((kind, re.compile(words, re.I)) for kind, words in _PATTERNS)
-_NOT = re.compile(r"\b(?:don'?t|do not|never|no longer)\s+(?:ever\s+)?$", re.I)
-_STATION = re.compile(r"^(?:the |a |your |nearest )*(?:station|base|port|home|dock)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order; ``fresh``: it was heard in this turn and is not answered yet."""
+    """The newest order that is understood, at least in part.
 
-    kind: str
-    target: str = ""
-    text: str = ""
-    fresh: bool = False
-    calls_since: tuple[Called, ...] = ()
+    ``entries`` are what was called and said since. ``answered``: a summary quotes it,
+    and tells that a turn has ended since.
+    """
 
-    def was_done_by(self, tool: str) -> bool:
-        """Whether a call of this tool was accepted since it was given."""
-        return any(c.name == tool and not c.answer.is_error for c in self.calls_since)
+    text: str
+    parts: tuple[Part, ...]
+    entries: tuple[Entry, ...] = ()
+    answered: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether it asks to wait for the next one."""
+        return any(part.kind == "hold" for part in self.parts)
+
+    def calls(self) -> list[Called]:
+        """The calls since it was given."""
+        return [entry for entry in self.entries if isinstance(entry, Called)]
 
 
-def find_current_order(transcript: Transcript) -> Order | None:
+def find_current_order(transcript: Transcript, name: str = "") -> Order | None:
     """The newest order in view, else the broadcast in the system prompt."""
     entries = transcript.entries
     for index, entry in reversed(list(enumerate(entries))):
@@ -74,17 +57,17 @@ def find_current_order(transcript: Transcript) -> Order | None:
             continue
         if find_marked_peer(entry.text):
             continue
-        text, fresh, done = entry.text, index + 1 == len(entries), False
+        text, answered = entry.text, False
         if is_summary_block(text):
-            # A summary quotes old orders: what was done is not done again.
-            (text, done), fresh = find_quoted_order(text), False
-        found = parse_order(text)
-        if found and not (done and found[0] in {*ONCE, *PASSING}):
-            since = [e for e in entries[index + 1 :] if isinstance(e, Called)]
-            return Order(*found, text, fresh, tuple(since))
+            text, answered = find_quoted_order(text)
+        parts = parse_order(text, name)
+        if any(part.kind for part in parts):
+            return Order(text, parts, tuple(entries[index + 1 :]), answered)
     said = _BROADCAST.search(transcript.system)
-    found = parse_order(said[1]) if said else None
-    return Order(*found, said[1] if said else "") if found else None
+    parts = parse_order(said[1], name) if said else ()
+    if said and any(part.kind for part in parts):
+        return Order(said[1], parts, tuple(entries))
+    return None
 
 
 def is_human(text: str) -> bool:
@@ -98,27 +81,6 @@ def find_unanswered(transcript: Transcript) -> str:
     if isinstance(last, Heard) and is_human(last.text) and len(last.text) <= MAX_ORDER:
         return last.text
     return ""
-
-
-def parse_order(text: str) -> tuple[str, str] | None:
-    """The kind and target of the order in a text, or None."""
-    words = " ".join(text.split())
-    if not words or len(words) > MAX_ORDER:
-        return None
-    for kind, pattern in _ORDERS:
-        found = pattern.search(words)
-        if not found or _NOT.search(words[: found.start()]):
-            continue
-        target = _target(found[1]) if found.groups() else ""
-        if kind == "goto" and _STATION.match(target.casefold()):
-            return "dock", ""
-        return kind, target
-    return None
-
-
-def _target(words: str) -> str:
-    first = re.split(r"[.!?;\n]|,| and | then ", words)[0]
-    return re.sub(r"^(?:the|system|planet)\s+", "", first.strip().strip("\"'"))
 
 
 def learn_notifications(b: Beliefs, data: Json) -> None:

@@ -178,13 +178,15 @@ def is_help(entry: Entry) -> TypeGuard[Called]:
 class Transcript:
     """All that the pilot is given for a call, beside the tools.
 
-    ``open_orders`` are those that the nudge names, by number and beginning.
+    ``open_orders`` are those that the nudge names, by number and beginning. ``note`` is
+    what the pilot noted of its order.
     """
 
     system: str = ""
     entries: Sequence[Entry] = ()
     state: str = ""
     open_orders: Sequence[tuple[int, str]] = ()
+    note: str = ""
     turn_start: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
@@ -370,3 +372,12 @@ def _read_age(words: str) -> int | None:
         seconds = 3600 * int(found[1] or 0) + unit * int(found[2])
         return seconds // NOMINAL_SECONDS
     return None
+
+
+def find_note(text: str, name: str) -> str:
+    """The text of a note, as the system message quotes it or one message defines it."""
+    if found := re.search(rf'^note/"{name}" ; = (".*")$', text, re.M):
+        return str(json.loads(found[1]))
+    quoted = re.search(rf'^Note "{name}":\n((?:>.*\n?)+)', text, re.M)
+    lines = quoted[1].splitlines() if quoted else []
+    return "\n".join(line.removeprefix("> ") for line in lines)

@@ -6,9 +6,8 @@ import re
 from typing import Any
 from zlib import crc32
 
-from sandbox.pilot import rules_space, situation
-from sandbox.pilot.orders import PASSING, PATIENCE, Order
-from sandbox.pilot.reading import WAIT_CODES, Answer, Called, as_objects, as_text
+from sandbox.pilot import situation
+from sandbox.pilot.reading import WAIT_CODES, Called
 from sandbox.pilot.replay import ACTIONS
 from sandbox.pilot.situation import Call, Decision, Situation
 
@@ -92,49 +91,6 @@ def choose_empire(name: str) -> str:
     return EMPIRES[crc32(name.encode()) % len(EMPIRES)]
 
 
-# --- Orders: they come before the pilot's own business.
-
-
-def follow_order(s: Situation) -> Decision | None:
-    """Follow the newest order that still holds."""
-    order = s.order
-    if order is None or _is_past(order):
-        return None
-    match order.kind:
-        case "hold":
-            return _rest("I hold as ordered and wait for new orders.")
-        case "dock" | "sell" | "refuel":
-            return _obey_at_station(s, order.kind)
-        case "explore":
-            return rules_space.explore_neighbour(s, "I am ordered to explore.")
-        case "goto":
-            return rules_space.go_to(s, order.target)
-    return None
-
-
-def _is_past(order: Order) -> bool:
-    if order.kind not in PASSING:
-        return False
-    done = order.was_done_by(PASSING[order.kind])
-    return done or len(order.calls_since) > PATIENCE
-
-
-def _rest(text: str) -> Decision:
-    return Decision(text=text, thought="My orders are to stay as I am.")
-
-
-def _obey_at_station(s: Situation, kind: str) -> Decision | None:
-    why = f"I am ordered to {kind}."
-    if asked := s.ask(why, "docked"):
-        return asked
-    if not s.beliefs.docked.value:
-        idle = kind == "sell" and rules_space.is_hold_empty(s)
-        return None if idle else rules_space.go_to_station(s, why)
-    if kind == "dock":
-        return _rest("I am docked as ordered and wait for new orders.")
-    return rules_space.sell_cargo(s) if kind == "sell" else s.act(why, "refuel")
-
-
 def listen_for_news(s: Situation) -> Decision | None:
     """While there is nothing to do, fetch notifications now and then."""
     recent = [c.name for c in s.transcript.calls()]
@@ -142,46 +98,6 @@ def listen_for_news(s: Situation) -> Decision | None:
         return None
     thought = "I have nothing to do; let me see whether anything has happened."
     return Decision((Call("get_notifications", {}),), thought=thought)
-
-
-def run_errand(s: Situation) -> Decision | None:
-    """Do once what this turn's order asks for: a report, a search, a note."""
-    order, turn = s.order, s.transcript.calls_of_turn()
-    if order is None or len(order.calls_since) != len(turn):
-        return None
-    if not (order.fresh or turn):
-        return None
-    match order.kind:
-        case "report":
-            facts = ("place", "docked", "hold", "fuel", "credits")
-            report = Decision((), situation.describe_ship(s), "I report what I know.")
-            return s.ask("A report is wanted.", *facts) or report
-        case "search":
-            return _search(s, order.target)
-        case "note":
-            thought, words = "A note for the captain's log.", order.target
-            log = s.query(thought, "captains_log_add", entry=words)
-            return log or Decision(text=f"Noted: {words}")
-    return None
-
-
-def _search(s: Situation, words: str) -> Decision | None:
-    tool = "zoea_search_messages"
-    if tool not in s.tools:
-        return Decision(text="I have no tool to search my memory with.")
-    thought = f"I am asked about something that I cannot see: {words}."
-    if asked := s.query(thought, tool, query=words):
-        return asked
-    found = next(c for c in s.transcript.calls_of_turn() if c.name == tool)
-    return Decision(text=_describe_hits(words, found.answer))
-
-
-def _describe_hits(words: str, answer: Answer) -> str:
-    hits = as_objects(answer.data.get("matches"))
-    if not hits:
-        return f'About "{words}" I find nothing in my memory.'
-    last = " ".join((as_text(hits[-1].get("content")) or "").split())
-    return f'I find {len(hits)} messages about "{words}". The newest: {last[:200]}'
 
 
 # --- The end of a turn.

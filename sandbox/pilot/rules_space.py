@@ -144,11 +144,11 @@ def explore_neighbour(s: Situation, why: str) -> Decision | None:
     """Jump to a neighbouring system."""
     if asked := s.ask("An undocked ship can jump.", "docked") or s.ask_chart(why):
         return asked
-    if s.beliefs.docked.value:
-        return s.act(f"{why} First I undock.", "undock")
     chart = s.beliefs.chart_here
     if chart is None or not chart.ways:
         return None
+    if s.beliefs.docked.value:
+        return s.act(f"{why} First I undock.", "undock")
     ways = sorted(chart.ways)
     first = _dice(s, s.beliefs.credits.value or 0) // EXPLORE_EVERY
     start = first % len(ways)
@@ -199,20 +199,18 @@ def _next_hop(route: tuple[str, ...], system: str | None, target: str) -> str:
 
 
 def go_to(s: Situation, wanted: str) -> Decision | None:
-    """Follow an order to go to a place or a system, and stay there."""
+    """Fly to a place or a system; it undocks once it knows the way."""
     why = f"I am ordered to go to {wanted}."
     if asked := s.ask(why, "place", "system", "docked") or s.ask_chart(why):
         return asked
-    chart = s.beliefs.chart_here
-    goal = _goal(chart, wanted)
-    if _is_there(s, goal, wanted):
-        text = f"I am at {wanted} as ordered and wait for new orders."
-        return Decision(text=text, thought="I am where I was ordered to be.")
-    if s.beliefs.docked.value:
-        return s.act(f"{why} First I undock.", "undock")
+    goal = _goal(s.beliefs.chart_here, wanted)
     if goal is not None:
-        return s.act(why, "travel", target_poi=goal.id)
-    return _jump_towards(s, wanted)
+        step = s.act(why, "travel", target_poi=goal.id)
+    else:
+        step = _jump_towards(s, wanted)
+    if step is not None and step.acts and s.beliefs.docked.value:
+        return s.act(f"{why} First I undock.", "undock")
+    return step
 
 
 def is_at(s: Situation, wanted: str) -> bool:

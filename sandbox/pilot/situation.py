@@ -18,6 +18,7 @@ from sandbox.pilot.reading import (
     read_block,
 )
 from sandbox.pilot.replay import ACTIONS
+from sandbox.pilot.words import Part
 
 # Refusals of the same call after which it is not tried again.
 WORN_OUT = 2
@@ -178,20 +179,40 @@ def describe_refusals(calls: Sequence[Called]) -> str:
     return f"{last.name} is refused: {last.answer.message[:200]} I wait a tick."
 
 
-def acknowledge_order(kind: str, target: str) -> str:
-    doing = {
-        "hold": "I stop and hold",
-        "dock": "I dock at the nearest station",
-        "sell": "I sell the cargo",
-        "refuel": "I refuel",
-        "explore": "I explore a neighbouring system",
-        "goto": f"I go to {target}",
-        "mine": "I go on mining",
-        "report": "here is my report",
-        "search": f"I look for {target}",
-        "note": "I write it down",
-    }
-    return f"Understood: {doing.get(kind, kind)}."
+_DOING: Mapping[str, str] = {
+    "hold": "I stop and hold",
+    "dock": "I dock at the nearest station",
+    "undock": "I undock",
+    "sell": "I sell the cargo",
+    "refuel": "I refuel",
+    "repair": "I repair the ship",
+    "explore": "I explore a neighbouring system",
+    "fill": "I mine until the hold is full",
+    "work": "I go on mining and selling",
+    "report": "here is my report",
+    "note": "I write it down",
+}
+
+
+def acknowledge_order(parts: Sequence[Part]) -> str:
+    """Say what is going to be done, and what is not understood."""
+    doing = [_announce(part) for part in parts if part.kind]
+    unread = [describe_unread(part) for part in parts if not part.kind]
+    understood = [f"Understood: {', '.join(doing)}."] if doing else []
+    return " ".join([*understood, *unread])
+
+
+def _announce(part: Part) -> str:
+    match part.kind:
+        case "goto":
+            return f"I go to {part.target}"
+        case "search":
+            return f"I look for {part.target}"
+    return _DOING[part.kind]
+
+
+def describe_unread(part: Part) -> str:
+    return f'I do not understand "{part.words}".'
 
 
 def describe_ship(s: Situation) -> str:

@@ -40,7 +40,7 @@ def test_one_that_heard_every_order_has_none_open() -> None:
     mysis.heard = row.pk
     found = read_inputs(mysis)
     assert (found.open_orders, found.mission_order) == ((), None)
-    assert found.first_order == (row.pk, "Mine.")
+    assert found.first_order == (row.pk, "Mine.", False)
 
 
 def order(mysis: Mysis, text: str) -> Order:

@@ -89,6 +89,23 @@ def test_who_did_its_order_idles_as_asked() -> None:
     assert group.text == "1 idle, its order was cleared, last order 'Mine'"
 
 
+def test_a_fleet_that_waits_as_a_whole_is_said_so_with_a_button(
+    sign_in: Callable[[str], Client],
+) -> None:
+    worker()
+    ada, brahe = rest("Ada"), rest("Brahe")
+    change_order(order=order(ada, brahe), by="mysis:Ada", state="done")
+    shown = line()
+    assert "The whole fleet is waiting for you." in shown
+    assert '<b class="num">2 of 2</b> idle for' in shown
+    assert "all-well" not in shown
+    both = f"{ada.pk},{brahe.pk}"
+    assert f'name="myses" value="{both}" formaction="/idle/start/"' in shown
+    sign_in("operator").post("/idle/start/", {"myses": both})
+    assert set(Mysis.objects.values_list("state", flat=True)) == {"running"}
+    assert "The whole fleet" not in line()
+
+
 def test_an_open_order_is_not_made_up_for_by_a_newer_one_that_is_done() -> None:
     ada = rest("Ada")
     waiting = order(ada, text="Mine iron")

@@ -129,8 +129,10 @@ def draw_fleet_head(found: health.Health) -> list[Fragment]:
 
 
 def draw_newest_orders() -> Fragment:
-    """The last orders, as they stand under the composer."""
-    return draw_fragment("fleet/orders", lines=orders.load_lines())
+    """The last orders, as they stand under the composer; before any, whom one talks to."""
+    lines = orders.load_lines()
+    piloted = not lines and Mysis.objects.filter(model__startswith="pilot").exists()
+    return draw_fragment("fleet/orders", lines=lines, piloted=piloted)
 
 
 def draw_orders_list(lines: Sequence[orders.OrderLine], state: str) -> Fragment:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from tests.agents.runtime.workers import Workers
 PATIENCE = 120.0
 MOST_TURNS = 40
 TOOL = "zoea_report_order"
+MISSION = ("mine", "sell", "travel", "jump")
 
 
 def give(mysis: Mysis, text: str) -> int:
@@ -63,6 +65,12 @@ def tools(request: Json) -> list[str]:
 def said_last(request: Json) -> str:
     """The nudge: it stands before the state block."""
     return str(request["messages"][-2]["content"])
+
+
+def count_accepted(mysis: Mysis) -> int:
+    """The actions of the mission that the game took."""
+    rows = Memory.objects.filter(mysis=mysis, is_error=False, tool_name__in=MISSION)
+    return rows.count()
 
 
 async def results(mysis: Mysis) -> list[Memory]:
@@ -305,8 +313,20 @@ def await_end(mysis: Mysis, number: int) -> None:
     [
         ("Return to base.", "Docked at "),
         ("Mine until you are full.", "The hold is full."),
-        ("Go to Nowhere Land.", "I find no place called Nowhere Land."),
+        (
+            "Go to Nowhere Land.",
+            'I cannot do "Go to Nowhere Land": I find no place called Nowhere Land.',
+        ),
         ("Sing a song.", "I do not understand this order"),
+        (
+            "Dock at the nearest base, refuel, and report your credits.",
+            r"Docked at .*\. (?:Refuelled|Nothing to refuel): fuel .*100/100\. Ada repo",
+        ),
+        (
+            "Explore; dock, explore and dock.",
+            r"Jumped to .* Docked .* Jumped .* Docked ",
+        ),
+        ("Go back to work: mine ore and sell it.", "Back at work: mined, and sold "),
     ],
 )
 async def test_the_pilot_reports_what_became_of_an_order(
@@ -327,6 +347,36 @@ async def test_the_pilot_reports_what_became_of_an_order(
         assert found is not None
         if not found.is_open:
             break
-    wanted = "done" if note.startswith(("Docked", "The hold")) else "not_done"
+    wanted = "not_done" if note.startswith("I ") else "done"
     assert (found.state, found.recipients[0].changed_by) == (wanted, "mysis:Ada")
-    assert found.recipients[0].note.startswith(note)
+    assert re.match(note, found.recipients[0].note)
+    # It goes on with its mission by itself.
+    done = await in_db(count_accepted)(ada)
+    for _ in range(8):
+        await fly(ada)
+        await asyncio.to_thread(sandbox.step)
+    assert (await refreshed(ada)).state == "running"
+    assert await in_db(count_accepted)(ada) > done
+
+
+@pytest.mark.parametrize("strategy", ["tiered", "coalesced"])
+async def test_who_holds_as_ordered_flies_on_after_a_start(
+    strategy: str, ada: Mysis, sandbox: SandboxServer
+):
+    policy = await in_db(ContextPolicy.objects.create)(name="own", strategy=strategy)
+    await in_db(Mysis.objects.filter(pk=ada.pk).update)(policy=policy)
+    await fly(ada)
+    await asyncio.to_thread(sandbox.step)
+    number = await in_db(give)(ada, "Hold.")
+    done = await in_db(count_accepted)(ada)
+    while (await refreshed(ada)).state == "running":
+        await fly(ada)
+        await asyncio.to_thread(sandbox.step)
+    assert await in_db(state)(number) == "done"
+    assert await in_db(count_accepted)(ada) == done
+    await in_db(actions.start_mysis)(mysis=ada, by="operator:ann")
+    for _ in range(8):
+        await fly(ada)
+        await asyncio.to_thread(sandbox.step)
+    assert (await refreshed(ada)).state == "running"
+    assert await in_db(count_accepted)(ada) > done

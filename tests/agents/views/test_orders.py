@@ -11,6 +11,7 @@ from agents import actions, events
 from agents.actions import orders
 from agents.actions.messages import send_order
 from agents.dashboard import feed
+from agents.dashboard.live.fragments import draw_newest_orders
 from agents.dashboard.orders import load_lines, load_order
 from agents.models import Broadcast, Mysis, Order, OrderRecipient
 from agents.order_status import read_order, select_orders
@@ -242,3 +243,18 @@ def count_recipients_read() -> int:
         " WHERE relname = 'agents_orderrecipient'"
     )
     return int(found)
+
+
+def test_a_script_is_told_from_a_model_until_it_is_talked_to(
+    fleet: list[Mysis],
+) -> None:
+    def is_told() -> bool:
+        return "a script flies these ships" in draw_newest_orders().html
+
+    assert is_told()
+    Mysis.objects.update(model="openai:any")
+    assert not is_told()
+    Mysis.objects.update(model="pilot:forgetful")
+    assert is_told()
+    give(fleet)
+    assert not is_told()

@@ -43,11 +43,14 @@ async def test_the_newest_order_counts_and_a_nudge_is_none() -> None:
     assert set((await view.nudge().user(block(*BELT)).fly()).calls) == {"mine"}
 
 
-async def test_docks_when_told_to_and_stays() -> None:
+async def test_docks_when_told_to_and_then_goes_on() -> None:
     view = View().user("Dock!").did("get_system", SYSTEM).user(block(*BELT))
     assert (await view.fly()).calls == {"travel": {"target_poi": "sol_station"}}
-    docked = View().user("Dock!").said().nudge().user(block(*STATION))
-    assert (await docked.fly()).calls == {}
+    docked = View().user("Dock!").user(block(*STATION))
+    flown = await docked.fly()
+    assert (flown.calls, "Done: Docked at Sol Central." in flown.text) == ({}, True)
+    later = View().user("Dock!").said(flown.text).nudge().user(block(*STATION))
+    assert (await later.fly()).calls != {}
 
 
 async def test_answers_and_acts_in_one_message() -> None:
@@ -78,7 +81,7 @@ async def test_reports_what_it_knows() -> None:
 
 
 async def test_a_report_is_given_once() -> None:
-    view = View().user("Report, please").said("Ada reporting...").nudge()
+    view = View().user("Report, please").said("Done: Ada reporting...").nudge()
     assert set((await view.user(block(*BELT)).fly()).calls) == {"mine"}
 
 

@@ -64,16 +64,14 @@ def test_a_second_summary_keeps_what_the_first_one_told():
     ("label", "order", "kind"),
     [
         (PENDING, "Sell everything.", "sell"),
-        (DONE, "Sell everything.", None),
         (DONE, "Stop and hold.", "hold"),
         (PENDING, "Nice weather.", None),
     ],
 )
-def test_the_order_in_a_summary_is_obeyed_unless_it_is_done(
-    label: str, order: str, kind: str | None
-):
+def test_the_order_in_a_summary_is_found(label: str, order: str, kind: str | None):
     block = f"{label}\n\nNothing else.\n\nLast request from user was: {order}"
     found = find_current_order(Transcript("x", [Heard(block)]))
-    assert (found.kind if found else None) == kind
+    assert (found.parts[0].kind if found else None) == kind
+    assert found is None or found.answered is (label is DONE)
     assert find_quoted_order(block) == (order, label is DONE)
     assert find_unanswered(Transcript("x", [Heard(block)])) == ""
