@@ -154,6 +154,9 @@ def test_the_limits_are_those_of_the_program():
         ),
         "of these for one person or token": asgi.streams.each,
         "tool calls in one answer of a model": MOST_CALLS,
+        "seconds that a client takes nothing of what it asked for, before it is cut off": (
+            f"{daphne.STALLED:g}"
+        ),
         "seconds between two checks of open sockets": f"{websockets.RECHECK:g}",
     }
     told = [
