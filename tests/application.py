@@ -13,11 +13,11 @@ from threading import Thread
 from zoea.asgi import application
 
 # Only now are there applications to import from.
-from agents.consumers import event_stream  # isort: skip
 from tests.flushing import forget_shared  # isort: skip
+from zoea import daphne  # isort: skip
 
 if "STALLED" in os.environ:
-    event_stream.STALLED = float(os.environ["STALLED"])
+    daphne.STALLED = float(os.environ["STALLED"])
 # In a thread: what the signal interrupts may hold a lock that forgetting needs.
 signal.signal(signal.SIGUSR1, lambda *_: Thread(target=forget_shared).start())
 

@@ -118,7 +118,7 @@ sockets = URLRouter(
 application = proxies.with_visitor(
     ProtocolTypeRouter(
         {
-            "http": mcp.with_mcp(Pages()),
+            "http": daphne.with_patience(mcp.with_mcp(Pages())),
             "websocket": daphne.with_flow(
                 websockets.with_handshake_checks(
                     websockets.with_busy_close(

@@ -1,9 +1,14 @@
-"""What Daphne lacks: back-pressure and close reasons of WebSockets, bounded uploads.
+"""What Daphne lacks: back-pressure, close reasons of WebSockets, bounded uploads.
 
-Daphne hands every frame to the transport and never waits, so a client that does not
-read makes the process grow. Here a consumer finds ``scope["flow"]``, which tells
-whether the transport still takes data, and which also sends many small messages without
-the detour through the server.
+Daphne hands every frame and every piece of an answer to the transport and never waits, so
+a client that does not read makes the process grow. Here a consumer finds ``scope["flow"]``,
+which tells whether the transport still takes data, and which also sends many small messages
+without the detour through the server. An answer over HTTP waits by itself, and a client that
+reads nothing of it for as long as one of a socket may is cut off.
+
+An application that fails after its answer has begun makes Daphne begin another one, which
+fails as well and ends the task that forgets closed connections. Here such a failure ends
+its own connection, and so does any other in what Daphne does for one from time to time.
 
 Daphne stores a whole request on disk before anybody looks at it, and then holds all of
 it in memory. Here it stores no more than the largest body of its route and one byte, by
@@ -16,11 +21,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any
 from urllib.parse import unquote
 
@@ -35,7 +41,11 @@ from zoea.proxies import App, Scope
 
 # Bytes that the kernel may hold for one client beside the 64 KiB of the transport.
 SEND_BUFFER = 128 * 1024
-# Seconds that a client which was dropped for not reading gets to read why.
+# A client that takes nothing for so many seconds does not read any more.
+STALLED = 10.0
+# Bytes of an answer that is large.
+LARGE_ANSWER = 1024 * 1024
+# Seconds that a client which does not read gets for the last that it is sent.
 LAST_WORDS = 30
 MAX_REASON = 123
 FINAL_TEXT = 0x81
@@ -47,6 +57,8 @@ LARGE_ROOMS = 2
 LONGEST_UPLOAD = 60.0
 # One byte more than the largest of other bodies.
 SMALL_ROOM = MAX_BYTES + 1
+
+logger = logging.getLogger(__name__)
 
 
 def install() -> None:
@@ -64,8 +76,45 @@ def with_flow(app: App) -> App:
     return wrapped
 
 
+def with_patience(app: App) -> App:
+    """Send an answer as fast as it is read; what a large one took of memory goes back."""
+
+    async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
+        request, sent = _answered.get(), 0
+
+        async def send_when_read(message: Any) -> None:
+            nonlocal sent
+            sent += len(message.get("body", b""))
+            if request is not None and not await request.flow.is_read():
+                request.cut_off()
+            await send(message)
+
+        try:
+            await app(scope, receive, send_when_read)
+        finally:
+            if sent > LARGE_ANSWER:
+                process_memory.trim()
+
+    return wrapped
+
+
+def _ends_alone(act: Callable[..., None]) -> Callable[..., None]:
+    """Let a fault end the connection that it came of, and nothing else of the server."""
+
+    @wraps(act)
+    def wrapped(protocol: Any, *args: Any) -> None:
+        try:
+            act(protocol, *args)
+        except Exception:
+            logger.exception("A connection failed.")
+            if protocol.transport is not None:
+                protocol.transport.abortConnection()
+
+    return wrapped
+
+
 class Flow:
-    """Whether a socket's transport takes more data; a push producer in Twisted's terms."""
+    """Whether a transport takes more data; a push producer in Twisted's terms."""
 
     def __init__(self, write: Callable[[bytes], None] | None = None) -> None:
         self._open = asyncio.Event()
@@ -92,6 +141,16 @@ class Flow:
         """Wait until the transport has sent what it holds, or is gone."""
         await self._open.wait()
 
+    async def is_read(self) -> bool:
+        """Wait until more may be sent; False where the client takes nothing for too long."""
+        if self.is_open:
+            return True
+        try:
+            await asyncio.wait_for(self.drained(), STALLED)
+        except TimeoutError:
+            return False
+        return True
+
     def pauseProducing(self) -> None:
         """The transport's buffer is full."""
         self._open.clear()
@@ -109,6 +168,8 @@ class FlowProtocol(WebSocketProtocol):  # type: ignore[misc]
     """A Daphne WebSocket whose application can wait for its client."""
 
     flow: Flow
+    handle_exception = _ends_alone(WebSocketProtocol.handle_exception)
+    check_timeouts = _ends_alone(WebSocketProtocol.check_timeouts)
 
     def onConnect(self, request: Any) -> Any:
         """Start the application, whose task inherits the context variable."""
@@ -124,10 +185,7 @@ class FlowProtocol(WebSocketProtocol):  # type: ignore[misc]
         super().onOpen()
         self.transport.unregisterProducer()
         self.transport.registerProducer(self.flow, True)
-        handle = getattr(self.transport, "socket", None)
-        if handle is not None:
-            with contextlib.suppress(OSError):
-                handle.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+        _limit_kernel(self.transport)
 
     def _write_frame(self, frame: bytes) -> None:
         if self.state != self.STATE_OPEN:
@@ -152,11 +210,15 @@ class FlowProtocol(WebSocketProtocol):  # type: ignore[misc]
 
 
 class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]
-    """A Daphne request that stores one byte more than its route takes at most."""
+    """A Daphne request that stores one byte more than its route takes at most.
+
+    Its answer waits for its client, and ends with its connection where it cannot go on.
+    """
 
     room = SMALL_ROOM
     stored = 0
     is_complete = False
+    check_timeouts = _ends_alone(http_protocol.WebRequest.check_timeouts)
 
     def gotLength(self, length: int | None) -> None:
         """Find out how much is stored: the headers have come, the body has not."""
@@ -197,17 +259,53 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]
         self.requestHeaders.setRawHeaders(NO_ROOM, ["1"])
 
     def process(self) -> Any:
-        """Hand the request on: all of it has come."""
+        """Hand the request on: all of it has come. Its application knows it by context."""
         self.is_complete = True
-        return super().process()
+        self.flow = Flow()
+        token = _answered.set(self)
+        try:
+            return super().process()
+        finally:
+            _answered.reset(token)
+
+    def handle_reply(self, message: dict[str, Any]) -> None:
+        """Do as Daphne does, and listen to the transport from the answer's begin on."""
+        gone = self.finished or self.channel is None
+        if message.get("type") == "http.response.start" and not (gone or self.producer):
+            _limit_kernel(self.transport)
+            self.registerProducer(self.flow, True)
+            # Of the answer before this one, which nobody has read yet.
+            if self.channel._waitingForTransport:
+                self.flow.pauseProducing()
+        super().handle_reply(message)
+
+    @_ends_alone
+    def handle_exception(self, exception: BaseException) -> None:
+        """Answer 500, or end an answer that has begun: its client sees it is not whole."""
+        if self._response_started:
+            self.cut_off()
+        else:
+            super().handle_exception(exception)
+
+    def cut_off(self) -> None:
+        """End the connection, and forget what is not sent."""
+        self.transport.abortConnection()
 
     def finish(self) -> None:
-        """End the answer; what a large body took of memory goes back."""
+        """End the answer; what much data took of memory goes back."""
+        channel = self.channel
+        self.unregisterProducer()
         super().finish()
+        if not channel.persistent:
+            # Twisted would wait for ever until the rest is read.
+            channel.setTimeout(LAST_WORDS)
         if rooms.give_back(self):
             process_memory.trim()
 
     def connectionLost(self, reason: Any) -> None:
+        """Forget the request; its application waits for nobody any more."""
+        if self.is_complete:
+            self.flow.stopProducing()
         rooms.give_back(self)
         super().connectionLost(reason)
 
@@ -245,6 +343,15 @@ class LargeRooms:
 rooms = LargeRooms()
 
 _current: ContextVar[Flow | None] = ContextVar("flow", default=None)
+_answered: ContextVar[BoundedRequest | None] = ContextVar("answered", default=None)
+
+
+def _limit_kernel(transport: Any) -> None:
+    """Have the kernel hold little for a client, so that it shows soon whether it reads."""
+    handle = getattr(transport, "socket", None)
+    if handle is not None:
+        with contextlib.suppress(OSError):
+            handle.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
 
 
 def _send_now(transport: Any, data: bytes) -> int:

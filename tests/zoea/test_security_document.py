@@ -158,6 +158,9 @@ def test_the_limits_are_those_of_the_program():
         "bytes of texts on a page over REST, of more than one item": (
             f"{PAGE_BYTES >> 20} MiB"
         ),
+        "seconds that a client takes nothing of what it asked for, before it is cut off": (
+            f"{daphne.STALLED:g}"
+        ),
         "seconds between two checks of open sockets": f"{websockets.RECHECK:g}",
     }
     told = [
