@@ -12,10 +12,12 @@ from pytest_django import Settings
 
 from agents import actions, events, process_memory
 from agents.llm.model_types import MOST_CALLS
-from agents.models import ModelCall, Mysis, Turn
+from agents.models import ModelCall, Mysis, Provider, Turn
 from agents.runtime.turn import take_turn
 from agents.tools.request import INTERRUPTED
 from bench.providers.openai import FakeProvider, Reply, call, completion
+from memory.assembly.sent_view import render_sent
+from memory.handles import read_message
 from memory.models import ContextPolicy, Memory, SentContext, TokenCalibration
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
@@ -188,6 +190,30 @@ async def test_numbers_that_cannot_be_true_are_estimated_and_told_once(
     noted = await in_db(events.read_after)(0, kinds=["error"])
     assert [one["data"]["code"] for one in noted] == ["usage"]
     assert not await in_db(TokenCalibration.objects.exists)()
+
+
+async def test_a_call_of_giant_arguments_does_not_ground_a_mysis(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    """They are cut where the view has no room else, stay in the log and can be read."""
+    await in_db(Provider.objects.update)(window=32_768)
+    giant = json.dumps({"text": "All the ore is at Earth Station. " * 6_000})
+    provider.answer(completion(None, tool_calls=[call("chat", giant)]))
+    provider.answer(completion("Enough."))
+    assert (await fly(eve)).last_error == ""
+    rows = await in_db(log)(eve)
+    assert_paired(rows)
+    [answer] = [row for row in rows if row.tool_calls]
+    [stored] = answer.tool_calls
+    assert stored["function"]["arguments"] == giant
+    said = json.dumps(provider.requests[-1]["messages"])
+    assert f"characters omitted, see ctx://{eve.pk}/{answer.pk}]" in said
+    assert giant in await in_db(read_message)(eve.pk, answer.pk)
+    kept = await in_db(lambda: list(SentContext.objects.order_by("pk")))()
+    assert [(await in_db(render_sent)(one)).intact for one in kept] == [True, True]
+    lines = (await in_db(render_sent)(kept[-1])).ledger
+    [line] = [one for one in lines if one["id"] == answer.pk]
+    assert (line["disposition"], line["by"]) == ("truncated", "budget")
 
 
 async def test_a_strategy_that_fails_is_told_once(
