@@ -21,6 +21,8 @@ Dialect = Literal["openai", "anthropic"]
 # One message in the OpenAI chat form (anthropic dialect: in Anthropic's).
 ChatMessage = Mapping[str, Any]
 
+# The calls that are taken from one answer.
+MOST_CALLS = 32
 # Whose calls cost nothing.
 FREE: tuple[Kind, ...] = ("pilot", "ollama")
 # Tokens of a call whose price is that of the tokens: some prices rise with its size.
@@ -105,6 +107,8 @@ class Completion:
 
     ``tool_calls`` hold their arguments as the model wrote them, valid JSON or not; the
     ``signature`` of a reasoning is opaque; ``cost`` is in US dollars, 0 without a price.
+    ``dropped`` are calls beyond MOST_CALLS. Where the provider's numbers cannot be true,
+    usage and cost are ``estimated``.
     """
 
     text: str
@@ -115,6 +119,8 @@ class Completion:
     cost: Decimal = Decimal(0)
     finish_reason: str = ""
     model: str = ""
+    dropped: int = 0
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -17,12 +17,13 @@ from agents.actions.base import describe_memory
 from agents.budgets import NOTHING, Amount
 from agents.db import run_in_db
 from agents.llm.complete import complete
-from agents.llm.model_types import Completion, CompletionRequest, ModelError
+from agents.llm.model_types import MOST_CALLS, Completion, CompletionRequest, ModelError
+from agents.models import Event
 from agents.runtime.model_calls import Opened, ReadyCall
 from agents.runtime.spans import tell_answer, trace_model_call
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
 from agents.tools.game_calls import take_up_calls
-from agents.tools.request import INTERRUPTED, TOO_MANY, Outcome
+from agents.tools.request import INTERRUPTED, Outcome
 from agents.usage import CallCost, Clock
 from memory import calibration
 from memory.context.tokens import estimate_tokens
@@ -35,11 +36,14 @@ from memory.redaction import hide_secrets, hide_secrets_in_value
 from memory.snapshots.reads import compute_present_tick
 
 LONGEST_ID = 200
-MOST_CALLS = 32
-_REFUSAL = (
-    f"{TOO_MANY} At most {MOST_CALLS} calls are taken from one answer: make the rest in "
-    "your next one."
+# What the model reads of calls beyond the limit, after the result of the last one.
+_DROPPED = (
+    f"[Zoea took the first {MOST_CALLS} calls of your answer. {{dropped:,}} more were "
+    "dropped, none of them executed: make those that are still needed in your next one.]"
 )
+
+# The code of an error about numbers of tokens that cannot be true.
+USAGE = "usage"
 
 logger = logging.getLogger(__name__)
 
@@ -48,13 +52,14 @@ logger = logging.getLogger(__name__)
 class PendingCall:
     """A tool call that is stored as pending, and the row its result goes to.
 
-    ``id`` is the one that its answer names it by.
+    ``id`` is the one that its answer names it by, ``note`` what stands after its result.
     """
 
     memory_id: int
     name: str
     arguments: str
     id: str = ""
+    note: str = ""
 
 
 async def ask_model(
@@ -92,7 +97,7 @@ def record_answer(
         calibration.learn_factor(
             handle.model,
             estimated=prepared.estimated,
-            reported=answer.usage.input,
+            reported=0 if answer.estimated else answer.usage.input,
             known=prepared.learnt,
         )
     except DatabaseError:
@@ -109,7 +114,44 @@ def store_answer(
     if clock is None:
         return None
     rows = _build_rows(handle, compute_present_tick(*clock), answer)
-    return _store_rows(rows, answer.tool_calls)
+    pending = _store_rows(rows, answer.tool_calls)
+    if answer.dropped:
+        pending[-1] = replace(
+            pending[-1], note=f"\n{_DROPPED.format(dropped=answer.dropped)}"
+        )
+    events.append_all(_describe_doubts(handle, answer))
+    return pending
+
+
+def _describe_doubts(handle: TurnHandle, answer: Completion) -> list[events.Line]:
+    """What the operator reads of an answer that was not taken as it came."""
+    found = []
+    if answer.dropped:
+        made = len(answer.tool_calls) + answer.dropped
+        words = (
+            f"The model made {made:,} calls in one answer: the first "
+            f"{len(answer.tool_calls)} were taken, {answer.dropped:,} dropped."
+        )
+        found.append(
+            events.describe_error(handle.mysis_id, words, code="too_many_calls")
+        )
+    if answer.estimated and not _is_noted(handle):
+        words = (
+            f"The provider of {handle.model} told numbers of tokens that cannot be true. "
+            "They are estimated, as is the cost, whenever it does so again."
+        )
+        found.append(
+            events.describe_error(
+                handle.mysis_id, words, code=USAGE, model=handle.model
+            )
+        )
+    return found
+
+
+def _is_noted(handle: TurnHandle) -> bool:
+    """Whether the operator knows already that this Mysis's model is counted by estimate."""
+    noted = Event.objects.filter(mysis_id=handle.mysis_id, kind=events.Kind.ERROR)
+    return noted.filter(data__code=USAGE, data__model=handle.model).exists()
 
 
 @transaction.atomic(savepoint=False)
@@ -154,7 +196,7 @@ def write_result(
 
     A late one, of a worker that was given up, replaces "outcome unknown".
     """
-    text = result.kept_text
+    text = result.kept_text + call.note
     values = {
         "mysis": handle.mysis_id,
         "memory": call.memory_id,
@@ -196,10 +238,8 @@ def _build_rows(
         created_at=now,
     )
     results = [_result_row(handle, call, tick) for call in calls]
-    for place, row in enumerate(results):
-        row.created_at, row.pending = now, place < MOST_CALLS
-        if not row.pending:
-            row.content, row.is_error = _REFUSAL, True
+    for row in results:
+        row.created_at, row.pending = now, True
     return [speech, *results]
 
 
@@ -222,7 +262,7 @@ def _store_rows(rows: Sequence[Memory], calls: Sequence[ToolCall]) -> list[Pendi
     for row, (pk,) in zip(rows, ids, strict=True):
         row.pk = pk
     events.send_hint()
-    pending = [
+    return [
         PendingCall(
             row.pk,
             repair_text(call.name),
@@ -231,7 +271,6 @@ def _store_rows(rows: Sequence[Memory], calls: Sequence[ToolCall]) -> list[Pendi
         )
         for row, call in zip(results, calls, strict=True)
     ]
-    return pending[:MOST_CALLS]
 
 
 def _clean_reasoning(answer: Completion) -> str:

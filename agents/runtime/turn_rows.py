@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from agents import budgets, db, events, scheduling, statements
@@ -29,7 +28,7 @@ from agents.events import Kind
 from agents.llm.endpoints import list_provider_candidates
 from agents.models import Account, Budget, Mysis, Provider, Turn
 from agents.tool_catalogue import read_actions
-from agents.tools.request import INTERRUPTED, NOT_EXECUTED, TOO_MANY
+from agents.tools.request import INTERRUPTED, NOT_EXECUTED
 from agents.tools.snapshot import doubt_call
 from memory.assembly.turn_reads import TurnReads
 from memory.models import (
@@ -258,9 +257,8 @@ def count_actions(turn: Turn) -> None:
     A call that is still open counts for nothing: nobody knows what came of it.
     """
     answered = Memory.objects.filter(turn=turn.pk, role=Role.TOOL, pending=False)
-    # These answers were written in the place of making the call.
-    never_sent = Q(content=NOT_EXECUTED) | Q(content__startswith=TOO_MANY)
-    called = answered.exclude(never_sent, is_error=True)
+    # Such an answer was written in the place of making the call; a note may follow it.
+    called = answered.exclude(content__startswith=NOT_EXECUTED, is_error=True)
     rows = called.values_list("tool_name", "is_error")
     is_action = read_actions()
     failed = [is_error for command, is_error in rows if is_action(command)]

@@ -33,8 +33,6 @@ from memory.gamestate.values import parse_text, repair_text
 KINDS = frozenset({"snapshot", "query", "mutation", "drain"})
 
 NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
-# What the answer to a call begins with that was one too many.
-TOO_MANY = "Error: too_many_calls: not executed."
 INTERRUPTED = "Error: interrupted: outcome unknown. Check the state before repeating."
 
 # The bytes of a result that the log keeps, and a model reads: a whole map has 190,000.

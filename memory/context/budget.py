@@ -10,7 +10,7 @@ the state block's short form, `assemble` makes the view again without them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memory.context.result_types import Impossible
 from memory.context.seams import Seams
@@ -21,12 +21,16 @@ from memory.context.units import (
     History,
     Item,
     Unit,
+    count_message_tokens,
     count_shortest_item,
+    cut_call,
     shorten_item,
 )
 
 _DROPPED = Fate("dropped_for_budget", "budget", "No room was left for it.")
 _TRUNCATED = Fate("truncated", "budget", "Cut to fit the budget; head and tail stay.")
+# The tokens of a call's arguments that are left where they must be cut.
+_MOST_CUT = 256
 # Below this many bytes a state block says nothing worth sending.
 _SMALLEST_STATE = 64
 _STATE_TRIES = 6
@@ -149,9 +153,10 @@ def fit_units(
     if used <= room - state:
         return FittedUnits(list(units), used)
     try:
-        kept = _keep_required(units, anchors, frame, history, room - state)
+        kept = _keep_beside(units, anchors, frame, history, state)
     except BudgetImpossible:
-        kept = _keep_required(units, anchors, frame, history, room)
+        edited = _cut_newest_calls(units, anchors.newest, history, room)
+        kept = _keep_beside(edited, anchors, frame, history, state)
     # Older ones never get that room, or a larger budget could keep fewer of them.
     best = _find_oldest_fitting(units, kept, frame, room - state)
     fitted = FittedUnits([], 0, over_budget=True)
@@ -173,6 +178,38 @@ def _count_tokens(units: Sequence[Unit], frame: Frame) -> int:
     """The tokens of units and of all seams of a view of them."""
     seams = frame.seams.between([None, *units, None]) if units else 0
     return sum(unit.tokens for unit in units) + seams
+
+
+def _keep_beside(
+    units: Sequence[Unit],
+    anchors: Anchors,
+    frame: Frame,
+    history: History,
+    state: int,
+) -> dict[int, Unit]:
+    """As `_keep_required` beside `state`, or without it where there is no room else."""
+    room = frame.room()
+    try:
+        return _keep_required(units, anchors, frame, history, room - state)
+    except BudgetImpossible:
+        return _keep_required(units, anchors, frame, history, room)
+
+
+def _cut_newest_calls(
+    units: Sequence[Unit], newest: int | None, history: History, room: int
+) -> Sequence[Unit]:
+    """The units, the long arguments of the newest one cut, where it may be edited (I12)."""
+    head = units[newest].items[0] if newest is not None else None
+    if newest is None or head is None or head.source is None or units[newest].signed:
+        return units
+    limit = min(_MOST_CUT, room // max(1, 2 * len(head.calls)))
+    handle = history.handle(head.source)
+    calls = tuple(cut_call(call, limit, history.count, handle) for call in head.calls)
+    if calls == head.calls:
+        return units
+    tokens = count_message_tokens(head.content, calls, history.count)
+    items = (replace(head, calls=calls, tokens=tokens), *units[newest].items[1:])
+    return [*units[:newest], units[newest].with_items(items), *units[newest + 1 :]]
 
 
 def _keep_required(
@@ -262,7 +299,7 @@ def _least_item_tokens(item: Item, history: History) -> int:
 
 
 def shrink_unit(unit: Unit, limit: int, history: History) -> Unit | None:
-    """The unit within `limit`: results are cut first, calls never; None if too long."""
+    """The unit within `limit`: results are cut first, calls not; None if too long."""
     if unit.tokens <= limit:
         return unit
     floors = [_least_item_tokens(item, history) for item in unit.items]

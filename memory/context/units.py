@@ -8,6 +8,7 @@ repeats.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -31,6 +32,9 @@ from memory.context.types import (
     find_marked_peer,
     mark_peer_lines,
 )
+
+# What stands in the place of the arguments of a call that was cut.
+CUT_ARGUMENTS = "arguments_cut"
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +247,25 @@ def count_call_tokens(call: ToolCall, count: TokenCounter) -> int:
     """Tokens of a call as it is sent."""
     name, arguments = get_sent_form(call)
     return count(name) + count(arguments)
+
+
+def cut_call(call: ToolCall, limit: int, count: TokenCounter, handle: str) -> ToolCall:
+    """The call with the head and the tail of its arguments, within `limit` tokens.
+
+    They stand as one text in an object, so that they stay valid (I8). As it is where
+    it has no more, or nothing would be saved.
+    """
+    if count(call.arguments) <= limit:
+        return call
+    # Its quotes take one more sign each.
+    text = shorten_text(call.arguments, limit // 2, count, handle)
+    if text is None:
+        return call
+    arguments = json.dumps({CUT_ARGUMENTS: text}, ensure_ascii=False)
+    cut = ToolCall(call.id, call.name, arguments, call.via)
+    return (
+        cut if count_call_tokens(cut, count) < count_call_tokens(call, count) else call
+    )
 
 
 def shorten_item(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -11,7 +14,15 @@ from hypothesis import strategies as st
 from memory.context import registry
 from memory.context.budget import SHORT_STATE_BYTES
 from memory.context.offered_tools import offer_tools
-from memory.context.types import CRITICAL_REMINDERS, NUDGE_TEXT, Budget, split_nudge
+from memory.context.result_types import Assembly
+from memory.context.types import (
+    CRITICAL_REMINDERS,
+    NUDGE_TEXT,
+    Budget,
+    Dialect,
+    split_nudge,
+)
+from memory.context.units import CUT_ARGUMENTS
 from memory.gamestate.render import split_state
 from tests.context.cases import render_state
 from tests.context.histories import Log
@@ -156,6 +167,90 @@ def test_i18_the_newest_unit_is_cut_but_never_its_calls(strategy: str) -> None:
     assert text_of(result, 4) == "y" * 30, "what is small stays whole"
     assert len(result.messages[1]["tool_calls"]) == 3
     assert fate(result, 3) == fate(result, 5) == "truncated"
+
+
+GIANT = json.dumps(
+    {"text": 'All the "ore" is at Earth Station. ' * 6_000, "to": "Brahe"}
+)
+
+
+def calling(arguments: str, count: int = 1, **more: Any) -> Log:
+    """An order, and an answer that makes so many calls."""
+    log = Log()
+    log.user("go")
+    log.calls(*((f"c{n}", "chat", arguments) for n in range(count)), **more)
+    for number in range(count):
+        log.result(f"c{number}", "said " * 50)
+    return log
+
+
+@any_strategy
+@pytest.mark.parametrize("count", [1, 32])
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+def test_giant_arguments_are_cut_where_nothing_else_helps(
+    strategy: str, count: int, dialect: Dialect
+) -> None:
+    log = calling(GIANT, count)
+    result = view(log, strategy, budget=Budget(8_192, 2_000), dialect=dialect)
+    assert result.messages, result.reason
+    assert result.stats["tokens_out"] <= 6_192
+    if strategy == "coalesced":
+        return
+    assert fate(result, 2) == "truncated"
+    for arguments in read_arguments(result):
+        head, _, rest = arguments[CUT_ARGUMENTS].partition("[... ")
+        assert GIANT.startswith(head.removesuffix("\n"))
+        assert "characters omitted, see ctx://self/2]" in rest
+    # Byte for byte the same again, and whole where there is room.
+    assert view(
+        log, strategy, budget=Budget(8_192, 2_000), dialect=dialect
+    ).messages == (result.messages)
+    whole = view(log, strategy, dialect=dialect)
+    assert list(read_arguments(whole)) == [json.loads(GIANT)] * count
+
+
+def read_arguments(result: Assembly) -> Iterator[dict[str, Any]]:
+    """What the calls of a view are given."""
+    for message in result.messages:
+        for call in message.get("tool_calls", ()):
+            yield json.loads(call["function"]["arguments"])
+        if isinstance(message["content"], list):
+            for block in message["content"]:
+                if block["type"] == "tool_use":
+                    yield block["input"]
+
+
+@every_strategy
+def test_what_is_left_out_of_arguments_is_counted(strategy: str) -> None:
+    result = view(calling(GIANT), strategy, budget=Budget(8_192, 2_000))
+    [arguments] = read_arguments(result)
+    head, omitted, tail = re.split(r"\n\[... (\d+) .*\]\n", arguments[CUT_ARGUMENTS])
+    assert GIANT.startswith(head)
+    assert GIANT.endswith(tail)
+    assert int(omitted) == len(GIANT) - len(head) - len(tail)
+
+
+@every_strategy
+def test_giant_arguments_of_a_signed_answer_are_not_cut(strategy: str) -> None:
+    signed = calling(GIANT, signed=True)
+    result = view(signed, strategy, budget=Budget(8_192, 2_000))
+    assert result.status == "budget_impossible"
+    assert result.impossible is not None
+    assert result.impossible.component == "newest_unit"
+
+
+@every_strategy
+def test_small_calls_beside_a_giant_stay(strategy: str) -> None:
+    log = Log()
+    log.user("go")
+    log.calls(("a", "chat", GIANT), ("b", "travel", '{"to": "sol"}'))
+    log.result("a", "said")
+    log.result("b", "y" * 60_000)
+    result = view(log, strategy, budget=Budget(8_192, 2_000), result_cap=0)
+    giant, small = read_arguments(result)
+    assert list(giant) == [CUT_ARGUMENTS]
+    assert small == {"to": "sol"}
+    assert fate(result, 4) == "truncated"
 
 
 @every_strategy

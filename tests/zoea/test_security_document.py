@@ -11,7 +11,7 @@ from django.test import Client
 
 import agents.urls
 from agents.lab import prices
-from agents.runtime.answers import MOST_CALLS
+from agents.llm.model_types import MOST_CALLS
 from memory.api.parameters import PAGE_BYTES
 from memory.search import query
 from tests.programs import Program

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from decimal import Decimal
 from typing import Any, cast
 
@@ -25,8 +25,16 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from agents.llm.errors import make_model_error
-from agents.llm.model_types import Completion, CompletionRequest, Endpoint, Usage
+from agents.llm.model_types import (
+    MOST_CALLS,
+    Completion,
+    CompletionRequest,
+    Endpoint,
+    Usage,
+    price_usage,
+)
 from agents.process_memory import refusals
+from memory.context.tokens import estimate_tokens
 from memory.context.types import ToolCall
 
 _RENAMED = {"reasoning_effort": "openai_reasoning_effort"}
@@ -36,6 +44,10 @@ NAMELESS = "unknown"
 # Both are OpenAI's, the strictest: a history outlives a change of the provider.
 LONGEST_NAME = 64
 LONGEST_ID = 40
+
+# A provider's count of tokens is believed up to so many windows of the model. That of an
+# unknown window may be larger than the one that is taken for it.
+MOST_WINDOWS, LEAST_WINDOW = 10, 32_768
 
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
 REDACTED = "redacted_thinking"
@@ -67,7 +79,7 @@ async def request_completion(
     parameters = ModelRequestParameters(function_tools=definitions)
     try:
         response = await model.request(list(messages), wanted, parameters)
-        return _read_completion(request.endpoint, response)
+        return _read_completion(request, response)
     except Exception as error:
         # A broken answer may fail anywhere in two libraries. Without its cause:
         # that one holds the request with its headers.
@@ -75,16 +87,17 @@ async def request_completion(
         raise make_model_error(request.endpoint, error) from None
 
 
-def _read_completion(endpoint: Endpoint, response: ModelResponse) -> Completion:
+def _read_completion(request: CompletionRequest, response: ModelResponse) -> Completion:
+    endpoint = request.endpoint
     thoughts = [part for part in response.parts if isinstance(part, ThinkingPart)]
     texts = [part.content for part in response.parts if isinstance(part, TextPart)]
     # A provider's refusal comes apart from the text; it is what was said.
     refusal = (response.provider_details or {}).get("refusal")
     refused = refusal if isinstance(refusal, str) else ""
-    usage = response.usage
+    calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
     signature = _join_signatures(thoughts)
     reasoning = "\n\n".join(part.content for part in thoughts if part.content)
-    return Completion(
+    answer = Completion(
         text="\n\n".join(text for text in texts if text) or refused,
         reasoning=reasoning or (HIDDEN if signature else ""),
         signature=signature,
@@ -92,14 +105,33 @@ def _read_completion(endpoint: Endpoint, response: ModelResponse) -> Completion:
             ToolCall(
                 part.tool_call_id[:LONGEST_ID], clean_tool_name(part), _arguments(part)
             )
-            for part in response.parts
-            if isinstance(part, ToolCallPart)
+            for part in calls[:MOST_CALLS]
         ),
-        usage=Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens),
-        cost=_cost(endpoint, response),
         finish_reason=response.finish_reason or "",
         model=response.model_name or endpoint.model,
+        dropped=max(0, len(calls) - MOST_CALLS),
     )
+    told = response.usage
+    usage = Usage(told.input_tokens, told.output_tokens, told.cache_read_tokens)
+    if _is_likely(usage, endpoint):
+        return replace(answer, usage=usage, cost=_cost(endpoint, response))
+    usage = _estimate_usage(request, answer)
+    cost = price_usage(endpoint, usage) or Decimal(0)
+    return replace(answer, usage=usage, cost=cost, estimated=True)
+
+
+def _is_likely(usage: Usage, endpoint: Endpoint) -> bool:
+    """Whether a provider's numbers can be true of a model with such a window."""
+    most = MOST_WINDOWS * max(endpoint.window, LEAST_WINDOW)
+    return usage.cached <= usage.input <= most and usage.output <= most
+
+
+def _estimate_usage(request: CompletionRequest, answer: Completion) -> Usage:
+    tools = [asdict(tool) for tool in request.tools]
+    sent = json.dumps([request.system, *request.messages, *tools], ensure_ascii=False)
+    said = [answer.text, answer.reasoning]
+    said += [f"{call.name} {call.arguments}" for call in answer.tool_calls]
+    return Usage(estimate_tokens(sent), sum(map(estimate_tokens, said)))
 
 
 def clean_tool_name(part: ToolCallPart) -> str:

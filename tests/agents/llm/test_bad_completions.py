@@ -13,6 +13,7 @@ import pytest
 
 from agents.llm.complete import complete
 from agents.llm.model_types import (
+    MOST_CALLS,
     Completion,
     CompletionRequest,
     Endpoint,
@@ -219,19 +220,20 @@ async def test_an_empty_answer_of_anthropic(stranger: Stranger) -> None:
     assert (answer.text, answer.reasoning, answer.tool_calls) == ("", "", ())
 
 
-async def test_two_hundred_calls_and_none_is_lost(stranger: Stranger) -> None:
-    """The runtime takes as many as it takes, and answers the others."""
+async def test_of_two_hundred_calls_the_first_are_taken(stranger: Stranger) -> None:
     calls = [call("travel", '{"target_poi": 7}', f"c{n}") for n in range(200)]
     stranger.says(completion(None, tool_calls=calls))
     answer = await ask(stranger, "openai")
-    assert [made.id for made in answer.tool_calls] == [f"c{n}" for n in range(200)]
+    taken = [f"c{n}" for n in range(MOST_CALLS)]
+    assert [made.id for made in answer.tool_calls] == taken
+    assert answer.dropped == 200 - MOST_CALLS
     uses = [
         {"type": "tool_use", "id": f"t{n}", "name": "travel", "input": {"a": n}}
         for n in range(200)
     ]
     stranger.says(message(*uses, stop="tool_use"))
     answer = await ask(stranger, "anthropic")
-    assert len(answer.tool_calls) == 200
+    assert (len(answer.tool_calls), answer.dropped) == (MOST_CALLS, 200 - MOST_CALLS)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,14 @@ import pytest
 from pytest_django import Settings
 
 from agents import actions, events, process_memory
-from agents.models import Mysis, Turn
-from agents.runtime import answers
+from agents.llm.model_types import MOST_CALLS
+from agents.models import ModelCall, Mysis, Provider, Turn
 from agents.runtime.turn import take_turn
 from agents.tools.request import INTERRUPTED, NOT_EXECUTED
 from bench.providers.openai import FakeProvider, Reply, call, completion
-from memory.models import ContextPolicy, Memory, SentContext
+from memory.assembly.sent_view import render_sent
+from memory.handles import read_message
+from memory.models import ContextPolicy, Memory, SentContext, TokenCalibration
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
@@ -161,19 +163,88 @@ async def test_odd_characters_in_a_refusal_do_not_loop(
     assert "too" in flown.last_error
 
 
-async def test_too_many_calls_in_one_answer_are_refused_not_lost(
-    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+@pytest.mark.parametrize("more", [9, 9_968])
+async def test_calls_beyond_the_limit_are_dropped_and_both_are_told(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer, more: int
 ):
-    many = [call("get_version", "{}", f"c{n}") for n in range(answers.MOST_CALLS + 9)]
-    provider.answer(completion(None, tool_calls=many))
+    many = [call("get_version", "{}", f"c{n}") for n in range(MOST_CALLS + more)]
+    provider.answer(completion("On it.", tool_calls=many))
     provider.answer(completion("Enough."))
-    await fly(eve)
+    flown = await fly(eve)
+    assert flown.last_error == ""
     rows = await in_db(log)(eve)
     assert_paired(rows)
-    refused = [r for r in rows if "too_many_calls" in r.content]
-    assert len(refused) == 9
-    assert all(row.is_error for row in refused)
-    assert "too_many_calls" in json.dumps(provider.requests[-1]["messages"])
+    [answer] = [row for row in rows if row.tool_calls]
+    assert [one["id"] for one in answer.tool_calls] == [f"c{n}" for n in range(32)]
+    results = [row.content for row in rows if row.role == "tool"]
+    assert [f"{more:,} more were dropped" in text for text in results] == (
+        [False] * 31 + [True]
+    )
+    assert f"{more:,} more were dropped" in json.dumps(
+        provider.requests[-1]["messages"]
+    )
+    found = await in_db(events.read_after)(0, kinds=["error"])
+    codes = [one["data"]["code"] for one in found]
+    told = found[codes.index("too_many_calls")]
+    assert codes.count("too_many_calls") == 1
+    assert f"{32 + more:,} calls in one answer" in told["data"]["detail"]
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": 10**18, "completion_tokens": 5},
+        {"prompt_tokens": 10**400, "completion_tokens": 5},
+        {"prompt_tokens": 5, "completion_tokens": 9 * 10**18},
+        {
+            "prompt_tokens": 5,
+            "completion_tokens": 5,
+            "prompt_tokens_details": {"cached_tokens": 10**9},
+        },
+    ],
+    ids=["input", "no bigint", "output", "cached"],
+)
+async def test_numbers_that_cannot_be_true_are_estimated_and_told_once(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer, usage: dict[str, Any]
+):
+    for _ in range(2):
+        told = {"total_tokens": 10, **usage}
+        provider.answer(completion("Aye. " * 40) | {"usage": told})
+        assert (await fly(eve)).last_error == ""
+    calls = await in_db(lambda: list(ModelCall.objects.all()))()
+    assert len(calls) == 2
+    for one in calls:
+        assert 1_000 < one.input_tokens < 50_000
+        assert 20 < one.output_tokens < 200
+        assert one.cached_tokens == 0
+        assert 0 < one.cost < 1
+    noted = await in_db(events.read_after)(0, kinds=["error"])
+    assert [one["data"]["code"] for one in noted] == ["usage"]
+    assert not await in_db(TokenCalibration.objects.exists)()
+
+
+async def test_a_call_of_giant_arguments_does_not_ground_a_mysis(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    """They are cut where the view has no room else, stay in the log and can be read."""
+    await in_db(Provider.objects.update)(window=32_768)
+    giant = json.dumps({"text": "All the ore is at Earth Station. " * 6_000})
+    provider.answer(completion(None, tool_calls=[call("chat", giant)]))
+    provider.answer(completion("Enough."))
+    assert (await fly(eve)).last_error == ""
+    rows = await in_db(log)(eve)
+    assert_paired(rows)
+    [answer] = [row for row in rows if row.tool_calls]
+    [stored] = answer.tool_calls
+    assert stored["function"]["arguments"] == giant
+    said = json.dumps(provider.requests[-1]["messages"])
+    assert f"characters omitted, see ctx://{eve.pk}/{answer.pk}]" in said
+    assert giant in await in_db(read_message)(eve.pk, answer.pk)
+    kept = await in_db(lambda: list(SentContext.objects.order_by("pk")))()
+    assert [(await in_db(render_sent)(one)).intact for one in kept] == [True, True]
+    lines = (await in_db(render_sent)(kept[-1])).ledger
+    [line] = [one for one in lines if one["id"] == answer.pk]
+    assert (line["disposition"], line["by"]) == ("truncated", "budget")
 
 
 async def test_a_strategy_that_fails_is_told_once(

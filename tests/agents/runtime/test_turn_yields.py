@@ -28,7 +28,7 @@ from agents.models import (
     Turn,
 )
 from agents.runtime.turn_rows import close_open_turns
-from agents.tools.request import NOT_EXECUTED, TOO_MANY
+from agents.tools.request import NOT_EXECUTED
 from memory.context.tool_calls import guess_policy
 from memory.models import ContextPolicy, GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
@@ -240,7 +240,7 @@ async def test_a_turn_that_was_cut_short_counts_the_actions_of_the_log(
         for name, values in (
             ("mine", {"pending": True}),
             ("mine", {"content": NOT_EXECUTED, "is_error": True}),
-            ("mine", {"content": f"{TOO_MANY} At most 32.", "is_error": True}),
+            ("mine", {"content": f"{NOT_EXECUTED}\n[A note.]", "is_error": True}),
             # The game's own words, which are like ours.
             ("mine", {"content": "Error: busy: not executed", "is_error": True}),
             ("sell", {"content": "Error: not_docked: Dock first.", "is_error": True}),
