@@ -14,10 +14,12 @@ import time
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
+import django
 import psycopg
 from django import db
 from django.conf import settings
@@ -160,6 +162,13 @@ def _is_worker(argv: Sequence[str]) -> bool:
     return argv[1:2] == ["procrastinate"] and "worker" in argv[2:]
 
 
+def _load_program() -> None:
+    """Load what a worker works with; what is loaded already takes no time."""
+    django.setup()
+    for name in settings.PROCRASTINATE_IMPORT_PATHS:
+        import_module(name)
+
+
 @contextmanager
 def await_database() -> Iterator[None]:
     """Open it as soon as a server answers, however long that takes."""
@@ -173,6 +182,8 @@ def await_database() -> Iterator[None]:
                 if str(error) != said:
                     said = str(error)
                     print_refusal(f"{said} It is waited for.")
+                # Meanwhile: on a busy machine that takes longer than all the rest.
+                _load_program()
             time.sleep(LOOK_SECONDS)
         yield
 

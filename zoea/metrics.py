@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
+from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
@@ -41,6 +42,7 @@ from memory.problems import Problem
 from memory.snapshots.writes import read_newest_tick
 from zoea.api.gate import answer_problem
 from zoea.auth import identify
+from zoea.middleware import readiness
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 METHODS = ("GET", "HEAD")
@@ -133,6 +135,10 @@ def metrics(request: HttpRequest) -> HttpResponse:
         detail = f"{(request.method or '')[:20]}: metrics can only be read; use GET."
         allow = {"Allow": ", ".join(METHODS)}
         return answer_problem(Problem(405, "method_not_allowed", detail, headers=allow))
+    # Who asks gives up after 10 s, and the pool only after 20 s.
+    ready = readiness.read()
+    if ready.status_code != HTTPStatus.OK:
+        return ready
     if not settings.METRICS_PUBLIC:
         try:
             identify(request)

@@ -216,11 +216,16 @@ def test_a_worker_that_starts_waits_for_its_database(
 
     monkeypatch.setattr(commandline, "open_database", open_database)
     monkeypatch.setattr(commandline, "LOOK_SECONDS", 0)
+    loaded: list[int] = []
+    monkeypatch.setattr(
+        commandline, "import_module", lambda _: loaded.append(len(tries))
+    )
     before = signal.getsignal(signal.SIGTERM)
     try:
         argv = ["manage.py", "procrastinate", *words]
         assert commandline.run_command(argv, worked.append) == 0
         assert worked == [argv]
+        assert loaded == [1, 2, 3]
         said = capsys.readouterr().err
         assert said == "manage.py: Nobody answers. It is waited for.\n"
         tries.clear()

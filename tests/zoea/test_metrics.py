@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.request import Request, urlopen
 
+import psycopg
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
@@ -21,7 +22,7 @@ from agents.models import Alert, ModelCall, Mysis, Turn
 from bench.processes import run_server
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 from tests.statements import record_statements
-from zoea import metrics
+from zoea import metrics, middleware
 from zoea.auth import create_token
 
 
@@ -73,6 +74,25 @@ def test_strangers_get_401_unless_it_is_public(settings, bearer) -> None:
     assert browser.head("/metrics").status_code == 200
     settings.METRICS_PUBLIC = True
     assert read().status_code == 200
+
+
+def test_without_the_database_it_says_so_before_prometheus_gives_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing waits for the pool here: this test may not use the database."""
+    asked: list[float] = []
+
+    def refuse(seconds: float) -> None:
+        asked.append(seconds)
+        raise psycopg.OperationalError("Connection refused")
+
+    monkeypatch.setattr(middleware, "connect_directly", refuse)
+    monkeypatch.setattr(middleware, "readiness", fresh := middleware.Readiness())
+    monkeypatch.setattr(metrics, "readiness", fresh)
+    answer = read({"Authorization": "Bearer any"})
+    assert (answer.status_code, answer.json()["code"]) == (503, "not_ready")
+    assert answer["Retry-After"]
+    assert sum(asked) <= 5
 
 
 @pytest.mark.django_db

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from math import ceil
 from typing import Any
 
 import pytest
@@ -109,3 +110,25 @@ def test_the_dashboard_is_one_that_grafana_takes() -> None:
     for group in RULES["groups"]:
         for rule in group["rules"]:
             assert {"alert", "expr", "for", "annotations"} <= set(rule)
+
+
+def test_a_lost_worker_is_told_of_for_as_long_as_it_may_be_dead() -> None:
+    """Of two workers one dies; a deploy has three of them for a while."""
+    (rule,) = [
+        one for one in RULES["groups"][0]["rules"] if one["alert"] == "ZoeaLostAWorker"
+    ]
+    found = re.search(
+        r"quantile_over_time\(([\d.]+), \S+\[(\d+)([mhd])\]\)", rule["expr"]
+    )
+    assert found is not None
+    share, window = (
+        float(found[1]),
+        int(found[2]) * {"m": 1, "h": 60, "d": 1440}[found[3]],
+    )
+
+    def is_on(minutes: list[int]) -> bool:
+        seen = sorted(minutes[-window:])
+        return minutes[-1] < seen[ceil(share * (len(seen) - 1))]
+
+    assert all(is_on([2] * 600 + [1] * dead) for dead in (1, 60, 12 * 60))
+    assert not is_on([2] * 1440 + [3] * 60 + [2])
