@@ -292,6 +292,12 @@ def load_idle(ids: Sequence[int] | None = None) -> list[Idle]:
     return [_make_idle(_Row(*row)) for row in fetch_rows(_IDLE, values, prepare=True)]
 
 
+def read_idle_words(rows: Iterable[Mysis]) -> dict[int, str]:
+    """Why each of these idles, by its number; without those that do not."""
+    ids = [row.pk for row in rows if row.state == Mysis.State.IDLE]
+    return {one.id: one.words for one in load_idle(ids)} if ids else {}
+
+
 class _Row(NamedTuple):
     """What is stored of one that idles, its newest order, and its newest open one.
 

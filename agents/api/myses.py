@@ -19,6 +19,7 @@ from agents.api.orders import State
 from agents.api.spending import BudgetOut, UsageOut
 from agents.api.turns import RowName, caller_name, get_mysis, read_changes
 from agents.budgets import BudgetStatus, read_mysis_statuses
+from agents.idle import read_idle_words
 from agents.manual_command import run_command
 from agents.models import Mysis, Pin, Prompt, Usage
 from agents.models.fleet import MOST_TAGS
@@ -47,6 +48,8 @@ myses_router = Router(tags=["myses"])
 
 # Fields of a new Mysis that a second action sets, in the same transaction.
 SET_AFTERWARDS = ("messaging", "group", "tags")
+# Where a row of a page has why it idles, read once for all.
+IDLE_WORDS = "idle_words"
 MaxIterations = Annotated[int, Field(ge=1, le=1000), FROM_JSON]
 
 commands_router = Router(tags=["myses"])
@@ -58,7 +61,8 @@ class MysisOut(Schema):
     """One agent. ``policy``, ``prompt`` and ``account`` are names, or null.
 
     ``effective_policy`` is the one that its calls are made under: its own, else the
-    fleet's default; null where it is the built-in one.
+    fleet's default; null where it is the built-in one. ``idle`` is why it idles, as
+    its page says; null where it does not.
     """
 
     id: int
@@ -74,8 +78,15 @@ class MysisOut(Schema):
     activity: str = Field(examples=["travelling"])
     tick: int | None = Field(examples=[1042])
     last_error: TextOrNull = Field(examples=[None])
+    idle: TextOrNull = Field(examples=["its order is done, last order 'Sell the ore.'"])
     nudges: int = Field(examples=[0])
     created_at: datetime
+
+    @staticmethod
+    def resolve_idle(row: Mysis) -> str | None:
+        """As it was read for a whole page, or of this one alone."""
+        words = vars(row).get(IDLE_WORDS)
+        return read_idle_words([row]).get(row.pk) if words is None else words
 
 
 class MysisUsage(Schema):
@@ -185,6 +196,9 @@ def list_myses(request: HttpRequest, wanted: Query[MysisFilter]) -> Rows:
     rows = Mysis.select_members(group=wanted.group, tag=wanted.tag)
     page = build_page(rows.select_related("policy", "prompt", "account"), wanted)
     Mysis.share_fleet_policy(page["items"])
+    words = read_idle_words(page["items"])
+    for row in page["items"]:
+        setattr(row, IDLE_WORDS, words.get(row.pk, ""))
     return page
 
 

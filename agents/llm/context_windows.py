@@ -92,7 +92,8 @@ def find_window(kind: Kind, base_url: str, model: str, provider: Provider) -> Wi
     limited = _still_stands(row.limited_at, LIMITED_FOR, provider)
     if limited and row.limit is not None and row.limit < found.tokens:
         return Window(row.limit, "refusal", found.due)
-    if found.source == "unknown":
+    # One that is yet to be asked may tell it.
+    if found.source == "unknown" and not found.due:
         _warn_once(kind, model)
     return found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from agents import events
 from agents.events import START, format_moment
-from agents.idle import describe_idlers, read_idlers
+from agents.idle import describe_idlers, read_idle_words, read_idlers
 from agents.models import Event, Mysis
 from agents.tools.own_tool_answers import (
     DEFAULT_LISTED,
@@ -67,23 +67,30 @@ def answer_list_myses(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     after = int(arguments.get("after", 0))
     page = list(rows.filter(pk__gt=after)[: limit + 1])
     more = page[limit - 1].pk if len(page) > limit else None
+    page = page[:limit]
     if scope.mysis_id is None:
         Mysis.share_fleet_policy(page)
-    shown = [_mysis_line(row, scope) for row in page[:limit]]
+        idle = read_idle_words(page)
+        shown = [_full_line(row, idle) for row in page]
+    else:
+        # What another one does and runs on is not a Mysis's business.
+        shown = [
+            _mysis_line(row) | {"is_you": row.pk == scope.mysis_id} for row in page
+        ]
     return make_answer({"total": rows.count(), "myses": shown, "next": more})
 
 
-def _mysis_line(row: Mysis, scope: Scope) -> dict[str, Any]:
-    known: dict[str, Any] = {
+def _mysis_line(row: Mysis) -> dict[str, Any]:
+    return {
         "id": row.pk,
         "name": row.name,
         "state": row.state,
         "account": row.account.username if row.account else None,
     }
-    if scope.mysis_id is not None:
-        # What another one does and runs on is not a Mysis's business.
-        return known | {"is_you": row.pk == scope.mysis_id}
-    return known | {
+
+
+def _full_line(row: Mysis, idle: Mapping[int, str]) -> dict[str, Any]:
+    return _mysis_line(row) | {
         "model": row.model,
         "policy": row.policy.name if row.policy else None,
         "effective_policy": row.effective_policy.name or None,
@@ -92,4 +99,5 @@ def _mysis_line(row: Mysis, scope: Scope) -> dict[str, Any]:
         "activity": row.activity,
         "tick": row.tick,
         "last_error": row.last_error or None,
+        "idle": idle.get(row.pk),
     }

@@ -274,7 +274,7 @@ FOR_PROGRAMS = _table(
     ),
     zoea_list_myses=(
         "The Myses: number, name, state, account, model, group, tags, what they do, "
-        "last error.",
+        "last error, why they idle.",
         {**_LISTING, **_MEMBERS},
         [],
     ),

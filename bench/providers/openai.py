@@ -25,12 +25,19 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class RefusedError(Exception):
-    """What the real server says no to."""
+    """What the real server says no to; ``body`` is the answer where it is another's."""
 
-    def __init__(self, message: str, status: int = 400, code: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        status: int = 400,
+        code: str = "",
+        body: Json | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code or "invalid_value"
+        self.body = body
 
 
 @dataclass
@@ -224,6 +231,10 @@ class FakeProvider:
         self.requests.append(body)
         self.arrived.set()
 
+    def check(self, body: Json) -> None:
+        """Raise RefusedError for a bad request."""
+        check_request(body, self.models)
+
     def reply(self, body: Json) -> Reply:
         """What a good request is answered."""
         return self.answers.popleft() if self.answers else Reply(body=completion())
@@ -278,7 +289,7 @@ class _Handler(BaseHTTPRequestHandler):
                 raise RefusedError(f"Unknown path {self.path}", 404)
             if self.owner.stranger is not None:
                 check_key(self.headers.get("Authorization", ""), self.owner.stranger)
-            check_request(body, self.owner.models)
+            self.owner.check(body)
         except RefusedError as error:
             self.owner.refused.append(str(error))
             self._send(Reply(error.status, _error_body(error)))
@@ -307,5 +318,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _error_body(error: RefusedError) -> Json:
+    if error.body is not None:
+        return error.body
     kind = "invalid_request_error"
     return {"error": {"message": str(error), "type": kind, "code": error.code}}

@@ -8,16 +8,19 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from django.utils.html import escape
 
 from agents import actions
 from agents.actions.orders import change_order
 from agents.dashboard import fleet, health
 from agents.dashboard.live import fragments
-from agents.idle import Reason, load_idle, read_idlers
+from agents.idle import Reason, load_idle, read_idle_words, read_idlers
 from agents.models import Mysis, Order, OrderRecipient, Turn
-from agents.tools.fleet_answers import answer_swarm_status
+from agents.tools.fleet_answers import answer_list_myses, answer_swarm_status
 from agents.tools.own_tool_answers import Scope
 from tests.agents.dashboard.test_health import worker
 from tests.factories import make_mysis, make_turn
@@ -205,6 +208,44 @@ def test_rest_and_mcp_say_the_same_counts(viewer_program: Any) -> None:
     assert {**outside["groups"][0], "since": ""} == {**group, "since": ""}
     assert "idle" not in answer_swarm_status({}, Scope("mysis:Ada", ada.pk)).value
     json.dumps(outside)
+
+
+def test_rest_and_mcp_say_why_one_idles_as_its_page_does(
+    viewer_program: Any,
+    sign_in: Callable[[str], Client],
+) -> None:
+    done, undone, idle = rest("Done"), rest("Undone", lasted=3), rest("Idle")
+    order(done, state="done")
+    order(undone, state="not_done", text="Sell it")
+    make_mysis(name="New", state="idle")
+    make_mysis(name="Wrong", state="idle", last_error="Nothing came.")
+    make_mysis(name="Busy", state="running")
+    said = {one.name: one.words for one in load_idle()} | {"Busy": None}
+    assert len({*said.values()}) == len(said)
+    listed = viewer_program.get("/myses").json()["items"]
+    assert {one["name"]: one["idle"] for one in listed} == said
+    told = answer_list_myses({}, Scope("token:x")).value["myses"]
+    assert {one["name"]: one["idle"] for one in told} == said
+    page = sign_in("viewer")
+    for name, words in said.items():
+        assert viewer_program.get(f"/myses/{name}").json()["idle"] == words
+        if words:
+            assert escape(words) in page.get(f"/myses/{name}/").content.decode()
+    inside = Scope("mysis:Done", done.pk)
+    started = actions.start_mysis(mysis=idle, by="operator:ann")
+    assert viewer_program.get(f"/myses/{started.pk}").json()["idle"] is None
+    assert "idle" not in answer_list_myses({}, inside).value["myses"][0]
+
+
+def test_why_they_idle_is_read_once_for_all() -> None:
+    few = [rest("A")]
+    with CaptureQueriesContext(connection) as asked:
+        assert len(read_idle_words(few)) == 1
+    assert len(asked) == 1
+    many = [*few, *(rest(f"M{n}") for n in range(5)), make_mysis(state="running")]
+    with CaptureQueriesContext(connection) as asked:
+        assert len(read_idle_words(many)) == 6
+    assert len(asked) == 1
 
 
 def test_equal_troubles_are_one_line_that_names_every_way_out() -> None:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 MYSIS_KEYS = {
     "id", "name", "state", "model", "policy", "effective_policy", "prompt", "account",
     "activity",
-    "tick", "last_error", "nudges", "created_at",
+    "tick", "last_error", "idle", "nudges", "created_at",
 }  # fmt: skip
 TURN_KEYS = {
     "id", "number", "trigger", "outcome", "iterations", "tokens", "cost",

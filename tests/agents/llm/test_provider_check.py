@@ -10,6 +10,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
+from agents.llm.context_windows import _warn_once
 from agents.llm.endpoints import resolve
 from agents.models import Provider, ToolCatalogue
 from agents.provider_trial import try_provider
@@ -210,6 +211,24 @@ def test_at_the_providers_own_address_the_key_is_judged_by_the_answer(
         provider.refuse(status, "Not now.")
     assert run("lab", "--json").found["key"] == key
     assert len(provider.requests) == 1
+
+
+def test_a_window_counts_as_unknown_only_once_the_endpoint_was_asked(
+    run: Any, provider: FakeProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider.models = ("told", "untold")
+    told = {"id": "told", "max_model_len": 32_000}
+    provider.tell("/v1/models", {"data": [told, {"id": "untold"}]})
+    _warn_once.cache_clear()
+    add(provider.url, default_model="told")
+    ended = run("lab")
+    assert "32,000 tokens" in ended.out
+    assert "max_model_len" in ended.out
+    assert caplog.messages == []
+    ended = run("lab", "--model", "untold")
+    assert "nobody tells it" in ended.out
+    [message] = caplog.messages
+    assert "'untold' is unknown; 8192 tokens are assumed" in message
 
 
 def test_before_a_first_turn_it_says_that_the_tools_are_not_known(
