@@ -75,6 +75,8 @@ async def reports(view: View, *named: tuple[int, str], state: Any = STATION) -> 
     [
         ("Dock!", STATION, ("done", "Docked at Sol Central.")),
         ("Dock!", BELT, None),
+        ("Dock at Sol Central.", STATION, ("done", "Docked at Sol Central.")),
+        ("Dock at Sol Star.", STATION, None),
         ("Go to Sol Star", BELT, None),
         ("Go to the Main Belt", BELT, ("done", "I am at Main Belt.")),
         ("Stop mining.", BELT, ("done", "I hold.")),
