@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from sandbox.pilot.reading import Heard
+from sandbox.pilot.orders import Order
+from sandbox.pilot.reading import Called, Heard, Said
 from sandbox.pilot.situation import Call, Decision, Situation
 from sandbox.pilot.tasks import (
     FORGET,
@@ -20,6 +21,8 @@ from sandbox.pilot.tasks import (
 )
 from sandbox.pilot.words import parse_order
 
+# Turns after which a word is due on an order that is not done yet.
+QUIET_TURNS = 8
 # Of what is reported, at most so many characters.
 LONGEST = 900
 CAN = "mine, sell, dock, undock, refuel, repair, go to a place, explore, report, hold"
@@ -34,7 +37,7 @@ def read_open_orders(paragraph: str) -> tuple[tuple[int, str], ...]:
 
 
 def report_orders(s: Situation) -> Decision | None:
-    """Report on the orders that have ended, once for each."""
+    """Report on the orders that have ended, once for each, and on one that takes long."""
     if REPORT not in s.tools:
         return None
     asked = s.transcript.calls_of_turn()
@@ -42,16 +45,16 @@ def report_orders(s: Situation) -> Decision | None:
     own, others = _match_orders(s)
     calls = [_say(*other) for other in others if other[0] not in told]
     text = ""
-    if own not in told and (ended := _end_present(s, own)):
-        calls += ended
-        text = str(ended[0].arguments["note"])
+    if own not in told and (present := _report_present(s, own)):
+        calls += present
+        text = str(present[0].arguments["note"])
     if not calls:
         return None
-    return Decision(tuple(calls), text, "An order has ended: I report it.")
+    return Decision(tuple(calls), text, "There is something to report of my orders.")
 
 
-def _end_present(s: Situation, number: int | None) -> list[Call]:
-    """The report on the present order where each part has ended.
+def _report_present(s: Situation, number: int | None) -> list[Call]:
+    """The report on the present order where each part has ended, else a word at times.
 
     Without its number, as within a turn, the only open one is meant.
     """
@@ -60,12 +63,25 @@ def _end_present(s: Situation, number: int | None) -> list[Call]:
         return []
     progress = work_off(s, order)
     if not progress.finished:
-        return []
+        if number is None or not _is_word_due(order):
+            return []
+        now = f"Now: {order.parts[len(progress.results)].words}."
+        return [_say(number, "working", f"{progress.words} {now}".strip())]
     status = "done" if progress.ok else "not_done"
     calls = [_say(number, status, progress.words)]
     if s.transcript.note and FORGET in s.tools:
         calls.append(Call(FORGET, {"name": NOTE_NAME}))
     return calls
+
+
+def _is_word_due(order: Order) -> bool:
+    """Whether many turns have ended since it was given, or was last reported on."""
+    turns = 0
+    for entry in reversed(order.entries):
+        if isinstance(entry, Called) and entry.name == REPORT:
+            break
+        turns += isinstance(entry, Said)
+    return turns >= QUIET_TURNS
 
 
 def _say(number: int | None, status: str, note: str) -> Call:

@@ -204,6 +204,8 @@ def acknowledge_order(parts: Sequence[Part]) -> str:
 
 def _announce(part: Part) -> str:
     match part.kind:
+        case "dock" if part.target:
+            return f"I dock at {part.target}"
         case "goto":
             return f"I go to {part.target}"
         case "search":

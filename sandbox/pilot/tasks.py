@@ -245,6 +245,10 @@ def _hold(task: _Task) -> Result:
 
 def _dock(task: _Task) -> Result | Decision | None:
     s = task.s
+    if task.part.kind == "dock" and task.part.target:
+        there = _go(task)
+        if not isinstance(there, Result) or not there.ok:
+            return there
     if asked := s.ask(task.why, "docked"):
         return asked
     if s.beliefs.docked.value:

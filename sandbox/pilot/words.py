@@ -26,7 +26,7 @@ _NOTE = re.compile(
 )
 _POLITE = re.compile(
     r"(?:(?:please|now|just|first|finally|next|again|also|ok(?:ay)?|hi|hello|hey|thanks"
-    r"|thank you|captains?|everybody|everyone|all (?:ships|hands|captains|of you)"
+    r"|thank you|good (?:morning|evening|day|job|work)|captains?|everybody|everyone|all (?:ships|hands|captains|of you)"
     r"|(?:can|could|would|will) you|you (?:must|should|shall)"
     r"|(?:i|we) (?:want|need|order) you to|let'?s)\b\s*)+",
     re.I,
@@ -45,6 +45,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
         "goto",
         r"(?:go|get|travel|fly|head|move|jump|proceed|return) (?:back )?to\s+(.+)",
     ),
+    ("dock", r"dock\s+(?:at|in|to|with)\s+(.+)"),
     ("dock", r"(?:dock|come home|go home|fly home)\b"),
     ("undock", r"undock\b"),
     ("sell", r"(?:sell|unload)\b"),
@@ -97,14 +98,15 @@ def _clean(fragment: str) -> str:
 def _read_part(said: str) -> Part:
     for kind, pattern in _PATTERNS:
         if found := pattern.match(said):
-            if kind == "goto":
-                return _read_goal(said, found[1])
-            return Part(kind, said, found[1].strip() if found.groups() else "")
+            target = found[1].strip() if found.groups() else ""
+            if kind in ("goto", "dock") and target:
+                return _read_goal(kind, said, target)
+            return Part(kind, said, target)
     return Part("", said)
 
 
-def _read_goal(said: str, where: str) -> Part:
-    """A station is docked at, work is gone back to, prose is no place."""
+def _read_goal(kind: str, said: str, where: str) -> Part:
+    """Any station is docked at, work is gone back to, prose is no place."""
     goal = _ARTICLES.sub("", where, count=1) if _ARTICLES.match(where) else where
     if _WORK.match(goal):
         return Part("work", said)
@@ -113,7 +115,7 @@ def _read_goal(said: str, where: str) -> Part:
     goal = _NAMED_PLACE.sub("", goal, count=1) if _NAMED_PLACE.match(goal) else goal
     if len(goal.split()) > LONGEST_PLACE:
         return Part("", said)
-    return Part("goto", said, goal)
+    return Part(kind, said, goal)
 
 
 def _join_parts(parts: Sequence[Part]) -> Iterator[Part]:

@@ -181,6 +181,7 @@ def test_a_turn_begins_with_what_was_heard_or_after_what_was_said() -> None:
         ("Dock now!", "dock"),
         ("All ships: return to base", "dock"),
         ("go to the nearest station", "dock"),
+        ("Good morning! Dock at Sol Central, please.", "dock Sol Central"),
         ("Go to Alpha Centauri, then wait", "goto Alpha Centauri/hold"),
         ("Stop mining and dock", "hold/dock"),
         ("Fly to sol_belt and mine", "goto sol_belt/work"),

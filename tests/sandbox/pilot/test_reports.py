@@ -11,7 +11,7 @@ from agents.llm.model_types import OfferedTool
 from agents.llm.prompts import choose_nudge, name_open_orders
 from memory.context.sections import write_notes
 from memory.context.types import AssemblyRequest, Note, split_nudge
-from sandbox.pilot.reports import read_open_orders
+from sandbox.pilot.reports import QUIET_TURNS, read_open_orders
 from tests.sandbox.pilot.views import (
     BELT,
     QUEUED,
@@ -75,6 +75,8 @@ async def reports(view: View, *named: tuple[int, str], state: Any = STATION) -> 
     [
         ("Dock!", STATION, ("done", "Docked at Sol Central.")),
         ("Dock!", BELT, None),
+        ("Dock at Sol Central.", STATION, ("done", "Docked at Sol Central.")),
+        ("Dock at Sol Star.", STATION, None),
         ("Go to Sol Star", BELT, None),
         ("Go to the Main Belt", BELT, ("done", "I am at Main Belt.")),
         ("Stop mining.", BELT, ("done", "I hold.")),
@@ -123,6 +125,16 @@ async def test_each_part_of_an_order_is_done_and_told() -> None:
         "Docked at Sol Central. Refuelled: fuel 90/100 -> 100/100. Ada reporting: "
         "docked at Sol Central, cargo 12/50, fuel 100/100, 500 credits."
     )
+
+
+async def test_an_order_that_takes_long_is_said_to_be_under_way() -> None:
+    view = View().user("Mine until you are full.").did("get_system", SYSTEM)
+    for _ in range(QUIET_TURNS):
+        view.did("mine", QUEUED).said("Mining.")
+    told = await reports(view, (7, "Mine until you are full."), state=BELT)
+    assert told == [(7, "working", "Now: Mine until you are full.")]
+    view.did(REPORT.name, {"order": 7}, order=7, status="working").said("Mining.")
+    assert await reports(view, (7, "Mine until you are full."), state=BELT) == []
 
 
 async def test_a_part_that_was_done_is_never_done_again() -> None:
