@@ -238,7 +238,11 @@ def make_digest(since: datetime, now: datetime | None = None) -> Digest:
         since=since,
         until=until,
         sums=add_up_lines(found),
-        myses=[one for one in list_myses(found) if one.mysis not in found.grounded],
+        myses=[
+            one
+            for one in list_myses(found)
+            if one.mysis not in found.grounded or one.sums.credits is not None
+        ],
         happened=happened,
         orders=orders,
         order_states=count_orders(since, until),
