@@ -20,6 +20,7 @@ from django.db.models import Exists, Min, OuterRef, Q, QuerySet
 from agents.models import (
     Alert,
     AlertDelivery,
+    CreditChange,
     Event,
     Mysis,
     Order,
@@ -81,6 +82,7 @@ def plan_steps(before: datetime) -> Iterator[Step]:
     yield Step("context texts", len(texts.digests), texts.remove())
     for what, rows in (
         ("events", Event.objects.filter(created_at__lt=before)),
+        ("changes of credits", _select_old_changes(before)),
         ("orders that ended", _select_ended_orders(before)),
         ("alerts that are over", Alert.objects.filter(cleared_at__lt=before)),
         ("rewinds", Rewind.objects.filter(finished_at__lt=before)),
@@ -108,6 +110,14 @@ def _select_ended_orders(before: datetime) -> QuerySet[Order]:
     )
     delivered = Order.objects.exclude(broadcast__deliver_to__isnull=False)
     return delivered.filter(~Exists(waiting), ~Exists(of_late), created_at__lt=before)
+
+
+def _select_old_changes(before: datetime) -> QuerySet[CreditChange]:
+    """All but the newest of each account: the next one counts from it."""
+    newest = CreditChange.objects.order_by("username", "-pk").distinct("username")
+    return CreditChange.objects.filter(at__lt=before).exclude(
+        pk__in=newest.values("pk")
+    )
 
 
 def _select_told(before: datetime) -> QuerySet[AlertDelivery]:

@@ -59,6 +59,8 @@ BUDGETS_OF_MYSIS = f"SELECT {_BUDGETS} {_OF_MYSIS}"
 LOCK_FOR_CALL = f"{_MYSIS_COLUMNS}, {_BUDGETS} {_FOR_TURN} {_LOCK}"
 # An operator's command is no call of a turn, and ends by itself unless it was broken off.
 LONGEST_COMMAND = timedelta(minutes=15)
+# Among so many rows the call is looked for whose outcome the game tells.
+RECENT_CALLS = 400
 _LEFT_OPEN = f"""
   mysis_id = %(mysis)s AND pending AND (
     turn_id IS NOT NULL OR created_at < now() - interval '{LONGEST_COMMAND}')
@@ -215,6 +217,21 @@ FROM agents_mysis AS mysis LEFT JOIN agents_account AS account
   ON account.id = mysis.account_id
 WHERE mysis.id = %s
 """
+# The turn of the newest call of some actions between two moments: of one that was refused
+# only where there is no other. It has none where an operator called by hand.
+TURN_OF_ACTION = f"""
+SELECT turn_id FROM (
+  SELECT id, role, tool_name, turn_id, created_at,
+    is_error AND NOT starts_with(content, %(unknown)s) AS refused
+  FROM memory_memory
+  -- As a span: else the planner may walk through the rows of every Mysis.
+  WHERE mysis_id BETWEEN %(mysis)s AND %(mysis)s
+  ORDER BY mysis_id, id DESC LIMIT {RECENT_CALLS}) AS recent
+WHERE role = 'tool' AND tool_name = ANY(%(actions)s)
+  AND created_at > coalesce(%(since)s::timestamptz, '-infinity')
+  AND created_at <= coalesce(%(until)s::timestamptz, 'infinity')
+ORDER BY refused, id DESC LIMIT 1
+"""  # noqa: S608 (no input in the text)
 PROVIDERS_NAMED = "SELECT * FROM agents_provider WHERE name = ANY(%s)"
 TOOL_CATALOGUE = """
 SELECT tools::text, updated_at FROM agents_toolcatalogue WHERE url = %s

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from agents.events import Item, format_moment
-from agents.models import Account, Mysis, Turn
+from agents.models import Account, CreditChange, Mysis, Turn
 from memory.models import Memory
 
 _numbers = count(1)
@@ -44,6 +44,22 @@ def make_turn(mysis: Mysis, **values: Any) -> Turn:
     values.setdefault("number", mysis.turns.count() + 1)
     values.setdefault("trigger", "start")
     return Turn.objects.create(mysis=mysis, **values)
+
+
+def bring_in(*turns: Turn) -> None:
+    """Have the turns bring what their purses had more at the end than at the begin."""
+    CreditChange.objects.bulk_create(
+        CreditChange(
+            username=turn.username,
+            mysis_id=turn.mysis_id,
+            turn=turn,
+            amount=turn.credits_after - turn.credits_before,
+            credits=turn.credits_after,
+            at=turn.started_at,
+        )
+        for turn in turns
+        if turn.credits_before is not None and turn.credits_after != turn.credits_before
+    )
 
 
 def make_item(number: int, kind: str, mysis: int | None = None, **data: Any) -> Item:

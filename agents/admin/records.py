@@ -16,6 +16,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 from agents.models import (
     Broadcast,
     BudgetSpend,
+    CreditChange,
     Delivery,
     Event,
     GameGate,
@@ -105,6 +106,13 @@ COLUMNS: Mapping[type[Model], Mapping[str, Any]] = {
         "list_filter": (MysisFilter,),
         "list_select_related": ("mysis",),
         "search_fields": ("mysis__name", "username", "tool"),
+        "ordering": ("-id",),
+    },
+    CreditChange: {
+        "list_display": ("username", "mysis", "turn_id", "amount", "credits", "at"),
+        "list_filter": (MysisFilter,),
+        "list_select_related": ("mysis",),
+        "search_fields": ("username", "=turn__id"),
         "ordering": ("-id",),
     },
     SavedView: {

@@ -97,7 +97,11 @@ class LanesPage(Page[LaneOut]):
 
 
 class SumsOut(Schema):
-    """What the turns that began in step ``place`` came to; null is unknown."""
+    """What the turns that began in step ``place`` came to; null is unknown.
+
+    ``gained`` became known in it, with the purse ``before`` the first change and
+    ``after`` the last.
+    """
 
     place: int = Field(examples=[0])
     turns: int = Field(examples=[3])

@@ -27,9 +27,9 @@ yield_router = Router(tags=["fleet"])
 class YieldOut(Schema):
     """What turns came to; null is unknown, cost is in US dollars.
 
-    ``hours`` are hours of Myses, ``known_hours`` those of turns that told their credits;
+    ``hours`` are hours of Myses, ``known_hours`` those of turns that knew their purse;
     rates divide by the time, tokens and cost of these alone. Shares are parts of one.
-    ``unknown_turns`` told no credits.
+    ``unknown_turns`` did not know it.
     """
 
     credits: int | None = Field(examples=[1240])
@@ -50,7 +50,10 @@ class YieldOut(Schema):
 
 
 class YieldLineOut(YieldOut):
-    """The yield of one ``key``; ``mysis`` is the number by=mysis tells."""
+    """The yield of one ``key``, which may be "not by a turn".
+
+    ``mysis`` is the number by=mysis tells.
+    """
 
     key: str = Field(examples=["captain v3"])
     mysis: int | None = None

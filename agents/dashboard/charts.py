@@ -32,35 +32,48 @@ SPARK_HEIGHT = 20
 HOUR = timedelta(hours=1)
 # Seconds of a column, and columns of an hour.
 BUCKET = 300
-# In a shorter time a single sale would be a fortune an hour.
+# In a shorter time of each Mysis a single sale would be a fortune an hour.
 LEAST_SECONDS = 300
 BUCKETS = 12
-# Of each Mysis and each column: how many turns, their tokens and cost, and how many
-# failed. Last, as on the yield board, what rates divide by: seconds, tokens and cost of
-# turns that told their credits, and the seconds after the newest turn, which are its own.
+# Of each Mysis and each column: how many turns, their tokens and cost, how many failed,
+# and the credits that became known. Last, as on the yield board, what rates divide by:
+# seconds, tokens and cost of turns whose purse was known, and the seconds after the newest
+# turn, which are its own.
 # Ten lines a Mysis, from which the ORM would make as many objects.
 _KNOWN = "FILTER (WHERE credits_before IS NOT NULL)"
 GROUPED = f"""
-SELECT mysis_id, floor(extract(epoch FROM started_at) / %(seconds)s)::bigint, count(*),
-  sum(input_tokens + output_tokens), sum(cost),
-  count(*) FILTER (WHERE outcome = 'errored'), sum(credits_after - credits_before),
-  coalesce(sum(extract(epoch FROM coalesce(finished_at, %(now)s::timestamptz)
-    - greatest(coalesce(previous_end, started_at), %(since)s::timestamptz)))
-    {_KNOWN}, 0)::float8,
-  coalesce(sum(input_tokens + output_tokens) {_KNOWN}, 0),
-  coalesce(sum(cost) {_KNOWN}, 0),
-  CASE WHEN max(started_at) {_KNOWN} = max(started_at) THEN extract(epoch FROM
-    %(now)s::timestamptz - max(coalesce(finished_at, %(now)s::timestamptz)))
-    ELSE 0 END::float8
-FROM agents_turn WHERE mysis_id = ANY(%(myses)s) AND id >= %(floor)s
-GROUP BY 1, 2
+WITH earned AS (
+  SELECT mysis_id, floor(extract(epoch FROM at) / %(seconds)s)::bigint AS place,
+    sum(amount)::bigint AS credits
+  FROM agents_creditchange
+  WHERE at >= %(since)s::timestamptz AND mysis_id = ANY(%(myses)s) GROUP BY 1, 2
+), turns AS (
+  SELECT mysis_id, floor(extract(epoch FROM started_at) / %(seconds)s)::bigint AS place,
+    count(*) AS turns, sum(input_tokens + output_tokens) AS tokens, sum(cost) AS cost,
+    count(*) FILTER (WHERE outcome = 'errored') AS failed,
+    CASE WHEN count(credits_before) > 0 THEN 0 END AS credits,
+    coalesce(sum(extract(epoch FROM coalesce(finished_at, %(now)s::timestamptz)
+      - greatest(coalesce(previous_end, started_at), %(since)s::timestamptz)))
+      {_KNOWN}, 0)::float8 AS known_seconds,
+    coalesce(sum(input_tokens + output_tokens) {_KNOWN}, 0) AS known_tokens,
+    coalesce(sum(cost) {_KNOWN}, 0) AS known_cost,
+    CASE WHEN max(started_at) {_KNOWN} = max(started_at) THEN extract(epoch FROM
+      %(now)s::timestamptz - max(coalesce(finished_at, %(now)s::timestamptz)))
+      ELSE 0 END::float8 AS tail
+  FROM agents_turn WHERE mysis_id = ANY(%(myses)s) AND id >= %(floor)s
+  GROUP BY 1, 2
+)
+SELECT mysis_id, place, coalesce(turns, 0), coalesce(tokens, 0), coalesce(cost, 0),
+  coalesce(failed, 0), coalesce(earned.credits, turns.credits),
+  coalesce(known_seconds, 0), coalesce(known_tokens, 0), coalesce(known_cost, 0), tail
+FROM turns FULL JOIN earned USING (mysis_id, place)
 """  # noqa: S608 (no input in the text)
 _FIRST_TURN = """
 SELECT id FROM agents_turn WHERE started_at >= %s::timestamptz
 ORDER BY started_at, id LIMIT 1
 """
 HourLine = tuple[
-    int, int, int, int, Decimal, int, int | None, float, int, Decimal, float
+    int, int, int, int, Decimal, int, int | None, float, int, Decimal, float | None
 ]
 
 
@@ -185,9 +198,9 @@ def make_bars(counts: tuple[int, ...], failures: tuple[int, ...]) -> tuple[Bar, 
 class MysisHour:
     """What one Mysis did in the last hour, in columns of five minutes.
 
-    ``earned`` are credits, None where nothing told them; ``line`` is the path of what
-    was earned by the end of each column. What is ``known`` is of the turns that told
-    their credits: rates divide by it. ``per_hour`` has three digits: an hour tells no
+    ``earned`` are credits, None where no purse was known; ``line`` is the path of what
+    was earned by the end of each column. What is ``known`` is of the turns whose purse
+    was known: rates divide by it. ``per_hour`` has three digits: an hour tells no
     more, and with all of them a row would be another one each second.
     """
 
@@ -238,7 +251,7 @@ def load_last_hours(mysis_ids: Sequence[int], now: datetime) -> dict[int, MysisH
         "now": now,
         "since": now - HOUR,
     }
-    for line in fetch_rows(GROUPED, wanted) if floor is not None else ():
+    for line in fetch_rows(GROUPED, wanted):
         found[line[0]].append(line)
     newest = int(now.timestamp()) // BUCKET
     return {number: _hour(found[number], newest) for number in mysis_ids}
@@ -249,8 +262,8 @@ def _hour(lines: Sequence[HourLine], newest: int) -> MysisHour:
     earned: list[int | None] = [None] * BUCKETS
     tokens, cost = 0, Decimal(0)
     for _, bucket, turns, spent_tokens, spent, failed, won, *_ in lines:
-        # The hour began within the column before the first: that one counts to it. A
-        # turn that began since then, in the next column, counts to the last.
+        # The hour began within the column before the first: that one counts to it. What
+        # came since then, in the next column, counts to the last.
         place = min(max(0, bucket - newest + BUCKETS - 1), BUCKETS - 1)
         counts[place] += turns
         failures[place] += failed
@@ -261,7 +274,9 @@ def _hour(lines: Sequence[HourLine], newest: int) -> MysisHour:
     drawn = make_bars(tuple(counts), tuple(failures))
     known = [won for won in earned if won is not None]
     total = sum(known) if known else None
-    tail = max(lines, key=lambda line: line[1])[10] if lines else 0.0
+    # Of the newest column that has turns.
+    tails = {line[1]: line[10] for line in lines if line[10] is not None}
+    tail = tails[max(tails)] if tails else 0.0
     return MysisHour(
         sum(counts),
         tokens,
@@ -276,9 +291,9 @@ def _hour(lines: Sequence[HourLine], newest: int) -> MysisHour:
     )
 
 
-def find_rate(credits: int | None, seconds: float) -> float | None:
+def find_rate(credits: int | None, seconds: float, myses: int = 1) -> float | None:
     """Credits an hour; None where unknown, or where the time is too short to tell."""
-    if credits is None or seconds < LEAST_SECONDS:
+    if credits is None or seconds < LEAST_SECONDS * max(1, myses):
         return None
     return credits / seconds * 3600
 

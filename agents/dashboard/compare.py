@@ -34,13 +34,13 @@ HIGH = 60
 LATE = 300
 # Of what a Mysis was flown with before its first turn.
 NEVER = "none yet"
-# Of each step: its turns and what they came to, and the credits at its begin and end.
+# Of each step: its turns and what they came to, and the purse at its begin and end.
 _TURNS = """
 SELECT mysis_id,
   floor(extract(epoch FROM started_at - %(since)s::timestamptz) / %(step)s)::int,
   count(*), sum(input_tokens + output_tokens)::bigint, sum(cost),
   sum(actions)::bigint, sum(failed_actions)::bigint,
-  sum(credits_after - credits_before)::bigint,
+  CASE WHEN count(credits_before) > 0 THEN 0 END,
   (array_agg(credits_before ORDER BY id) FILTER (WHERE credits_before IS NOT NULL))[1],
   (array_agg(credits_after ORDER BY id DESC) FILTER (WHERE credits_after IS NOT NULL))[1]
 FROM agents_turn WHERE mysis_id = ANY(%(myses)s) AND id >= %(floor)s
@@ -49,18 +49,30 @@ GROUP BY 1, 2 ORDER BY 1, 2
 """
 
 
+# What became known in a step: the gain, and the purse at first and at last.
+_CREDITS = """
+SELECT mysis_id, floor(extract(epoch FROM at - %(since)s::timestamptz) / %(step)s)::int,
+  sum(amount)::bigint, (array_agg(credits - amount ORDER BY id))[1],
+  (array_agg(credits ORDER BY id DESC))[1]
+FROM agents_creditchange WHERE mysis_id = ANY(%(myses)s)
+  AND at >= %(since)s AND at < %(until)s AND credits IS NOT NULL
+GROUP BY 1, 2
+"""
+
+
 class StepSums(NamedTuple):
-    """What the turns that began in one step came to; credits None where unknown."""
+    """What the turns that began in one step came to, and the credits that became known
+    in it; those are None where unknown."""
 
     place: int
-    turns: int
-    tokens: int
-    cost: Decimal
-    actions: int
-    failed: int
-    gained: int | None
-    before: int | None
-    after: int | None
+    turns: int = 0
+    tokens: int = 0
+    cost: Decimal = Decimal(0)
+    actions: int = 0
+    failed: int = 0
+    gained: int | None = None
+    before: int | None = None
+    after: int | None = None
 
 
 class Flown(NamedTuple):
@@ -167,10 +179,9 @@ def compare(view: CompareView, now: datetime) -> Comparison | None:
     rates = _read_rates(view.span, now)
     flown = _read_flown(ids, view.span, now)
     every = [step for number in ids for step in steps[number]]
-    known = [
-        one for step in every for one in (step.before, step.after) if one is not None
-    ]
-    low, high = min(known, default=0), max(known, default=0)
+    levels = {number: _add_up_gains(steps[number]) for number in ids}
+    heights = [height for points in levels.values() for _, height in points]
+    low, high = min(heights, default=0), max(heights, default=0)
     most = max((step.actions for step in every), default=0)
     sides = [
         Side(
@@ -180,7 +191,7 @@ def compare(view: CompareView, now: datetime) -> Comparison | None:
             flown=flown.get(number, Flown()),
             thought=_read_thought(found[number], view.span, now),
             rates=rates.get(number),
-            credits=_draw_credits(steps[number], low, high),
+            credits=_draw_gains(levels[number], low, high),
             bars=_draw_bars(((s.place, s.actions) for s in steps[number]), most),
             failed_bars=_draw_bars(((s.place, s.failed) for s in steps[number]), most),
         )
@@ -190,7 +201,7 @@ def compare(view: CompareView, now: datetime) -> Comparison | None:
 
 
 def _read_steps(ids: Sequence[int], axis: Axis) -> dict[int, list[StepSums]]:
-    found: dict[int, list[StepSums]] = {number: [] for number in ids}
+    found: dict[int, dict[int, StepSums]] = {number: {} for number in ids}
     values: dict[str, Any] = {
         "myses": list(ids),
         "floor": find_first_turn_since(axis.since),
@@ -198,9 +209,15 @@ def _read_steps(ids: Sequence[int], axis: Axis) -> dict[int, list[StepSums]]:
         "until": axis.until,
         "step": axis.step,
     }
-    for mysis, *sums in fetch_rows(_TURNS, values):
-        found[mysis].append(StepSums(*sums))
-    return found
+    for mysis, place, *sums in fetch_rows(_TURNS, values):
+        found[mysis][place] = StepSums(place, *sums)
+    for mysis, place, gained, before, after in fetch_rows(_CREDITS, values):
+        step = found[mysis].get(place, StepSums(place))
+        found[mysis][place] = step._replace(gained=gained, before=before, after=after)
+    return {
+        mysis: [steps[place] for place in sorted(steps)]
+        for mysis, steps in found.items()
+    }
 
 
 def _read_rates(span: TimeSpan, now: datetime) -> Mapping[int | None, Sums]:
@@ -250,15 +267,25 @@ def _read_thought(mysis: Mysis, span: TimeSpan, now: datetime) -> Line | None:
     return next(iter(conversation.load_lines(mysis, [chosen.pk])), None)
 
 
-def _draw_credits(steps: Sequence[StepSums], low: int, high: int) -> str:
-    """The path of the credits: a level from what began each step to what ended it."""
-    points: list[str] = []
+def _add_up_gains(steps: Sequence[StepSums]) -> list[tuple[int, int]]:
+    """Where each step of known credits begins and ends, with what was gained until then.
+
+    Not the purses: another account has another one, and that is no gain.
+    """
+    points, gained = [], 0
     for step in steps:
-        for place, level in ((step.place, step.before), (step.place + 1, step.after)):
-            if level is not None:
-                y = 2 + (HIGH - 4) * (high - level) / max(1, high - low)
-                points.append(f"{place} {y:.1f}")
-    return "M" + "L".join(points) if len(points) > 1 else ""
+        if step.gained is not None:
+            points += [(step.place, gained), (step.place + 1, gained + step.gained)]
+            gained += step.gained
+    return points
+
+
+def _draw_gains(points: Sequence[tuple[int, int]], low: int, high: int) -> str:
+    drawn = (
+        f"{place} {2 + (HIGH - 4) * (high - gained) / max(1, high - low):.1f}"
+        for place, gained in points
+    )
+    return "M" + "L".join(drawn) if points else ""
 
 
 def _draw_bars(counts: Iterable[tuple[int, int]], most: int) -> str:

@@ -155,15 +155,18 @@ class Digest:
 
     @property
     def best(self) -> Sequence[YieldLine]:
-        """Those that gained most, of those that gained anything."""
-        gained = [line for line in self._ranked if (line.sums.credits or 0) > 0]
-        return gained[:RANKED]
+        """Those that gained most, of those that gained anything, with all that tie."""
+        return _cut_ranks(
+            [line for line in self._ranked if (line.sums.credits or 0) > 0]
+        )
 
     @property
     def worst(self) -> Sequence[YieldLine]:
-        """Those that gained least, the least first; nobody who is among the best."""
+        """Those that gained least, the least first, with all that tie; nobody who is
+        among the best."""
         best = {line.mysis for line in self.best}
-        return [one for one in reversed(self._ranked) if one.mysis not in best][:RANKED]
+        rest = [one for one in self._ranked if one.mysis not in best]
+        return _cut_ranks(sorted(rest, key=lambda line: line.sums.credits or 0))
 
     @property
     def _ranked(self) -> list[YieldLine]:
@@ -173,6 +176,15 @@ class Digest:
     def select(self, kind: str) -> list[Happened]:
         """What happened of one kind, the most frequent first."""
         return [one for one in self.happened if one.kind == kind]
+
+
+def _cut_ranks(ranked: Sequence[YieldLine]) -> Sequence[YieldLine]:
+    """The first of a ranking, and who is equal to the last of them."""
+    least = [line.sums.credits for line in ranked[:RANKED]][-1:]
+    return [
+        *ranked[:RANKED],
+        *(one for one in ranked[RANKED:] if one.sums.credits in least),
+    ]
 
 
 def parse_since(text: str, now: datetime) -> datetime:
@@ -238,7 +250,11 @@ def make_digest(since: datetime, now: datetime | None = None) -> Digest:
         since=since,
         until=until,
         sums=add_up_lines(found),
-        myses=[one for one in list_myses(found) if one.mysis not in found.grounded],
+        myses=[
+            one
+            for one in list_myses(found)
+            if one.mysis not in found.grounded or one.sums.credits is not None
+        ],
         happened=happened,
         orders=orders,
         order_states=count_orders(since, until),

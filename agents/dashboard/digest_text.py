@@ -14,6 +14,7 @@ from agents.dashboard.conversation import read_sender_name
 from agents.dashboard.digest import (
     GONE,
     LISTED,
+    RANKED,
     TEXT,
     Digest,
     Happened,
@@ -170,7 +171,14 @@ def _write_earned(digest: Digest) -> Iterator[Line]:
     )
     for word, lines in (("Best: ", digest.best), ("Worst: ", digest.worst)):
         if lines:
-            yield Line([Part(word), *_join(map(_name_earner, lines))])
+            yield Line([Part(word), *_name_earners(lines)])
+
+
+def _name_earners(lines: Sequence[YieldLine]) -> Iterator[Part]:
+    """ "Ada +500, Bea +90, Cid +90 and 2 more with as much"."""
+    yield from _join(map(_name_earner, lines[:RANKED]))
+    if len(lines) > RANKED:
+        yield Part(f" and {len(lines) - RANKED} more with as much")
 
 
 def _name_earner(line: YieldLine) -> Part:

@@ -1,37 +1,22 @@
-"""What the page of one Mysis shows beside the conversation: head, game state, credits.
-
-The credits are a line through what its calls and the game's answers told of them.
-"""
+"""What the page of one Mysis shows beside the conversation: head, game state, credits."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Left
-
 from agents.dashboard import fleet, game_state
 from agents.dashboard.budget_bars import Limit, load_limits
-from agents.models import Budget, Mysis, Pin
-from memory.models import Memory, Role, SentContext
+from agents.models import Budget, CreditChange, Mysis, Pin
+from memory.models import SentContext
 from memory.notes import select_notes
 from memory.snapshots.reads import read_moments
 
 # Bounded, by index: a long history opens as fast as a short one.
-CALLS = 300
-ANSWERS = 200
-HEAD = 3_000
+CHANGES = 300
 POINTS = 120
 WIDTH, HEIGHT = 240.0, 44.0
-FACTS = ("get_status/Credits", "get_ship/Credits")
-# As JSON says it, and as the head of a status text does (API v2).
-CREDITS = re.compile(
-    r'"credits"\s*:\s*(\d{1,15})|^[^\n|]{1,60} \[[a-z]*\] \| (\d[\d,]{0,18})cr'
-)
-SPOKEN = ("get_status", "register", "login", "get_player")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,34 +93,15 @@ def _beliefs(mysis_id: int, username: str) -> dict[str, str]:
     return dict(row[1]) if row and row[0] == username else {}
 
 
-def load_credits_trend(mysis_id: int) -> Trend | None:
-    """The newest stretch of the credits; None with fewer than two values."""
-    return draw_trend(sorted({*_in_calls(mysis_id), *_in_answers(mysis_id)}))
-
-
-def _in_calls(mysis_id: int) -> list[tuple[datetime, int]]:
-    named = {f"fact_{n}": KeyTextTransform(key, "facts") for n, key in enumerate(FACTS)}
-    rows = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
-    found = rows.annotate(**named).values_list("created_at", *named)[:CALLS]
-    return [
-        (at, int(digits))
-        for at, *facts in found
-        if (digits := re.sub(r"\D", "", next(filter(None, facts), "")))
-    ]
-
-
-def _in_answers(mysis_id: int) -> list[tuple[datetime, int]]:
-    rows = Memory.objects.filter(mysis_id=mysis_id).order_by("-id")
-    newest = rows.values("id")[:ANSWERS]
-    found = (
-        Memory.objects.filter(
-            id__in=newest, role=Role.TOOL, tool_name__in=SPOKEN, is_error=False
-        )
-        .annotate(head=Left("content", HEAD))
-        .values_list("created_at", "head")
-    )
-    hits = [(at, hit) for at, head in found if (hit := CREDITS.search(head))]
-    return [(at, int((hit[1] or hit[2]).replace(",", ""))) for at, hit in hits]
+def load_credits_trend(username: str) -> Trend | None:
+    """The newest changes of an account's credits; None with fewer than two values."""
+    rows = CreditChange.objects.filter(username=username).order_by("-id")
+    points: list[tuple[datetime, int]] = []
+    for at, credits in rows.values_list("at", "credits")[:CHANGES]:
+        if credits is None:
+            break
+        points.append((at, credits))
+    return draw_trend(points[::-1])
 
 
 def draw_trend(points: Sequence[tuple[datetime, int]]) -> Trend | None:

@@ -2,7 +2,8 @@
 
 The same Myses are compared over equal spans before and after the change, as long a span
 as half of them have to show: no other change of theirs may fall into it or into the same
-turn, they must have flown most of it, and turns on both sides must have told their credits.
+turn, they must have flown most of it, and turns on both sides must have known their purse.
+What no turn caused counts on neither side.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from memory.models.contexts import BUILT_IN
 # In the order of the columns that tell of each what it was and what it is.
 SETTINGS = ("prompt", "policy", "model")
 MOST_MARKS = 20
-# Turns on each side in which something told the credits.
+# Turns on each side whose purse was known.
 LEAST_TURNS = 3
 # The part of each span in which a turn ran or was put off: one that was stopped, or had
 # nothing to do, earned less for another reason than the change.
@@ -54,11 +55,13 @@ extract(epoch FROM least(coalesce(turn.finished_at, {end}), {end})
 _FLOWN_BEFORE = _FLOWN.format(begin="(span.at - %(span)s::interval)", end="span.at")
 _FLOWN_AFTER = _FLOWN.format(begin="span.at", end="span.at + %(span)s::interval")
 _COMPARED = f"""
+WITH earned AS (
+  SELECT turn_id, sum(amount) AS credits FROM agents_creditchange
+  WHERE at >= %(since)s GROUP BY turn_id
+)
 SELECT span.mark, span.mysis,
-  sum(turn.credits_after - turn.credits_before)
-    FILTER (WHERE turn.started_at < span.at)::bigint,
-  sum(turn.credits_after - turn.credits_before)
-    FILTER (WHERE turn.started_at >= span.at)::bigint,
+  coalesce(sum(earned.credits) FILTER (WHERE turn.started_at < span.at), 0)::bigint,
+  coalesce(sum(earned.credits) FILTER (WHERE turn.started_at >= span.at), 0)::bigint,
   count(turn.credits_before) FILTER (WHERE turn.started_at < span.at),
   count(turn.credits_before) FILTER (WHERE turn.started_at >= span.at),
   min(coalesce(turn.previous_end, turn.started_at)) <= span.at - %(span)s::interval,
@@ -69,6 +72,7 @@ FROM unnest(%(marks)s::int[], %(myses)s::bigint[], %(moments)s::timestamptz[])
 JOIN agents_turn AS turn ON turn.mysis_id = span.mysis AND turn.id >= %(floor)s
   AND turn.started_at >= span.at - %(span)s::interval
   AND turn.started_at < span.at + %(span)s::interval
+LEFT JOIN earned ON earned.turn_id = turn.id
 GROUP BY span.mark, span.mysis, span.at
 """  # noqa: S608 (no input in the text)
 
@@ -224,7 +228,8 @@ def _compare(
     now: datetime,
 ) -> list[Mark]:
     """Each mark over the longest span that at least half of its Myses have to show."""
-    floor = find_first_turn_since(now - 2 * span)
+    since = now - 2 * span
+    known = {"since": since, "floor": find_first_turn_since(since)}
     for length in (one for one in SPANS if one <= span):
         asked = [
             (place, mysis, at)
@@ -236,7 +241,7 @@ def _compare(
             continue
         places, myses, moments = (list(each) for each in zip(*asked, strict=True))
         values = {"marks": places, "myses": myses, "moments": moments}
-        rows = fetch_rows(_COMPARED, values | {"span": length, "floor": floor})
+        rows = fetch_rows(_COMPARED, values | known | {"span": length})
         found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         least = LEAST_FLOWN * length.total_seconds()
         for place, _, before, after, *told, whole, flown_before, flown_after in rows:

@@ -1,11 +1,9 @@
 """What the fleet earns: credits by Mysis, prompt version, policy and model.
 
-All of it is added up from rows of turns, each of which tells what it was flown with and
-what its account was known to have at first and at last. So everything that moves the
-credits of an account in a turn counts: sales and missions, but also fees, purchases of
-ships, gifts and deposits. What happens between turns (an operator's own command, another
-Mysis on the same account) counts for nobody, and a turn in which nothing told the
-credits is unknown, not zero: rates leave out its time, tokens and cost as well. A turn
+Credits are added up from `CreditChange`, the rest from rows of turns, each of which tells
+what it was flown with. A change counts when it became known, for the turn that caused it,
+and else for the Mysis alone, so the sum over Myses is the sum over purses. A turn that knew
+no purse is unknown, not zero: rates leave out its time, tokens and cost as well. A turn
 belongs to the moment at which it began.
 """
 
@@ -54,7 +52,7 @@ extract(epoch FROM coalesce(finished_at, %(now)s::timestamptz)
 """
 _KNOWN = "FILTER (WHERE credits_before IS NOT NULL)"
 _TURNS = f"""
-SELECT {_WHAT}, sum(credits_after - credits_before)::bigint, count(*),
+SELECT {_WHAT}, CASE WHEN count(credits_before) > 0 THEN 0 END, count(*),
   count(*) FILTER (WHERE credits_before IS NULL),
   sum(input_tokens + output_tokens)::bigint, sum(cost),
   sum(actions)::bigint, sum(failed_actions)::bigint,
@@ -66,6 +64,14 @@ SELECT {_WHAT}, sum(credits_after - credits_before)::bigint, count(*),
   coalesce(sum(cost) {_KNOWN}, 0)
 FROM agents_turn WHERE id >= %(floor)s GROUP BY {_WHAT}
 """  # noqa: S608 (no input in the text)
+# The changes that no turn caused are apart: they are of no prompt, policy or model.
+_CREDITS = """
+SELECT change.mysis_id, turn.prompt_version_id, turn.policy_name, turn.model,
+  turn.id IS NULL, sum(amount)::bigint
+FROM agents_creditchange AS change LEFT JOIN agents_turn AS turn
+  ON turn.id = change.turn_id
+WHERE change.at >= %(since)s GROUP BY 1, 2, 3, 4, 5
+"""
 # Every Mysis, with what has passed since its last turn ended; nothing while one runs.
 _TAILS = """
 SELECT mysis.id, mysis.name, mysis.state, last.prompt_version_id, last.policy_name,
@@ -102,11 +108,11 @@ class Flown(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What turns came to. ``credits`` is None where nothing told them in any turn.
+    """What turns came to. ``credits`` is None where no purse was known.
 
     ``seconds`` are those since the turns before, ``idle_seconds`` those of them in which
     no turn ran and none was put off; cost in US dollars. What is ``known`` is of the turns
-    that told their credits: rates divide by it.
+    whose purse was known, rates divide by it; ``known_myses`` took them.
     """
 
     credits: int | None = None
@@ -121,6 +127,7 @@ class Sums:
     known_seconds: float = 0.0
     known_tokens: int = 0
     known_cost: Decimal = Decimal(0)
+    known_myses: int = 0
     orders_done: int = 0
 
     def __add__(self, other: Self) -> Self:
@@ -143,7 +150,7 @@ class Sums:
     @property
     def per_hour(self) -> float | None:
         """Credits an hour of one Mysis; None where unknown, or too short to tell."""
-        return find_rate(self.credits, self.known_seconds)
+        return find_rate(self.credits, self.known_seconds, self.known_myses)
 
     @property
     def per_1k_tokens(self) -> float | None:
@@ -197,6 +204,8 @@ class FleetYield:
     now: datetime
     sums: Mapping[Flown, Sums]
     pilots: Mapping[int, Pilot]
+    # Credits by Mysis that no turn of it caused.
+    apart: Mapping[int, Sums]
     # Time after the last turn of each Mysis; it is of that turn's settings.
     tails: Mapping[Flown, Sums]
     # Those that never flew, or are stopped and began no turn in the span.
@@ -247,6 +256,7 @@ def add_up_yield(since: datetime, now: datetime) -> FleetYield:
         if flown in found:
             found[flown] = replace(found[flown], orders_done=done)
     flew = {flown.mysis for flown in found}
+    apart = _add_credits(found, values)
     pilots, tails, grounded = {}, {}, set()
     for pk, name, state, prompt, policy, model, never, known, rest, idle in fetch_rows(
         _TAILS, values
@@ -261,7 +271,21 @@ def add_up_yield(since: datetime, now: datetime) -> FleetYield:
         )
         if never or (state == Mysis.State.STOPPED and pk not in flew):
             grounded.add(pk)
-    return FleetYield(since, now, found, pilots, tails, frozenset(grounded))
+    return FleetYield(since, now, found, pilots, apart, tails, frozenset(grounded))
+
+
+def _add_credits(
+    found: dict[Flown, Sums], values: Mapping[str, object]
+) -> dict[int, Sums]:
+    """Add to each what it earned, also by a turn before; returns what no turn caused."""
+    apart: dict[int, Sums] = {}
+    for mysis, prompt, policy, model, no_turn, amount in fetch_rows(_CREDITS, values):
+        if no_turn:
+            apart[mysis] = Sums(amount)
+        else:
+            flown = Flown(mysis, prompt, policy, model)
+            found[flown] = found.get(flown, Sums()) + Sums(amount)
+    return apart
 
 
 def count_orders_done(floor: int | None) -> dict[Flown, int]:
@@ -286,10 +310,23 @@ def list_lines(found: FleetYield, by: str) -> list[YieldLine]:
     rests = [(who, rest) for who, rest in found.tails.items() if who in found.sums]
     sums: defaultdict[Any, Sums] = defaultdict(lambda: found.nothing)
     myses: defaultdict[Any, set[int]] = defaultdict(set)
+    known: defaultdict[Any, set[int]] = defaultdict(set)
     for flown, one in (*found.sums.items(), *rests):
         sums[key(flown)] += one
         myses[key(flown)].add(flown.mysis)
-    lines = [replace(label(one), sums=sums[one], myses=len(myses[one])) for one in sums]
+        if one.known_seconds:
+            known[key(flown)].add(flown.mysis)
+    lines = [
+        replace(
+            label(one),
+            sums=replace(sums[one], known_myses=len(known[one])),
+            myses=len(myses[one]),
+        )
+        for one in sums
+    ]
+    rest = [one for mysis, one in found.apart.items() if mysis in found.pilots]
+    if any(one.credits for one in rest):
+        lines.append(YieldLine(NO_TURN, sum(rest, found.nothing), len(rest)))
     return sorted(lines, key=lambda line: line.label)
 
 
@@ -300,11 +337,13 @@ def list_myses(found: FleetYield) -> list[YieldLine]:
         # One that was deleted between the two statements has no line.
         if flown.mysis in sums:
             sums[flown.mysis] += one
+    for pk in sums.keys() & found.apart.keys():
+        sums[pk] += found.apart[pk]
     return sorted(
         (
             YieldLine(
                 pilot.name,
-                sums[pk],
+                replace(sums[pk], known_myses=int(sums[pk].known_seconds > 0)),
                 mysis=pk,
                 state=pilot.state,
                 key=find_page_key(pk, pilot.name),
@@ -316,9 +355,16 @@ def list_myses(found: FleetYield) -> list[YieldLine]:
 
 
 def add_up_lines(found: FleetYield) -> Sums:
-    """The whole fleet, without Myses that never flew or were stopped all the span."""
-    flying = (line for line in list_myses(found) if line.mysis not in found.grounded)
-    return sum((line.sums for line in flying), found.nothing)
+    """The whole fleet; of Myses that never flew or were stopped all the span no more
+    than their credits."""
+    lines = list_myses(found)
+    sums = (
+        replace(found.nothing, credits=line.sums.credits)
+        if line.mysis in found.grounded
+        else line.sums
+        for line in lines
+    )
+    return sum(sums, found.nothing)
 
 
 Labeller = tuple[Callable[[Any], YieldLine], Callable[[Flown], Any]]
@@ -337,6 +383,7 @@ def _label_prompts(found: FleetYield) -> Labeller:
 
 
 NOT_KEPT = "not kept yet"
+NO_TURN = "not by a turn"
 BUILT_IN_PROMPT = "the built-in prompt"
 
 
@@ -354,7 +401,7 @@ def name_prompt_versions(numbers: Iterable[int | None]) -> dict[int | None, Yiel
 
 def _quote_ours(name: str) -> str:
     """A name that somebody gave; in quotes where it reads like one of our own words."""
-    return f'"{name}"' if name in (NOT_KEPT, BUILT_IN) else name
+    return f'"{name}"' if name in (NOT_KEPT, NO_TURN, BUILT_IN) else name
 
 
 def _label_policies(found: FleetYield) -> Labeller:

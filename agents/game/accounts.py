@@ -13,11 +13,12 @@ from dataclasses import astuple, dataclass
 
 from django.db import transaction
 from django.db.models import Q
+from django.utils import timezone
 
 from agents import db
 from agents.encryption import SecretUnreadableError
 from agents.game.client import SecretMissingError
-from agents.models import Account, Mysis
+from agents.models import Account, CreditChange, Mysis
 from memory.gamestate.values import find_value, parse_text
 from memory.snapshots import writes
 
@@ -240,6 +241,7 @@ def add_registered(
     played = _activate(mysis_id, ActiveAccount(account.pk, name), found.session)
     # The account's entry begins, empty: rows of that name are another life's.
     writes.begin_account(name)
+    CreditChange.objects.create(username=name, mysis_id=mysis_id, at=timezone.now())
     return played
 
 

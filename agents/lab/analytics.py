@@ -127,11 +127,11 @@ class Outcome(Sums):
     @property
     def compactions_per_hour(self) -> float | None:
         """In an hour of one Mysis; None where the time is too short to tell."""
-        return find_rate(self.compactions, self.seconds)
+        return find_rate(self.compactions, self.seconds, self.known_myses)
 
     @property
     def doubted_per_hour(self) -> float | None:
-        return find_rate(self.doubted, self.seconds)
+        return find_rate(self.doubted, self.seconds, self.known_myses)
 
     @property
     def recall_rate(self) -> float | None:
@@ -218,7 +218,8 @@ def _merge(earned: FleetYield, counts: HourOutcomes) -> FleetYield:
         for flown, one in earned.sums.items()
     }
     tails = {flown: _widen(rest) for flown, rest in earned.tails.items()}
-    return replace(earned, sums=sums, tails=tails, nothing=Outcome())
+    apart = {mysis: _widen(one) for mysis, one in earned.apart.items()}
+    return replace(earned, sums=sums, apart=apart, tails=tails, nothing=Outcome())
 
 
 def _widen(sums: Sums) -> Outcome:

@@ -27,6 +27,7 @@ from agents.models.replays import Replay as Replay
 from agents.models.replays import ReplayCall as ReplayCall
 from agents.models.rewinds import Rewind as Rewind
 from agents.models.rewinds import RewindStep as RewindStep
+from agents.models.runs import CreditChange as CreditChange
 from agents.models.runs import Delivery as Delivery
 from agents.models.runs import Event as Event
 from agents.models.runs import Fence as Fence

@@ -157,7 +157,8 @@ class Turn(models.Model):
     model = models.CharField(max_length=300, blank=True, default="", db_default="")
     # Which of them, in words, are others than in the turn before.
     changed = models.CharField(max_length=30, blank=True, default="", db_default="")
-    # The account that it began with, and what that was known to have at first and at last.
+    # The account that it began with, and what that was known to have at first and at last;
+    # what the turn brought, `CreditChange` tells.
     username = models.CharField(max_length=100, blank=True, default="", db_default="")
     credits_before = models.BigIntegerField(null=True, blank=True)
     credits_after = models.BigIntegerField(null=True, blank=True)
@@ -236,6 +237,46 @@ class ModelCall(models.Model):
 
     def __str__(self) -> str:
         return f"call {self.number} of {self.turn}"
+
+
+class CreditChange(models.Model):
+    """One change of what a game account is known to have, and whose it is.
+
+    The amounts of an account add up to what it has less what it was first known to have.
+    ``turn`` is the one whose action brought it, whenever that became known; what no turn
+    brought is the Mysis's. ``credits`` are those that it has since; null: a new life of
+    the account, of which nothing is known yet.
+    """
+
+    username = models.CharField(max_length=100)
+    mysis = models.ForeignKey(
+        Mysis,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+    )
+    turn = models.ForeignKey(
+        Turn,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        blank=True,
+        related_name="+",
+    )
+    amount = models.BigIntegerField(default=0)
+    credits = models.BigIntegerField(null=True, blank=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["username", "-id"], name="credits_of_account"),
+            models.Index(fields=["at"], name="credits_at"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.amount:+} of {self.username}"
 
 
 # The events that are searched, and what of them: messages, calls and what grows old are

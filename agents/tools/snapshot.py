@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from django.db import transaction
@@ -22,6 +23,7 @@ from agents.game.client import GameUnreachableError, RateLimitedError, SessionLo
 from agents.models import Mysis, UnknownOutcome
 from agents.tools import unknown_outcomes
 from agents.tools.account import AUTH
+from agents.tools.purse import note_credits
 from agents.tools.request import Answer, CallNext, Outcome, Request
 from memory.context.tool_calls import guess_policy
 from memory.game_calls import resolve_call
@@ -29,6 +31,7 @@ from memory.gamestate import invalidation
 from memory.gamestate.confidence import TouchedSnapshot
 from memory.gamestate.extract import Result, belongs_to
 from memory.gamestate.notices import may_lack_events
+from memory.gamestate.purse import Share, find_doubter, share_change
 from memory.gamestate.values import parse_text
 from memory.redaction import drop_secrets, hide_secrets_in_value
 from memory.snapshots import notifications, reads, writes
@@ -161,6 +164,14 @@ def _capture(answer: Answer) -> list[Line]:
     )
     if row is None:
         return []
+    if row.credits is not None and row.credits != row.replaced_credits:
+        doubter = find_doubter(row.replaced_mark)
+        note_credits(
+            mysis_id,
+            answer.username,
+            row.credits,
+            lambda before, after: [Share(after - before, doubter, untold=True)],
+        )
     data = {
         "account": answer.username,
         "tool": tool,
@@ -220,6 +231,9 @@ def _merge_notifications(answer: Answer) -> list[Line]:
         username=answer.username, result=result, asked_at=answer.asked_at
     )
     for one in merged:
+        if one.credits is not None:
+            share = partial(share_change, events=one.events, username=answer.username)
+            note_credits(mysis_id, answer.username, one.credits, share)
         line = {"account": answer.username, "tool": one.tool, "args": dict(one.args)}
         if one.merged:
             written = {

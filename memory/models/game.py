@@ -58,8 +58,10 @@ class GameSnapshot(models.Model):
     # What get_status tells of the credits; null where it does not. With it whoever adds
     # up earnings need not read the content.
     credits = models.BigIntegerField(null=True, blank=True, editable=False)
-    # What was in doubt of the answer whose place a new one takes; not stored.
+    # What was in doubt of the answer whose place a new one takes, and the credits that
+    # it told; not stored.
     replaced_mark: Stale | None = None
+    replaced_credits: int | None = None
 
     class Meta:
         constraints = [

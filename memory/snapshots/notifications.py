@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -79,13 +79,16 @@ class ChangedSnapshot:
     """A snapshot that events changed.
 
     ``merged`` are the paths that they wrote, with the tick of each; ``doubt`` is what
-    they made doubtful, None where nothing new is.
+    they made doubtful, None where nothing new is. ``credits`` are what the account has
+    since, None where they are as before, and ``events`` the new ones.
     """
 
     tool: str
     args: Mapping[str, Any]
     merged: Mapping[str, int]
     doubt: TouchedSnapshot | None
+    credits: int | None = None
+    events: Sequence[Notice] = ()
 
 
 @transaction.atomic(savepoint=False)
@@ -206,7 +209,11 @@ def _find_changes(
             since = [notice for at, notice in events if at > _asked_at(row)]
             after = rules.write_events(before, since, known, tick)
         if after != before:
-            changes.append((_set_merged(row, after), _list_changes(before, after)))
+            credits, written = row.credits, _set_merged(row, after)
+            change = _list_changes(before, after)
+            if written.credits != credits:
+                change = replace(change, credits=written.credits, events=new)
+            changes.append((written, change))
     return changes
 
 

@@ -47,7 +47,7 @@ KEPT_PER_TOOL = 100
 # All of one tool, and what has marks, without their contents.
 _OUTLINES = """
 SELECT id, tool_name, args_key, captured_at, asked_at, marks, stale_reason, stale_tick,
-  stale_fields
+  stale_fields, credits
 FROM memory_gamesnapshot
 WHERE username = %s AND (tool_name = %s OR marks <> '[]') ORDER BY id
 """
@@ -106,13 +106,15 @@ def capture_snapshot(
         row.credits = extract.read_credits(tool, values.parse_text(row.content))
     row.set_marks(marks)
     row.set_joined_mark(invalidation.join_marks(marks, present))
-    row.replaced_mark = same.get_joined_mark() if same else None
+    if same is not None:
+        row.replaced_mark = same.get_joined_mark()
+        row.replaced_credits = same.credits
     _upsert(row)
     if sum(each.tool_name == tool for each in others) >= KEPT_PER_TOOL:
         _delete_oldest(username, tool)
     # Events that came while this was on its way: nobody knows whether it holds them.
     if account.heard and merge_recent(account, tool, asked_at or now, present):
-        row.refresh_from_db(fields=JOINED_MARK)
+        row.refresh_from_db(fields=[*JOINED_MARK, "credits"])
     return row
 
 

@@ -177,7 +177,7 @@ def draw_mysis(found: dashboard_mysis.Head, now: datetime) -> list[Fragment]:
     """The live parts of a Mysis's page, but for the conversation."""
     panel = dashboard_mysis.load_panel(found.mysis, now)
     fixes = find_fixes(found.mysis, load_provider_ids())
-    trend = dashboard_mysis.load_credits_trend(found.mysis.pk)
+    trend = dashboard_mysis.load_credits_trend(found.row.account)
     notes = list(select_notes(found.mysis.pk)[: NOTES + 1])
     turns = found.mysis.turns.order_by("-id")[:TURNS]
     return [

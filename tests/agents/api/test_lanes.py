@@ -17,7 +17,7 @@ from agents.dashboard.time_axis import TimeSpan
 from agents.models import Mysis, Turn
 from memory.models.contexts import BUILT_IN
 from memory.redaction import HIDDEN
-from tests.factories import make_memory, make_mysis, make_turn
+from tests.factories import bring_in, make_memory, make_mysis, make_turn
 
 pytestmark = pytest.mark.django_db
 
@@ -45,6 +45,7 @@ def pair() -> list[Mysis]:
             credits_before=1000,
             credits_after=1000 + 100 * number,
         )
+        bring_in(Turn.objects.get(pk=turn.pk))
     said, thought = "password: s3cret-s3cret-s3cret", "The belt is near."
     make_memory(pair[0], role="assistant", content=said, reasoning=thought)
     actions.send_order(myses=pair[:1], text="Sell the iron.", by="operator:ann")

@@ -120,6 +120,18 @@ def test_credits_best_and_worst_orders_and_changes():
     assert "policy lean" in list_lines("Prompts and policies")
 
 
+def test_who_gained_as_much_is_not_left_out():
+    now = timezone.now()
+    for name, gain in (("Ada", 9), ("Bea", 2), ("Cid", 2), ("Dan", 2), ("Eve", 2)):
+        add_turns(make_mysis(name=name), now - 30 * MINUTE, 10, gain)
+    for name in ("Fay", "Gus", "Hal", "Ian"):
+        add_turns(make_mysis(name=name), now - 30 * MINUTE, 10, -1)
+    assert list_lines("Earned")[1:] == [
+        "Best: Ada +90, Bea +20, Cid +20 and 2 more with as much",
+        "Worst: Fay -10, Gus -10, Hal -10 and 1 more with as much",
+    ]
+
+
 def test_a_policy_changed_in_the_admin_is_told_with_who_did_it(admin: Client):
     values = {
         "name": "short", "strategy": "window", "window": "20",

@@ -27,7 +27,7 @@ from memory.gamestate.invalidation import join_marks
 from memory.gamestate.types import Stale
 from memory.models import GameSnapshot, Memory
 from memory.models.game import BEFORE_LOGOUT
-from tests.factories import make_item, make_memory, make_mysis, make_turn
+from tests.factories import bring_in, make_item, make_memory, make_mysis, make_turn
 
 
 def test_a_gap_is_bridged_by_starting_from_the_newest_page(db: None):
@@ -204,6 +204,7 @@ def test_a_row_that_only_grows_older_is_the_same(
     turn = make_turn(ada, credits_before=10, credits_after=123_610, outcome="done")
     begun = now - timedelta(minutes=40)
     ada.turns.filter(pk=turn.pk).update(started_at=begun, finished_at=begun)
+    bring_in(ada.turns.get(pk=turn.pk))
     numbers = [ada.pk, brahe.pk]
     rows = fleet.load_rows(numbers, now)
     later = fleet.load_rows(numbers, now + timedelta(seconds=11))

@@ -45,7 +45,7 @@ from agents.models import (
 )
 from memory.game_calls import WRITES
 from memory.models import Memory
-from tests.factories import make_memory, make_mysis, make_turn
+from tests.factories import bring_in, make_memory, make_mysis, make_turn
 
 SECOND = timedelta(seconds=1)
 # A round moment, from which an axis begins at the second that was asked for.
@@ -132,6 +132,7 @@ def write(*stories: Story) -> None:
     for turn, at in zip(turns, begins, strict=True):
         turn.started_at = at
     Turn.objects.bulk_update(turns, ["started_at"])
+    bring_in(*turns)
     found = sorted(
         (row for story in stories for row in story.events),
         key=lambda row: row.created_at,

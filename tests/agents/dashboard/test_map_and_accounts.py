@@ -23,7 +23,7 @@ from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
 from agents.events import START
-from agents.models import Budget, BudgetSpend, Mysis, Provider
+from agents.models import Budget, BudgetSpend, CreditChange, Mysis, Provider
 from agents.usage import today
 from memory.models import GameSnapshot, Lexicon
 from tests.browser import scenes
@@ -269,14 +269,13 @@ def test_health_names_what_is_wrong_and_the_remedy(admin: Client):
 
 
 def test_credits_are_a_line_through_what_the_game_told(db: None):
-    mysis = make_mysis(name="Ada")
-    assert dashboard_mysis.load_credits_trend(mysis.pk) is None
-    for amount in (100, 90, 400):
-        content = json.dumps({"player": {"credits": amount}})
-        make_memory(mysis, role="tool", tool_name="get_status", content=content)
-    # An answer that speaks of others' credits says nothing.
-    make_memory(mysis, role="tool", tool_name="get_nearby", content='{"credits": 9}')
-    found = dashboard_mysis.load_credits_trend(mysis.pk)
+    mysis, now = make_mysis(name="Ada"), timezone.now()
+    assert dashboard_mysis.load_credits_trend("Ada") is None
+    # Of a life before this one nothing counts.
+    for level in (7_000, None, 100, 90, 400):
+        CreditChange.objects.create(username="Ada", mysis=mysis, credits=level, at=now)
+    CreditChange.objects.create(username="Bea", mysis=mysis, credits=9, at=now)
+    found = dashboard_mysis.load_credits_trend("Ada")
     assert found is not None
     assert (found.first, found.last, found.low, found.high) == (100, 400, 90, 400)
     assert found.change == 300

@@ -34,7 +34,7 @@ from agents.models import (
     Turn,
 )
 from memory.models.contexts import BUILT_IN
-from tests.factories import make_memory, make_mysis, make_turn
+from tests.factories import bring_in, make_memory, make_mysis, make_turn
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -63,6 +63,7 @@ def add_turns(
     for place, row in enumerate(rows):
         row.started_at = begin + place * MINUTE
     Turn.objects.bulk_update(rows, ["started_at"])
+    bring_in(*rows)
 
 
 def test_sums_equal_those_of_the_rows(db: None):
@@ -117,7 +118,7 @@ def test_a_rate_has_the_same_three_digits_on_each_page():
 def test_what_nobody_told_is_unknown_not_zero(db: None):
     now = timezone.now()
     mysis = make_mysis()
-    add_turns(mysis, now - 30 * MINUTE, 3, 5)
+    add_turns(mysis, now - 30 * MINUTE, 3, 0)
     mysis.turns.update(credits_before=None, credits_after=None)
     [line] = list_lines(add_up_yield(now - HOUR, now), "mysis")
     assert (line.sums.credits, line.sums.per_hour) == (None, None)
@@ -144,6 +145,22 @@ def test_rates_leave_out_turns_that_told_nothing(db: None):
     assert hour.per_hour == pytest.approx(300)
     assert hour.per_1k_tokens == pytest.approx(50)
     assert hour.per_dollar == pytest.approx(500)
+
+
+def test_a_minute_of_twelve_is_no_five_minutes_of_one(db: None):
+    now = timezone.now()
+    for _ in range(12):
+        add_turns(make_mysis(), now - MINUTE, 1, 50)
+    found = add_up_yield(now - HOUR, now)
+    [line] = list_lines(found, "model")
+    assert (line.sums.credits, line.sums.per_hour) == (600, None)
+    assert line.sums.known_seconds > 5 * 60
+    assert yields.add_up_lines(found).per_hour is None
+    # One that was tried for a minute takes the rate from nobody.
+    for mysis in Mysis.objects.all()[:11]:
+        add_turns(mysis, now - 30 * MINUTE, 20, 5)
+    [line] = list_lines(add_up_yield(now - HOUR, now), "model")
+    assert line.sums.per_hour is not None
 
 
 def test_the_total_leaves_out_who_stood_on_the_ground(db: None):

@@ -27,7 +27,7 @@ from agents.lab.analytics import Outcome, add_up_outcomes
 from agents.lab.analytics_board import AnalyticsView, load_outcomes
 from agents.models import Event, ModelCall, Mysis, Prompt, PromptVersion, Turn
 from memory.models import AuditEntry, Memory, SentContext
-from tests.factories import make_memory, make_mysis, make_turn
+from tests.factories import bring_in, make_memory, make_mysis, make_turn
 from tests.programs import Program
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +51,7 @@ def fly(
         started_at=at, finished_at=at + MINUTE, previous_end=at
     )
     turn.refresh_from_db()
+    bring_in(turn)
     for number, each in enumerate(tokens, 1):
         call = ModelCall.objects.create(turn=turn, number=number, model=turn.model)
         SentContext.objects.create(
