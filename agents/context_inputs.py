@@ -36,6 +36,7 @@ from agents.models import Mysis
 from memory.assembly.history_summaries import judge_compaction
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.calibration import TokenFactor, parse_factor
+from memory.concurrency import ConcurrencyLimit
 from memory.context import registry
 from memory.context.offered_tools import (
     describe_tool,
@@ -50,6 +51,10 @@ from memory.snapshots.reads import fetches_events
 
 RESERVE = Budget().reserve
 RESERVE_SHARE = 4
+# Contexts that are put together for whoever looks at them, at the same time.
+previews = ConcurrencyLimit(
+    2, seconds=10, refusal="Other contexts are being put together: not shown."
+)
 
 
 @dataclass(frozen=True, slots=True)
