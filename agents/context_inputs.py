@@ -36,6 +36,7 @@ from agents.models import Mysis
 from memory.assembly.history_summaries import judge_compaction
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.calibration import TokenFactor, parse_factor
+from memory.concurrency import ConcurrencyLimit
 from memory.context import registry
 from memory.context.offered_tools import (
     describe_tool,
@@ -52,6 +53,10 @@ RESERVE = Budget().reserve
 RESERVE_SHARE = 4
 # The mission where what was ordered has ended: what it is stands in the prompt.
 STANDING_MISSION = "No order is open: go on with your standing mission."
+# Contexts that are put together for whoever looks at them, at the same time.
+previews = ConcurrencyLimit(
+    2, seconds=10, refusal="Other contexts are being put together: not shown."
+)
 
 
 @dataclass(frozen=True, slots=True)

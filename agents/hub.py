@@ -32,6 +32,8 @@ RECONNECT = 1.0
 AT_ONCE = 50
 
 LONGEST_REST = 0.2
+# Streams that read what they missed at the same time.
+READING = 2
 Row = tuple[Position, Item]
 logger = logging.getLogger(__name__)
 
@@ -95,7 +97,7 @@ class Hub:
     def __init__(self) -> None:
         self._viewers: set[Viewer] = set()
         self._task: asyncio.Task[None] | None = None
-        self._ready = asyncio.Event()
+        self._begin_loop()
         self._position = events.START
         # Seconds from the writing of the newest event until it was handed on.
         self.delay = 0.0
@@ -105,13 +107,23 @@ class Hub:
         task = self._task
         loop = asyncio.get_running_loop()
         if task is None or task.done() or task.get_loop() is not loop:
-            self._ready = asyncio.Event()
+            self._begin_loop()
             self._viewers.clear()
             self._task = asyncio.create_task(self._run(), name="event-hub")
         await self._ready.wait()
         viewer = Viewer(self._position, maxsize)
         self._viewers.add(viewer)
         return viewer
+
+    def _begin_loop(self) -> None:
+        self._ready = asyncio.Event()
+        self.reading = asyncio.Semaphore(READING)
+        self._resting = asyncio.Lock()
+
+    async def rest(self) -> None:
+        """Let all else have its turn; of the streams that come here one goes on at a time."""
+        async with self._resting:
+            await asyncio.sleep(0)
 
     @property
     def viewers(self) -> int:
@@ -186,9 +198,10 @@ hub = Hub()
 
 @dataclass
 class Sockets:
-    """The WebSockets of this process, counted for the metrics."""
+    """The WebSockets of this process by kind, and event streams by caller."""
 
     open: Counter[str] = field(default_factory=Counter)
+    streams: Counter[str] = field(default_factory=Counter)
     dropped: int = 0
 
 
@@ -234,9 +247,10 @@ async def _backlog(
     position: Position, end: Position, mysis_id: int | None, kinds: frozenset[str]
 ) -> AsyncIterator[Item]:
     while position < end:
-        rows = await run_for_socket(
-            events.read_from, position, mysis_id=mysis_id, kinds=kinds, limit=BATCH
-        )
+        async with hub.reading:
+            rows = await run_for_socket(
+                events.read_from, position, mysis_id=mysis_id, kinds=kinds, limit=BATCH
+            )
         for position, item in rows:
             if position > end:
                 return

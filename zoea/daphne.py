@@ -37,7 +37,7 @@ from django.conf import settings
 from agents import process_memory
 from zoea.api.gate import LARGER, MAX_BYTES, NO_ROOM
 from zoea.auth import PREFIX, read_bearer
-from zoea.proxies import App, Scope
+from zoea.proxies import HSTS, App, Scope, list_headers
 
 # Bytes that the kernel may hold for one client beside the 64 KiB of the transport.
 SEND_BUFFER = 128 * 1024
@@ -286,6 +286,13 @@ class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]
             self.cut_off()
         else:
             super().handle_exception(exception)
+
+    def basic_error(self, *args: Any) -> None:
+        """Answer what no application does, with the headers of all answers."""
+        for name, value in list_headers():
+            if name != HSTS:
+                self.responseHeaders.setRawHeaders(name, [value])
+        super().basic_error(*args)
 
     def cut_off(self) -> None:
         """End the connection, and forget what is not sent."""

@@ -1,4 +1,4 @@
-"""The middleware: probes, traces, content policy, methods, sign-in, actors, limits.
+"""The middleware: probes, traces, methods, sign-in, actors, limits.
 
 The probes /healthz and /readyz are answered before anything else, so that a probe that
 calls the process by its IP address, or over plain HTTP behind a TLS proxy, is answered.
@@ -186,19 +186,6 @@ def _not_ready(detail: str) -> JsonResponse:
         status=503,
         headers={"Retry-After": str(BUSY_SECONDS)},
     )
-
-
-class ContentSecurityPolicyMiddleware(Middleware):
-    """Sends ``settings.SECURE_CSP`` with every answer."""
-
-    def __init__(self, get_response: GetResponse) -> None:
-        super().__init__(get_response)
-        self.policy = "; ".join(f"{k} {v}" for k, v in settings.SECURE_CSP.items())
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        response = self.get_response(request)
-        response.headers.setdefault("Content-Security-Policy", self.policy)
-        return response
 
 
 class PartOrPageMiddleware(Middleware):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -26,34 +26,51 @@ _ADDED = frozenset(
     }
 )
 _ADDED_PREFIX = "x-forwarded-"
-_HSTS = b"strict-transport-security"
+HSTS = b"strict-transport-security"
 
 logger = logging.getLogger(__name__)
 
 
 def with_visitor(app: App) -> App:
-    """Put the visitor's address into ``scope["client"]``; with TLS, add HSTS to answers."""
+    """Put the visitor's address into ``scope["client"]``; give every answer its headers."""
 
     async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] not in ("http", "websocket"):
             await app(scope, receive, send)
             return
-        secure = bool(settings.ZOEA_TLS) and came_by_tls(scope)
+        missing = dict(list_headers())
+        if not (settings.ZOEA_TLS and came_by_tls(scope)):
+            del missing[HSTS]
 
-        async def send_with_hsts(message: Any) -> None:
+        async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
-                headers = [*message.get("headers", ())]
-                # Django gives it to what it answers itself.
-                if all(name.lower() != _HSTS for name, _ in headers):
-                    age = f"max-age={settings.SECURE_HSTS_SECONDS}".encode()
-                    message = {**message, "headers": [*headers, (_HSTS, age)]}
+                given = [*message.get("headers", ())]
+                names = {name.lower() for name, _ in given}
+                added = [each for each in missing.items() if each[0] not in names]
+                message = {**message, "headers": [*given, *added]}
             await send(message)
 
         # Daphne takes the root path from a header of whoever sends one.
         scope = {**scope, "client": find_visitor(scope), "root_path": ""}
-        await app(scope, receive, send_with_hsts if secure else send)
+        await app(scope, receive, send_with_headers)
 
     return wrapped
+
+
+def list_headers() -> Sequence[tuple[bytes, bytes]]:
+    """What each answer has that says nothing else; HSTS of those by TLS alone."""
+    told = {
+        "Content-Security-Policy": "; ".join(
+            f"{name} {value}" for name, value in settings.SECURE_CSP.items()
+        ),
+        "X-Frame-Options": settings.X_FRAME_OPTIONS,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": settings.SECURE_REFERRER_POLICY,
+        "Cross-Origin-Opener-Policy": settings.SECURE_CROSS_ORIGIN_OPENER_POLICY,
+        "Cache-Control": "private, no-store",
+        "Strict-Transport-Security": f"max-age={settings.SECURE_HSTS_SECONDS}",
+    }
+    return [(name.lower().encode(), value.encode()) for name, value in told.items()]
 
 
 def find_visitor(scope: Scope) -> tuple[str, int] | None:

@@ -77,7 +77,6 @@ MIDDLEWARE = [
     "zoea.middleware.HealthMiddleware",
     "zoea.middleware.TracingMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "zoea.middleware.ContentSecurityPolicyMiddleware",
     "zoea.middleware.MethodMiddleware",
     "zoea.middleware.PartOrPageMiddleware",
     "zoea.middleware.CompressionMiddleware",

@@ -111,16 +111,16 @@ def preview_context(
     request: HttpRequest, reference: MysisReference, wanted: Query[Variant]
 ) -> Document:
     """What the next call would be sent, message by message; writes nothing."""
-    prepared = context_inputs.preview_context(
-        get_mysis(reference),
-        strategy=wanted.strategy,
-        options=parse_options(wanted.options),
-        budget=parse_budget(wanted.budget),
-    )
-    document = build_preview_document(prepared)
-    if wanted.usage:
-        document["usage"] = describe_usage(prepared.assembly.stats)
-    return _answer_masked(request, document)
+    mysis, options = get_mysis(reference), parse_options(wanted.options)
+    budget = parse_budget(wanted.budget)
+    with context_inputs.previews.taken():
+        prepared = context_inputs.preview_context(
+            mysis, strategy=wanted.strategy, options=options, budget=budget
+        )
+        document = build_preview_document(prepared)
+        if wanted.usage:
+            document["usage"] = describe_usage(prepared.assembly.stats)
+        return _answer_masked(request, document)
 
 
 def parse_options(text: str | None) -> dict[str, Any] | None:
@@ -271,9 +271,10 @@ def compare_strategies(
     """
     mysis = get_mysis(reference)
     budget = parse_budget(wanted.budget)
-    a = context_inputs.preview_context(mysis, strategy=wanted.a, budget=budget)
-    b = context_inputs.preview_context(mysis, strategy=wanted.b, budget=budget)
-    pairs = compare_views(a, b)
+    with context_inputs.previews.taken():
+        a = context_inputs.preview_context(mysis, strategy=wanted.a, budget=budget)
+        b = context_inputs.preview_context(mysis, strategy=wanted.b, budget=budget)
+        pairs = compare_views(a, b)
     return {
         "a": a,
         "b": b,

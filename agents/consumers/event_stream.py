@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,11 +26,14 @@ from memory.handles import parse_id
 
 SIGNED_OUT = 4401
 BAD_REQUEST = 4400
+TOO_MANY = 4429
 TOO_SLOW = 1013
 FAILED = 1011
 
 KEPT_TEXTS = 2_000
 MOST_AT_ONCE = 64 * 1024
+# Streams that one caller has open at the same time.
+MOST_OF_ONE = 20
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +96,8 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
     task: asyncio.Task[None] | None = None
     # The last event that was sent.
     after: int
+    # Characters that were sent since anything else had its turn.
+    unrested = 0
 
     async def connect(self) -> None:
         """Accept, then judge: a program sees why in the close code and reason."""
@@ -105,12 +111,19 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
         except StreamRequestError as error:
             await self.close(code=BAD_REQUEST, reason=str(error))
             return
+        self.caller = str(self.scope["caller"])
+        if sockets.streams[self.caller] >= MOST_OF_ONE:
+            reason = f"You have {MOST_OF_ONE} event sockets open: close one first."
+            await self.close(code=TOO_MANY, reason=reason)
+            return
         sockets.open["stream"] += 1
+        sockets.streams[self.caller] += 1
         self.task = asyncio.create_task(self._run(wish), name="event-stream")
 
     async def disconnect(self, code: int) -> None:
         if self.task is not None:
             sockets.open["stream"] -= 1
+            sockets.streams -= Counter([self.caller])
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
 
@@ -172,3 +185,7 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.send(text_data=text)
         if flow is not None and not await flow.is_read():
             raise TooSlowError
+        self.unrested += len(text)
+        if self.unrested >= MOST_AT_ONCE:
+            self.unrested = 0
+            await hub.rest()

@@ -165,6 +165,7 @@ def measure_likeness(then: PastCall) -> Likeness:
 
 
 @require_safe
+@context_inputs.previews.taken()
 def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     """The exact next payload; what-if values come as GET parameters."""
     mysis = find_mysis(key)
@@ -339,6 +340,7 @@ def _download(mysis: Mysis, shown: context.ShownContext) -> HttpResponse:
 
 
 @require_safe
+@context_inputs.previews.taken()
 def call_context(request: PageRequest, turn_id: int, number: int) -> HttpResponse:
     """What one past model call was sent, byte for byte; or what it would have been."""
     rows = SentContext.objects.select_related(

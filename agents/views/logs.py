@@ -193,6 +193,7 @@ def policies_page(request: PageRequest) -> HttpResponse:
     return render(request, "agents/policies.html", values, status=status)
 
 
+@context_inputs.previews.taken()
 def _compared(form: PoliciesForm) -> dict[str, object]:
     mysis: Mysis = form.cleaned_data["mysis"]
     a, b = form.cleaned_data["a"], form.cleaned_data["b"]

@@ -181,6 +181,18 @@ def test_a_flood_of_predicted_prices_leaves_the_other_doors_open(
     assert {each.result()[0] for each in flood} <= {200, 503}
 
 
+@pytest.mark.parametrize("path", ["context", "context/diff?a=window&b=tiered"])
+def test_a_flood_of_contexts_leaves_the_other_doors_open(
+    server: Server, doors: Callable[[], set[int]], bearer: Headers, path: str
+) -> None:
+    look = partial(ask, server, "GET", f"/api/v1/myses/Ada/{path}", bearer)
+    with flood_while_locked("memory_memory", [look] * 24) as flood:
+        for _ in range(3):
+            assert doors() == {200}
+        assert not all_done(flood)
+    assert {each.result()[0] for each in flood} <= {200, 503}
+
+
 def test_a_flood_of_downloads_leaves_the_other_doors_open(
     server: Server, doors: Callable[[], set[int]]
 ) -> None:

@@ -18,7 +18,7 @@ from django.test import Client
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
-from ninja import Schema
+from ninja import NinjaAPI, Schema
 from schemathesis import APIOperation, Case, GenerationMode
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -500,6 +500,13 @@ def test_every_body_has_a_name_for_programs_made_from_the_document() -> None:
     assert (
         "tool_policy" in DOCUMENT["components"]["schemas"]["AssembleIn"]["properties"]
     )
+
+
+def test_the_document_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes a quarter of a second of a processor."""
+    first = api.get_openapi_schema()
+    monkeypatch.setattr(NinjaAPI, "get_openapi_schema", None)
+    assert api.get_openapi_schema() is first
 
 
 def test_programs_made_from_the_document_keep_their_names() -> None:

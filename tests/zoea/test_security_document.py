@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from datetime import timedelta
 
 import pytest
+from asgiref.sync import sync_to_async
+from asgiref.testing import ApplicationCommunicator
 from django.contrib.auth.models import User
 from django.test import Client
 
 import agents.urls
+from agents import context_inputs, hub
+from agents.consumers import event_stream
 from agents.lab import prices
 from agents.llm.model_types import MOST_CALLS
 from memory.api.parameters import PAGE_BYTES
@@ -19,12 +24,16 @@ from tests.zoea.documents import find_routes, list_blocks, read_table
 from zoea import asgi, daphne, rate_limits, websockets
 from zoea.api import api, gate
 from zoea.api.openapi import list_operations
-from zoea.auth import API_ROOT, READS
+from zoea.auth import API_ROOT, READS, create_token
 from zoea.models import Role
 
 pytestmark = pytest.mark.django_db
 
 SECURITY = "docs/security.md"
+MCP_CALL = (
+    b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", '
+    b'"params": {"name": "zoea_list_myses", "arguments": {}}}'
+)
 ROUTES = sorted(
     (method.upper(), path.removeprefix(API_ROOT))
     for path, method, _ in list_operations(api.get_openapi_schema())
@@ -109,13 +118,54 @@ def test_what_is_open_to_strangers(path: str, status: int):
     assert Client().get(path).status_code == status
 
 
-@pytest.mark.parametrize("path", ["/sign-in/", "/", "/api/v1/fleet", "/metrics"])
-def test_every_answer_has_these_headers(path: str):
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        *[("GET", path, 200) for path in ("/sign-in/", "/healthz", "/readyz")],
+        *[("GET", path, 401) for path in ("/api/v1/fleet", "/metrics")],
+        ("GET", "/", 302),
+        ("TRACE", "/", 405),
+        ("OPTIONS", "/", 204),
+        ("GET", "/mcp", 405),
+        ("POST", "/mcp", 401),
+        ("POST", "/mcp with a token", 200),
+        ("POST", "/mcp with too much", 413),
+    ],
+)
+def test_every_answer_has_these_headers(
+    transactional_db: None, method: str, path: str, status: int
+):
+    """Also of what is no page: programs, probes, and methods that nothing takes."""
     [block] = [one for one in list_blocks() if one.document == SECURITY and not one.why]
-    answer = Client().get(path)
+    path, _, what = path.partition(" ")
+    body = MCP_CALL + b" " * gate.MAX_BYTES * what.endswith("too much")
+    found, headers = asyncio.run(ask_server(method, path, body if what else b"", what))
+    assert found == status
     for line in block.text.splitlines():
         name, _, value = line.partition(": ")
-        assert answer[name] == value
+        assert headers[name.lower()] == value
+    assert {"private", "no-store"} <= set(headers["cache-control"].split(", "))
+
+
+async def ask_server(
+    method: str, path: str, body: bytes, token: str
+) -> tuple[int, dict[str, str]]:
+    """Status and headers as they leave the server."""
+    said = {"host": "localhost", "content-type": "application/json"}
+    said["accept"] = "application/json, text/event-stream"
+    if token:
+        _, secret = await sync_to_async(create_token)(name="program", role="viewer")
+        said["authorization"] = f"Bearer {secret}"
+    headers = [(name.encode(), value.encode()) for name, value in said.items()]
+    scope = {"type": "http", "method": method, "path": path, "query_string": b""}
+    asked = ApplicationCommunicator(asgi.application, {**scope, "headers": headers})
+    await asked.send_input({"type": "http.request", "body": body})
+    start = await asked.receive_output(60)
+    while (await asked.receive_output(60)).get("more_body"):
+        pass
+    await asked.wait(60)
+    named = {name.decode().lower(): value.decode() for name, value in start["headers"]}
+    return start["status"], named
 
 
 def test_the_cookies_of_a_session(monkeypatch: pytest.MonkeyPatch):
@@ -150,6 +200,11 @@ def test_the_limits_are_those_of_the_program():
             query._places.places
         ),
         "predictions of prices at a time": prices._places.places,
+        "contexts that are put together to be looked at at a time": (
+            context_inputs.previews.places
+        ),
+        "event sockets of one person or token": event_stream.MOST_OF_ONE,
+        "event sockets that read what they missed at a time": hub.READING,
         "answers that are sent in pieces (logs, tables, the last hour) at a time": (
             asgi.streams.places
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import Lock
 from typing import Any
 
 from django.db import DataError
@@ -67,16 +68,25 @@ class MaskingRenderer(JSONRenderer):
 
 
 class Api(NinjaAPI):
-    """The API, with what the gate adds to every route in its OpenAPI document."""
+    """The API, with what the gate adds to every route in its OpenAPI document.
+
+    That takes long to make, and is the same as long as the process lives.
+    """
+
+    _document: OpenAPISchema | None = None
+    _making = Lock()
 
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: Any = None
     ) -> OpenAPISchema:
-        document = super().get_openapi_schema(
-            path_prefix=path_prefix, path_params=path_params
-        )
-        openapi.complete_document(document)
-        return document
+        with self._making:
+            if self._document is None:
+                document = super().get_openapi_schema(
+                    path_prefix=path_prefix, path_params=path_params
+                )
+                openapi.complete_document(document)
+                self._document = document
+            return self._document
 
 
 api = Api(

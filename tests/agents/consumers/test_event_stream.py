@@ -8,7 +8,7 @@ import random
 import re
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import httpx2
@@ -24,15 +24,19 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin
 
 from agents import events
+from agents import hub as hub_module
+from agents.consumers import event_stream
 from agents.consumers.event_stream import (
+    MOST_OF_ONE,
     EventStream,
+    StreamRequest,
     StreamRequestError,
     read_stream_request,
 )
-from agents.events import Kind, get_connection_parameters
-from agents.hub import hub
+from agents.events import Kind, Position, get_connection_parameters
+from agents.hub import READING, Hub, hub
 from bench.processes import Server, run_server
-from tests.factories import make_account, make_mysis
+from tests.factories import make_account, make_item, make_mysis
 from zoea import rate_limits, websockets
 from zoea.auth import create_token
 from zoea.models import ApiToken
@@ -110,6 +114,104 @@ async def test_no_secret_is_in_an_event(server: Server, token: str) -> None:
         later = await items(client, 1)
     shown = {"detail": "[hidden], pwd: [hidden]", "arguments": {"secret": "[hidden]"}}
     assert [item["data"] for item in first + later] == [shown, shown]
+
+
+async def test_one_caller_has_few_sockets(server: Server, token: str) -> None:
+    """Who closes one may open another; others are not concerned."""
+    add(1)
+    other = create_token(name="other", role="viewer")[1]
+    async with AsyncExitStack() as opened:
+        for _ in range(MOST_OF_ONE):
+            asked = stream(server, additional_headers=bearer(token))
+            last = await opened.enter_async_context(asked)
+            await items(last, 1)
+        async with stream(server, additional_headers=bearer(token)) as refused:
+            assert await closing(refused) == (
+                4429,
+                "You have 20 event sockets open: close one first.",
+            )
+        async with stream(server, additional_headers=bearer(other)) as client:
+            await items(client, 1)
+        await last.close()
+        await open_one(server, token)
+
+
+async def open_one(server: Server, token: str) -> None:
+    """Open a socket, as soon as the server knows that there is room."""
+    async with asyncio.timeout(SOON):
+        while True:
+            async with stream(server, additional_headers=bearer(token)) as client:
+                with suppress(ConnectionClosed):
+                    await client.recv()
+                    return
+
+
+class FastReader:
+    """The flow of a client that takes all at once."""
+
+    def send(self, *texts: str) -> bool:
+        return True
+
+    async def is_read(self) -> bool:
+        return True
+
+
+async def test_a_long_log_gives_all_else_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However fast its client reads."""
+    mine, turns = Hub(), 0
+
+    async def many(*_: Any, **__: Any) -> AsyncIterator[Any]:
+        for number in range(1_000):
+            yield make_item(number, "error", text="x" * 1_000)
+        raise StreamRequestError
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def subscribe() -> None:
+        return None
+
+    monkeypatch.setattr(mine, "subscribe", subscribe)
+    monkeypatch.setattr(event_stream, "hub", mine)
+    monkeypatch.setattr(event_stream, "stream_after", many)
+    consumer = EventStream()
+    consumer.scope = {"flow": FastReader()}
+    others = asyncio.ensure_future(turn())
+    await asyncio.sleep(0)
+    with pytest.raises(StreamRequestError):
+        await consumer._follow(StreamRequest())
+    others.cancel()
+    assert turns > 10
+
+
+async def test_few_read_what_they_missed_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = most = 0
+
+    async def read(*_: Any, **__: Any) -> list[Any]:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0)
+        now -= 1
+        return []
+
+    monkeypatch.setattr(hub_module, "hub", Hub())
+    monkeypatch.setattr(hub_module, "run_for_socket", read)
+    end = Position(1, 1)
+
+    async def catch_up() -> None:
+        async for _ in hub_module._backlog(Position(0, 0), end, None, frozenset()):
+            pass
+
+    await asyncio.gather(*(catch_up() for _ in range(20)))
+    assert most == READING
 
 
 async def test_a_cursor_skips_what_was_seen(server: Server, token: str) -> None:
