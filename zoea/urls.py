@@ -37,9 +37,10 @@ urlpatterns = [
     path("ws/v1/events", views.socket_alone),
     path("ws/dashboard/", views.socket_alone),
     path("sign-out/", views.sign_out, name="sign-out"),
-    # The stock page would let a viewer try passwords without a limit.
+    path("password/", views.change_password, name="password"),
+    # The stock pages would let one try passwords without a limit.
     path("admin/login/", views.admin_sign_in),
-    path("admin/password_change/", views.change_password),
+    path("admin/password_change/", RedirectView.as_view(pattern_name="password")),
     path("admin/", admin.site.urls),
     path("favicon.ico", login_not_required(icon)),
     path("", include("agents.urls")),

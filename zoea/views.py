@@ -6,14 +6,16 @@ import math
 import sys
 import unicodedata
 from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
 
 from django.conf import settings
-from django.contrib import admin
-from django.contrib.admin.forms import AdminPasswordChangeForm
+from django.contrib import messages
 from django.contrib.auth import login, logout
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.contrib.auth.models import User
+from django.contrib.auth.password_validation import password_validators_help_texts
 from django.contrib.auth.views import PasswordChangeView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -46,7 +48,6 @@ from zoea.proxies import is_added_by_proxy, refuses_links
 PAGE = "zoea/sign_in.html"
 MAX_NAME = 150
 JSON_PATHS = (f"{API_ROOT}/", "/metrics")
-CHANGED = "admin:password_change_done"
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 NEW_LINK = (
     "Start the program again (make up) for a new one, or sign in below with a name "
@@ -158,14 +159,15 @@ def admin_sign_in(request: HttpRequest) -> HttpResponseBase:
 
 
 @sensitive_post_parameters()
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
 def change_password(request: HttpRequest) -> HttpResponseBase:
-    """The admin's page for one's own password, which records that it was changed.
+    """The page of one's own password, which records that it was changed.
 
     The old one may be tried no more often than elsewhere.
     """
-    page = admin.site.admin_view(_render_password_page, cacheable=True)
-    if request.method != "POST" or not admin.site.has_permission(request):
-        return page(request)
+    if request.method != "POST":
+        return _render_password_page(request)
     tries = Tries.by(find_address(request), request.user.get_username())
     if wait := tries.take():
         seconds = math.ceil(wait)
@@ -174,28 +176,34 @@ def change_password(request: HttpRequest) -> HttpResponseBase:
         answer["Retry-After"] = str(seconds)
         return answer
     try:
-        found = page(request)
+        found = _render_password_page(request)
     except Exception:
         # No word of the password: it was the program that failed.
         tries.give_back()
         raise
-    if found.headers.get("Location") == reverse(CHANGED):
+    if found.status_code == HTTPStatus.FOUND:
         tries.forget()
+        messages.success(request, "Your password is changed.")
     elif not _is_wrong_password(found):
         tries.give_back()
     return found
 
 
-class OwnPasswordForm(AuditedPasswordMixin, AdminPasswordChangeForm):
-    """The admin's form for one's own password."""
+class OwnPasswordForm(AuditedPasswordMixin, PasswordChangeForm):
+    """Django's form for one's own password."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Django's own are a list in HTML.
+        told = password_validators_help_texts()
+        self.fields["new_password1"].help_text = " ".join(told)
 
 
 def _render_password_page(request: HttpRequest) -> HttpResponseBase:
-    # As the admin does, which takes no other form.
     page = PasswordChangeView.as_view(
         form_class=OwnPasswordForm,
-        success_url=reverse(CHANGED),
-        extra_context=admin.site.each_context(request),
+        template_name="zoea/password.html",
+        success_url=reverse("fleet"),
     )
     return page(request)
 

@@ -178,16 +178,16 @@ def test_nothing_that_the_queues_worker_asks_is_forgotten() -> None:
 def test_a_worker_whose_own_task_fails_does_not_end_as_if_it_were_asked_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Failing(InMemoryConnector):
-        async def listen_notify(self, *_: object, **__: object) -> None:
-            raise GameMovedError("The local game is elsewhere now.")
+    async def fail(_: worker.Worker) -> None:
+        raise GameMovedError("The local game is elsewhere now.")
 
     def run_queue(*_: object, **__: object) -> None:
-        asyncio.run(
-            App(connector=Failing()).run_worker_async(install_signal_handlers=False)
-        )
+        queue = App(connector=InMemoryConnector())
+        asyncio.run(queue.run_worker_async(install_signal_handlers=False))
 
+    monkeypatch.setattr(worker.Worker, "_periodic_deferrer", fail)
     monkeypatch.setattr(command, "_require_game", lambda: None)
+    monkeypatch.setattr(command, "_enter_fence", lambda: None)
     monkeypatch.setattr(process_memory, "end_where_no_thread_begins", lambda: None)
     monkeypatch.setattr(process_memory.refusals, "end_process", lambda *_: None)
     monkeypatch.setattr(Command, "_run_queue", run_queue)

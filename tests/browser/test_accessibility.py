@@ -91,7 +91,7 @@ def everything(fleet: dict[str, Mysis]) -> list[str]:
         f"{here}context/?against=window&beside=4", f"{here}context/?view=raw",
         f"/turns/{ada.turns.latest('pk').pk}/", "/search/?q=mine", "/events/",
         "/prompts/", f"/prompts/{prompt.pk}/", "/policies/", "/accounts/", "/health/",
-        "/digest/?since=1h", "/alerts/", "/alerts/targets/new/", "/welcome/",
+        "/digest/?since=1h", "/alerts/", "/alerts/targets/new/", "/welcome/", "/password/",
         "/myses/new/", f"{here}notes/", "/orders/",
         order.get_absolute_url(), f"{here}edit/model/", f"{here}edit/pins/", "/views/",
         f"{here}edit/pins/{pin.pk}/",

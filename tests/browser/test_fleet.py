@@ -304,6 +304,7 @@ def test_nothing_runs_out_of_a_narrow_page(page: Page):
     fleet = scenes.busy_fleet()
     ada = fleet["Ada"]
     addresses = ["/", "/events/", "/search/?q=mine", "/prompts/", "/myses/new/"]
+    addresses += ["/password/"]
     addresses += [f"/myses/{m.pk}/" for m in fleet.values()]
     addresses += [f"/myses/{ada.pk}/context/", f"/turns/{ada.turns.latest('pk').pk}/"]
     mind = "/admin/agents/mysis/"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import socket
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
@@ -42,6 +43,7 @@ from zoea.api.openapi import list_operations
 from zoea.asgi import sockets
 from zoea.auth import API_ROOT
 from zoea.middleware import PROBES
+from zoea.supervise.programs import Layout, web_program
 
 OPERATIONS = read_document("docs/operations.md")
 API = read_document("docs/api.md")
@@ -303,3 +305,13 @@ def test_every_seed_has_its_rows_and_no_line_stands_twice():
     assert len({(row[0], row[1]) for row in rows}) == len(rows)
     # A table that names no tests would pass the test above.
     assert sum("::" in row[3] for row in rows) > len(rows) // 2
+
+
+def test_one_more_web_process_is_started_as_up_starts_its_own():
+    layout = Layout(ROOT, ROOT, tick=10, game_url="")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        ours = web_program(layout, listening).argv
+    (found,) = re.findall(r"python -m daphne ((?:[^`]|\\\n)+?)\n```", OPERATIONS)
+    words = found.replace("\\\n", " ").split()
+    options = [word for word in ours[3:] if not word.startswith("--fd=")]
+    assert options == words[-len(options) :]

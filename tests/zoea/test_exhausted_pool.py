@@ -131,7 +131,7 @@ def test_changing_passwords_hashes_two_at_a_time_as_well(hashing: Hashing) -> No
         client = Client()
         client.force_login(user)
         words = {"old_password": "x", "new_password1": "y", "new_password2": "y"}
-        return client.post("/admin/password_change/", words).status_code
+        return client.post("/password/", words).status_code
 
     User.objects.filter(pk=user.pk).update(
         password=User.objects.get(username="ann").password

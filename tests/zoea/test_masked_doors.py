@@ -163,7 +163,7 @@ def test_an_own_new_password_is_in_the_audit_log() -> None:
     client.force_login(user)
     words = {"old_password": PASSWORD, "new_password1": f"{PASSWORD}!"}
     for last in ("typo", f"{PASSWORD}!"):
-        client.post("/admin/password_change/", {**words, "new_password2": last})
+        client.post("/password/", {**words, "new_password2": last})
     [row] = AuditEntry.objects.filter(action="user.password")
     assert (row.who, row.object) == ("operator:grace", "user:grace")
     assert row.after == {"password": "changed"}
@@ -186,7 +186,7 @@ def test_an_own_password_that_cannot_be_recorded_stays(
     monkeypatch.setattr(AuditEntry.objects, "create", refuse)
     # More often than wrong passwords may be tried: that failure is no fault of theirs.
     for _ in range(wrong_passwords.burst + 1):
-        assert client.post("/admin/password_change/", words).status_code == 500
+        assert client.post("/password/", words).status_code == 500
     user.refresh_from_db()
     assert user.check_password(PASSWORD)
 
@@ -206,7 +206,7 @@ def test_what_an_admin_changes_while_a_password_is_hashed_stays(
     monkeypatch.setattr(User, "set_password", hash_slowly)
     new = f"{PASSWORD}!"
     words = {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
-    client.post("/admin/password_change/", words)
+    client.post("/password/", words)
     user.refresh_from_db()
     assert (user.is_superuser, user.check_password(new)) == (False, True)
 

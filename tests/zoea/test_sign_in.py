@@ -13,6 +13,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.models import AuditEntry
 from tests.programs import ROOT
 from zoea import middleware, rate_limits
 from zoea.auth import create_sign_in_link, hash_secret, is_loopback, required_role
@@ -186,16 +187,47 @@ def test_the_old_password_is_guessed_no_faster_than_at_the_sign_in(
             "new_password1": new,
             "new_password2": again or new,
         }
-        return browser.post("/admin/password_change/", body).status_code
+        return browser.post("/password/", body).status_code
 
     assert change("correct horse", "battery staple", "another") == 200
     assert change("wrong", "battery staple") == 200
     assert change("correct horse", "battery staple") == 302
     assert [change("wrong", "other staple") for _ in range(4)] == [200, 200, 200, 429]
     assert change("battery staple", "other staple") == 429
-    assert browser.get("/admin/password_change/").status_code == 200
+    assert browser.get("/password/").status_code == 200
     signing_in = {"username": "Root", "password": "battery staple"}
     assert Client().post("/sign-in/", signing_in).status_code == 429
+
+
+@in_database
+def test_a_viewer_changes_their_own_password_and_stays_signed_in() -> None:
+    user = User.objects.create_user("ann", password="correct horse")
+    browser = Client()
+    browser.force_login(user)
+    assert 'href="/password/"' in browser.get("/").content.decode()
+    sent = browser.get("/admin/password_change/", follow=True).redirect_chain
+    assert sent == [("/password/", 302)]
+    words = {"old_password": "correct horse", "new_password1": "short"}
+    page = browser.post("/password/", words | {"new_password2": "short"})
+    assert "too short" in page.content.decode()
+    new = "battery staple"
+    words |= {"new_password1": new, "new_password2": new}
+    told = browser.post("/password/", words, follow=True)
+    assert told.redirect_chain == [("/", 302)]
+    assert "Your password is changed." in told.content.decode()
+    user.refresh_from_db()
+    assert user.check_password(new)
+    [row] = AuditEntry.objects.filter(action="user.password")
+    assert (row.who, row.object) == ("operator:ann", "user:ann")
+
+
+@in_database
+def test_who_has_no_password_is_told_where_to_get_one() -> None:
+    browser = Client()
+    browser.force_login(User.objects.create_superuser("admin"))
+    page = browser.get("/password/").content.decode()
+    assert "manage.py changepassword admin" in page
+    assert "old_password" not in page
 
 
 @in_database

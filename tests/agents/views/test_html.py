@@ -32,7 +32,7 @@ TEMPLATES = Path(__file__).parents[3] / "templates"
 WINDOW = {"strategy": "window", "options": {"window": 4}}
 # Fragments, files, sockets, what only takes a POST, and what sends elsewhere.
 NO_PAGES = """
-    /admin/login/ /alerts/settings/ /alerts/targets/1/delete/ /alerts/targets/1/test/
+    /admin/login/ /admin/password_change/ /alerts/settings/ /alerts/targets/1/delete/ /alerts/targets/1/test/
     /branches/1/undo/ /bulk/ /digest/last-visit/ /favicon.ico /feed/ /idle/restart/
     /idle/start/ /lab/1/delete/ /lab/default/ /lanes/place/ /map/ask/ /metrics
     /myses/Ada/context/hour/ /myses/Ada/context/policy/ /myses/Ada/download/

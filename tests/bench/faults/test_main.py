@@ -55,7 +55,7 @@ def test_all_faults_happen_unless_some_are_named(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit):
         command.parse_options(["clocks"])
     told = capsys.readouterr().err
-    assert "no fault is called clocks: use postgres or listen or " in told
+    assert "no fault is called clocks: use postgres or away or " in told
 
 
 def test_to_ask_for_a_disk_of_its_own_leaves_none_behind(
