@@ -80,10 +80,10 @@ from sandbox.pilot.words import parse_order
 
 Rule = Callable[[Situation], Decision | None]
 
-# The first rule with a decision wins.
+# The first rule with a decision wins: what an action came to is reported a tick later.
 RULES: tuple[Rule, ...] = (
-    report_orders,
     end_turn,
+    report_orders,
     give_up,
     enter_game,
     follow_order,

@@ -127,6 +127,14 @@ async def test_each_part_of_an_order_is_done_and_told() -> None:
     )
 
 
+async def test_what_an_action_came_to_is_not_said_in_its_own_tick() -> None:
+    view = noted(NOTED).user(LONG).said("Docking.").user(nudge((7, LONG)))
+    view.did("get_status", status(fuel=90)).did("refuel", QUEUED)
+    flown = await view.user(block(*STATION)).fly(tools=[*game_tools(), *OWN])
+    assert flown.calls == {}
+    assert flown.text == "Refuelling. I wait for the next tick."
+
+
 async def test_an_order_that_takes_long_is_said_to_be_under_way() -> None:
     view = View().user("Mine until you are full.").did("get_system", SYSTEM)
     for _ in range(QUIET_TURNS):
