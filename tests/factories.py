@@ -53,12 +53,13 @@ def bring_in(*turns: Turn) -> None:
             username=turn.username,
             mysis_id=turn.mysis_id,
             turn=turn,
-            amount=turn.credits_after - turn.credits_before,
-            credits=turn.credits_after,
+            amount=after - before,
+            credits=after,
             at=turn.started_at,
         )
         for turn in turns
-        if turn.credits_before is not None and turn.credits_after != turn.credits_before
+        if (before := turn.credits_before) is not None
+        and (after := turn.credits_after) not in (None, before)
     )
 
 

@@ -82,9 +82,10 @@ class World:
         self.tick, self.told = 100, 0
         self.myses, self.purses = [], {}
         for name in names:
-            mysis = make_mysis(name=name, state="running", account=make_account())
+            account = make_account()
+            mysis = make_mysis(name=name, state="running", account=account)
             self.myses.append(mysis)
-            self.purses[mysis.account.username] = Purse()
+            self.purses[account.username] = Purse()
 
     def answer(self, mysis: Mysis, tool: str, body: Any, turn: Turn | None) -> None:
         assert mysis.account is not None
