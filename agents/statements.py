@@ -168,18 +168,20 @@ _INPUTS = f"""
      WHERE ended.memory_id = waiting.id AND NOT {_ORDER_IS_OPEN})) AS open_orders,
   (SELECT jsonb_build_object('total', count(*), 'named', coalesce(jsonb_agg(
      jsonb_build_array(told.id, left(told.text, 300)) ORDER BY told.id)
-       FILTER (WHERE told.place <= {NAMED_ORDERS} OR told.id = told.mission), '[]'),
-     'ended', EXISTS (SELECT FROM agents_orderrecipient AS any_order
-       WHERE any_order.mysis_id = mysis.id AND NOT any_order.{_ORDER_IS_OPEN}))
+       FILTER (WHERE told.place <= {NAMED_ORDERS} OR told.id = told.mission), '[]'))
    FROM (
     SELECT given.id, given.text, row_number() OVER (ORDER BY given.id DESC) AS place,
       min(given.id) FILTER (WHERE state <> 'answered') OVER () AS mission
     FROM agents_orderrecipient AS recipient
     JOIN agents_order AS given ON given.id = recipient.order_id
     WHERE recipient.mysis_id = mysis.id AND {_ORDER_IS_OPEN}) AS told) AS reportable,
+  -- Over: it has ended, and the newest word, no order, is that the mission goes on.
   (SELECT jsonb_build_array(id, content, EXISTS (
      SELECT FROM agents_orderrecipient AS ended
-     WHERE ended.memory_id = said.id AND NOT {_ORDER_IS_OPEN}))
+     WHERE ended.memory_id = said.id AND NOT {_ORDER_IS_OPEN})
+     AND NOT EXISTS (SELECT FROM agents_orderrecipient AS newest WHERE newest.memory_id = (
+       SELECT id FROM memory_memory WHERE mysis_id BETWEEN mysis.id AND mysis.id
+         AND {IS_ORDER} AND {STANDS} ORDER BY mysis_id DESC, id DESC LIMIT 1)))
    FROM memory_memory AS said
    -- As a span: else the planner may walk through the rows of every Mysis.
    WHERE mysis_id BETWEEN mysis.id AND mysis.id AND role = 'user' AND origin = 'human'

@@ -67,10 +67,6 @@ for one or two telling words, and then again with others before you give up.
 LONGEST_BROADCAST = 1_000
 # Characters of an order that a nudge repeats.
 LONGEST_ORDER = 80
-NO_OPEN_ORDERS = (
-    f"{OPEN_ORDERS_LEAD}none. Go on with your standing mission, unless you were told to "
-    "wait."
-)
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
@@ -96,13 +92,11 @@ def render_prompt(
 class OpenOrders(NamedTuple):
     """How many orders a Mysis can report on; of these the named, as number and text.
 
-    Named are the newest, and the oldest that it has not answered yet. ``ended``: any
-    order to it has.
+    Named are the newest, and the oldest that it has not answered yet.
     """
 
     total: int
     named: list[tuple[int, str]]
-    ended: bool = False
 
 
 def choose_nudge(level: int, orders: str = "") -> str:
@@ -114,12 +108,10 @@ def choose_nudge(level: int, orders: str = "") -> str:
     return "\n\n".join(filter(None, (words, orders, CRITICAL_REMINDERS)))
 
 
-def name_open_orders(
-    total: int, named: Sequence[tuple[int, str]], ended: bool = False
-) -> str:
+def name_open_orders(total: int, named: Sequence[tuple[int, str]]) -> str:
     """The line of a nudge for so many open orders, as of `OpenOrders`; empty for none."""
     if not named:
-        return NO_OPEN_ORDERS if ended else ""
+        return ""
     told = [f'{number} "{_excerpt(text)}"' for number, text in named]
     told += [f"and {total - len(named)} more"] if total > len(named) else []
     return (
