@@ -12,9 +12,7 @@ import pytest
 
 from agents import actions, tool_catalogue
 from agents.actions import orders
-from agents.context_inputs import STANDING_MISSION
 from agents.game import sessions
-from agents.llm.prompts import NO_OPEN_ORDERS
 from agents.models import Delivery, Mysis, Order, Pin, Provider
 from bench.providers.anthropic import KEY as ANTHROPIC_KEY
 from bench.providers.anthropic import Answer, FakeAnthropic, message
@@ -146,7 +144,7 @@ async def test_the_last_call_of_a_turn_says_so(
 async def test_what_is_to_do_is_the_oldest_open_order_then_what_stands(
     coalesced: Mysis, provider: FakeProvider, sandbox: SandboxServer
 ):
-    """First orders, then standing orders, and without any the standing mission."""
+    """First orders, then standing orders, and without any the first message."""
     for text in ("First.", "Second.", "Third."):
         await say(coalesced, text)
     await fly(coalesced)
@@ -167,12 +165,11 @@ async def test_what_is_to_do_is_the_oldest_open_order_then_what_stands(
     await in_db(end_orders)()
     await fly(coalesced)
     head = newest(provider)
-    assert head.startswith(f"{STANDING_MISSION}\n"), "no order that has ended"
+    assert head.startswith("First.\n")
     assert ", open\n" not in head
     assert "Second." not in head, "answered long ago"
     assert "Third.\n" in head, "the newest order is never lost"
-    end = f"{NUDGES[0]}\n\n{NO_OPEN_ORDERS}\n\n{CRITICAL_REMINDERS}"
-    assert head.endswith(end)
+    assert head.endswith(f"{NUDGES[0]}\n\n{CRITICAL_REMINDERS}")
     await in_db(Pin.objects.create)(mysis=coalesced, text="never attack miners")
     await fly(coalesced)
     assert newest(provider).startswith("never attack miners\n\nThird.\n")
