@@ -22,6 +22,8 @@ from agents.stored_secrets import opens_any
 # What it is does not matter: whoever opens it has the key.
 _WORD = "Zoea"
 _PORTS = {"http": 80, "https": 443}
+# What a local game is called; its id follows.
+UNNAMED = "the local game "
 
 OTHER_KEY = (
     "The secrets in this database are sealed under another key: put that one behind the "
@@ -32,6 +34,14 @@ OTHER_GAME = (
     "The fleet in this database plays {theirs}, and this process would play {ours}: "
     "correct SPACEMOLT_MCP_URL, or, to move the fleet for good, end all that takes turns "
     "and run `manage.py adopt_game` with the settings of the new game."
+)
+NO_FLEET = (
+    "Nothing has taken turns on this database yet: the first process that does says "
+    "which game is played."
+)
+NO_GAME = (
+    "No local game has run in this data folder: start `up` here once, or set "
+    "SPACEMOLT_MCP_URL."
 )
 OTHER_TICK = (
     "A tick lasts {ours:g} s here, and {theirs:g} s in the processes at work: give all of "
@@ -67,10 +77,18 @@ def enter() -> str:
 
 
 def adopt_game() -> tuple[str, str]:
-    """Have the fleet play the game of the settings from now on; both games by name."""
-    before = Fence.objects.filter(pk=Fence.ONLY).values_list("game", flat=True).first()
-    Fence.objects.filter(pk=Fence.ONLY).update(game=name_game())
-    return before or "", name_game()
+    """Have the fleet play the game of the settings from now on; both games by name.
+
+    Raises FenceError where there is no fleet yet, or no game.
+    """
+    fence = Fence.objects.filter(pk=Fence.ONLY).first()
+    if fence is None:
+        raise FenceError(NO_FLEET)
+    before, fence.game = fence.game, name_game()
+    if fence.game == UNNAMED:
+        raise FenceError(NO_GAME)
+    fence.save(update_fields=["game"])
+    return before, fence.game
 
 
 @transaction.atomic
@@ -96,7 +114,7 @@ def name_game() -> str:
     if settings.ZOEA_EMBEDDED_POSTGRES:
         # No other host has this database.
         return "the local game"
-    return f"the local game {read_game_id(settings.ZOEA_DATA)}".strip()
+    return f"{UNNAMED}{read_game_id(settings.ZOEA_DATA)}"
 
 
 def _is_somebody_at_work() -> bool:

@@ -174,3 +174,18 @@ def test_a_worker_and_up_refuse_with_status_2(
     with pytest.raises(CommandError, match="sealed under another key") as refused:
         _enter_fence()
     assert refused.value.returncode == 2
+
+
+def test_a_game_is_adopted_only_where_there_is_a_fleet_and_a_game(
+    settings: Settings, tmp_path: Path
+) -> None:
+    with pytest.raises(CommandError, match="Nothing has taken turns"):
+        call("adopt_game")
+    enter()
+    settings.ZOEA_EMBEDDED_POSTGRES = settings.ZOEA_GAME_NAMED = False
+    settings.ZOEA_DATA = tmp_path
+    before = Fence.objects.get().game
+    with pytest.raises(CommandError, match="No local game has run"):
+        call("adopt_game")
+    assert Fence.objects.get().game == before
+    assert not AuditEntry.objects.filter(action="game.adopt").exists()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.fence import adopt_game
+from django.core.management.base import CommandError
+
+from agents.fence import FenceError, adopt_game
 from memory import audit
 from memory.management.terminal import ActingCommand
 
@@ -16,6 +18,9 @@ class Command(ActingCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        before, after = adopt_game()
+        try:
+            before, after = adopt_game()
+        except FenceError as error:
+            raise CommandError(str(error)) from error
         audit.record("game.adopt", before={"game": before}, after={"game": after})
         self.stdout.write(f"From now on the fleet plays {after}.")
