@@ -328,7 +328,9 @@ async def outlast(work: Callable[[], Awaitable[T]], *, seconds: float = math.inf
 
 def _raise_unless_lost(error: Exception) -> None:
     """Raise what is no matter of connection or room: to try again cannot help."""
-    if not isinstance(error.__cause__, psycopg.OperationalError):
+    if not isinstance(
+        error.__cause__, (psycopg.OperationalError, psycopg.InterfaceError)
+    ):
         raise error
 
 
@@ -388,6 +390,8 @@ class Command(procrastinate.Command):
     requires_system_checks = ["zoea"]
 
     def handle(self, *args: Any, **options: Any) -> None:
+        # Before the first connection: the pool copies what it connects with.
+        bound_silence()
         if options["command"] == "worker":
             self._work(*args, **options)
         else:
@@ -418,7 +422,6 @@ class Command(procrastinate.Command):
     def _run_queue(self, *args: Any, **options: Any) -> None:
         db.keeps_connections.set()
         telemetry.start("worker")
-        bound_silence()
         # A line of the log is no reason not to work.
         sys.stderr = cast(TextIO, TolerantStream(sys.stderr))
         # Of its four connections one is kept while nothing is to be done. Who waits for

@@ -320,6 +320,30 @@ def test_a_worker_that_falls_silent_in_a_transaction_keeps_no_mysis_from_others(
         silent.close()
 
 
+def test_a_worker_bounds_its_silence_before_it_connects(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """The pool copies what it connects with when it is made."""
+    options = {
+        k: v for k, v in connection.settings_dict["OPTIONS"].items() if k != "options"
+    }
+    monkeypatch.setitem(connection.settings_dict, "OPTIONS", options)
+    bounded: list[bool] = []
+    monkeypatch.setattr(procrastinate, "_require_game", lambda: None)
+    monkeypatch.setattr(
+        procrastinate,
+        "_enter_fence",
+        lambda: bounded.append(SILENCE[0] in str(options.get("options"))),
+    )
+    monkeypatch.setattr(procrastinate.Command, "_run_queue", lambda *_, **__: None)
+    monkeypatch.setattr(
+        procrastinate.process_memory, "end_where_no_thread_begins", lambda: None
+    )
+    monkeypatch.setattr(procrastinate.refusals, "end_process", lambda *_: None)
+    procrastinate.Command().handle(command="worker")
+    assert bounded == [True]
+
+
 async def test_a_worker_without_a_lock_is_gone_when_its_heartbeat_stops(
     ada: Mysis, quick: None, looks: Looks
 ):
