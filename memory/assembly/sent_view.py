@@ -145,7 +145,8 @@ def _refer(
         known = plain.get(key)
         if key in plain and known == value:
             continue
-        if known and isinstance(known, str) and str(value).startswith(known):
+        both = isinstance(known, str) and isinstance(value, str)
+        if known and both and value.startswith(known):
             longer[key] = refer_text(value[len(known) :], texts)
         else:
             changed[key] = refer_text(value, texts)

@@ -263,7 +263,8 @@ def _reserve_state(prepared: RepairedRequest) -> int:
     if render is None:
         return 0
     size = min(prepared.request.state_bytes, SHORT_STATE_BYTES)
-    return prepared.count(_render_state(prepared, size).strip())
+    text = _render_state(prepared, size).strip()
+    return prepared.count(text) + prepared.frame.seams.tokens["join"] if text else 0
 
 
 def _render_state(prepared: RepairedRequest, size: int) -> str:

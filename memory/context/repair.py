@@ -359,7 +359,8 @@ class LogReader:
             self.out.fates[message.id] = _EMPTY
             return
         assistant = message.role == "assistant"
-        if assistant and message.origin == "filler":
+        openai = self.rules.dialect == "openai"
+        if assistant and openai and message.origin == "filler":
             self.out.fates[message.id] = _FILLER
             return
         if assistant:

@@ -17,8 +17,6 @@ from memory.context.tool_calls import parse_json
 from memory.context.types import ToolCall
 from memory.context.units import Item, Unit
 
-# L3: the assistant says this where the history to summarise ends with a result.
-
 # The default headings of a summary.
 SUMMARY_HEADINGS = """\
 Pause here and summarise this conversation so that the work can go on from the summary \

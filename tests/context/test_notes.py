@@ -267,6 +267,31 @@ def test_notes_never_cut_the_short_form_of_the_state(strategy: str) -> None:
     assert shown == [True, True]
 
 
+def test_a_token_more_never_loses_the_notes() -> None:
+    """The room that is kept for the state block is what it takes, with what joins it."""
+    log = [
+        {
+            "role": ("user", "assistant")[number % 2],
+            "content": f"{number} " + "word " * 9,
+        }
+        for number in range(25)
+    ]
+    request = parse_request({"messages": log, "strategy": "window"})
+    state = STATE[:SHORT_STATE_BYTES]
+    request = replace(
+        request,
+        notes=(Note("base", "Iron at Alpha."),),
+        render_state=lambda size: state,
+    )
+    kept = [
+        assemble(replace(request, budget=Budget(tokens, 0))).notes[0].disposition
+        == "kept"
+        for tokens in range(300, 900)
+    ]
+    assert kept == sorted(kept)
+    assert kept[-1]
+
+
 @pytest.mark.parametrize(
     ("notes", "words"),
     [

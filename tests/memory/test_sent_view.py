@@ -146,6 +146,19 @@ def test_a_joined_state_block_is_kept_apart_from_the_result_before_it():
 
 
 @pytest.mark.django_db
+def test_blocks_of_the_anthropic_dialect_are_no_longer_text_than_the_row():
+    mysis = make_mysis()
+    make_memory(mysis, content="[{")
+    subject = Subject(mysis.pk, "Ada", "You are.", strategy="full", dialect="anthropic")
+    prepared = prepare_request(subject)
+    opened = ModelCall.objects.create(turn=make_turn(mysis), number=1, model="pilot")
+    record_call(call_id=opened.pk, prepared=prepared)
+    shown = render_sent(SentContext.objects.get())
+    assert shown.intact
+    assert shown.messages == prepared.assembly.messages
+
+
+@pytest.mark.django_db
 def test_a_call_of_a_version_that_sent_the_providers_ids_keeps_its_hash():
     mysis = make_mysis()
     make_memory(mysis, content="Mine.")
