@@ -52,7 +52,8 @@ class KeyedForm(forms.ModelForm[Provider]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.initial["base_url"] = self.instance.shown_address
+        if self.instance.pk:
+            self.initial["base_url"] = self.instance.shown_address
         # Cleaning writes the new values into the row.
         self.held = read_held_key(self.instance)
 

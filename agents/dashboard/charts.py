@@ -46,7 +46,8 @@ WITH earned AS (
   SELECT mysis_id, floor(extract(epoch FROM at) / %(seconds)s)::bigint AS place,
     sum(amount)::bigint AS credits
   FROM agents_creditchange
-  WHERE at >= %(since)s::timestamptz AND mysis_id = ANY(%(myses)s) GROUP BY 1, 2
+  WHERE at >= %(since)s::timestamptz AND mysis_id = ANY(%(myses)s)
+    AND credits IS NOT NULL GROUP BY 1, 2
 ), turns AS (
   SELECT mysis_id, floor(extract(epoch FROM started_at) / %(seconds)s)::bigint AS place,
     count(*) AS turns, sum(input_tokens + output_tokens) AS tokens, sum(cost) AS cost,

@@ -70,7 +70,7 @@ SELECT change.mysis_id, turn.prompt_version_id, turn.policy_name, turn.model,
   turn.id IS NULL, sum(amount)::bigint
 FROM agents_creditchange AS change LEFT JOIN agents_turn AS turn
   ON turn.id = change.turn_id
-WHERE change.at >= %(since)s GROUP BY 1, 2, 3, 4, 5
+WHERE change.at >= %(since)s AND change.credits IS NOT NULL GROUP BY 1, 2, 3, 4, 5
 """
 # Every Mysis, with what has passed since its last turn ended; nothing while one runs.
 _TAILS = """
@@ -307,7 +307,8 @@ def list_lines(found: FleetYield, by: str) -> list[YieldLine]:
         return list_myses(found)
     label, key = _LABELS[by](found)
     # Who has not flown in the span says nothing of its prompt, policy or model.
-    rests = [(who, rest) for who, rest in found.tails.items() if who in found.sums]
+    flew = {who for who, one in found.sums.items() if one.turns}
+    rests = [(who, rest) for who, rest in found.tails.items() if who in flew]
     sums: defaultdict[Any, Sums] = defaultdict(lambda: found.nothing)
     myses: defaultdict[Any, set[int]] = defaultdict(set)
     known: defaultdict[Any, set[int]] = defaultdict(set)
@@ -325,8 +326,8 @@ def list_lines(found: FleetYield, by: str) -> list[YieldLine]:
         for one in sums
     ]
     rest = [one for mysis, one in found.apart.items() if mysis in found.pilots]
-    if any(one.credits for one in rest):
-        lines.append(YieldLine(NO_TURN, sum(rest, found.nothing), len(rest)))
+    if moved := sum(bool(one.credits) for one in rest):
+        lines.append(YieldLine(NO_TURN, sum(rest, found.nothing), moved))
     return sorted(lines, key=lambda line: line.label)
 
 

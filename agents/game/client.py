@@ -24,7 +24,6 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from agents.game import http as game_http
-from agents.models import ErrorCode
 from agents.process_memory import refusals
 
 ResultT = TypeVar("ResultT", bound=types.Result)
@@ -64,18 +63,11 @@ class GameCallError(Exception):
 
 
 class GameUnreachableError(GameCallError):
-    """The server cannot be reached; nothing was executed.
-
-    ``code`` says what is to be mended.
-    """
-
-    code = ErrorCode.GAME
+    """The server cannot be reached; nothing was executed."""
 
 
 class SecretMissingError(GameUnreachableError):
     """The game cannot be played by this process, which cannot read its secrets."""
-
-    code = ErrorCode.KEY
 
 
 class SessionLostError(GameCallError):

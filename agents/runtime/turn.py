@@ -357,7 +357,7 @@ def choose_ending(error: Exception) -> Ending:
         return Ending(
             errored,
             error=str(error),
-            code=error.code,
+            code=ErrorCode.GAME,
             retry_after=error.retry_after,
         )
     if isinstance(error, WindowError):

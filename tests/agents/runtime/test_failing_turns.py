@@ -134,7 +134,7 @@ async def test_a_turn_that_meets_a_password_under_another_key_is_left_to_others(
     provider.answer(completion(None, tool_calls=[call("login", '{"username": "Eve"}')]))
     flown = await fly(eve)
     assert (flown.state, flown.failures) == ("running", 1)
-    assert flown.last_error_code == "key"
+    assert flown.last_error_code == "game"
     assert "ZOEA_SECRET_KEY" in flown.activity
     rows = await in_db(log)(eve)
     assert_paired(rows)
