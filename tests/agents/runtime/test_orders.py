@@ -63,8 +63,8 @@ def tools(request: Json) -> list[str]:
 
 
 def said_last(request: Json) -> str:
-    """The nudge: it stands before the state block."""
-    return str(request["messages"][-2]["content"])
+    """The last message: it begins with the nudge and ends with the state block."""
+    return str(request["messages"][-1]["content"])
 
 
 def count_accepted(mysis: Mysis) -> int:

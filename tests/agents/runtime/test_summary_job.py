@@ -407,4 +407,4 @@ async def test_what_was_summarised_is_still_found(worn: Mysis, provider: FakePro
     provider.answer(completion("Aye."))
     await fly(worn)
     assert "Step 3." not in json.dumps(provider.requests[1]["messages"])
-    assert "Step 3." in provider.messages[-2]["content"]
+    assert "Step 3." in provider.messages[-1]["content"]

@@ -152,8 +152,7 @@ async def test_three_turns_without_a_deed_lead_to_rest_and_a_message_wakes(
         provider.answer(completion("Thinking."))
         flown = await fly(flown)
     assert (flown.state, flown.next_job, flown.nudges) == ("idle", None, 0)
-    # The state block stands last; the nudge before it.
-    nudged = [request["messages"][-2]["content"] for request in provider.requests]
+    nudged = [request["messages"][-1]["content"] for request in provider.requests]
     assert nudged[1] != nudged[2]
     await in_db(actions.send_message)(mysis=flown, text="Dock.", by="operator:x")
     provider.answer(completion("Docking."))
