@@ -60,7 +60,7 @@ class OutcomeOut(YieldOut):
 
 
 class OutcomeLineOut(OutcomeOut):
-    """What came of one ``key``; ``mysis`` is the number by=mysis tells."""
+    """What came of one ``key``; with by=mysis, ``mysis`` is its number."""
 
     key: str = Field(examples=["captain v3"])
     mysis: int | None = None

@@ -206,7 +206,7 @@ class UsageOut(WithTokens):
 class UsageLine(UsageOut):
     """The usage of one ``key``: a name of a Mysis, policy or model, or a day (UTC).
 
-    ``mysis`` is the number by=mysis tells; the key of a deleted one is null.
+    With by=mysis, ``mysis`` is its number; the key of a deleted one is null.
     """
 
     key: str | None = Field(examples=["2026-02-05"])

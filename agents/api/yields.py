@@ -52,7 +52,7 @@ class YieldOut(Schema):
 class YieldLineOut(YieldOut):
     """The yield of one ``key``, which may be "not by a turn".
 
-    ``mysis`` is the number by=mysis tells.
+    With by=mysis, ``mysis`` is its number.
     """
 
     key: str = Field(examples=["captain v3"])

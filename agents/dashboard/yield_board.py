@@ -171,7 +171,7 @@ def describe_board(board: Board) -> dict[str, Any]:
 
 
 def describe_line(line: YieldLine) -> dict[str, Any]:
-    """One line as programs see it; ``mysis`` is the number by=mysis tells."""
+    """One line as programs see it; with by=mysis, ``mysis`` is its number."""
     named = {"key": line.label, "mysis": line.mysis, "myses": line.myses}
     return named | describe_sums(line.sums)
 

@@ -21,7 +21,7 @@ from sandbox.pilot.reading import (
     as_text,
     as_whole,
 )
-from sandbox.pilot.words import MAX_ORDER, Part, parse_order
+from sandbox.pilot.words import HOLDS, MAX_ORDER, TELLS, Part, parse_order
 
 _BROADCAST = re.compile(r"Latest word from your commander:\s*(.+)")
 
@@ -41,8 +41,11 @@ class Order:
 
     @property
     def holds(self) -> bool:
-        """Whether it asks to wait for the next one."""
-        return any(part.kind == "hold" for part in self.parts)
+        """Whether it asks to wait for the next one: last of all, or instead of working."""
+        kinds = [part.kind for part in self.parts if part.kind not in ("", *TELLS)]
+        if not kinds or kinds[-1] in ("fill", "work"):
+            return False
+        return kinds[-1] in HOLDS or "stop" in kinds
 
     def calls(self) -> list[Called]:
         """The calls since it was given."""

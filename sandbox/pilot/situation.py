@@ -181,6 +181,7 @@ def describe_refusals(calls: Sequence[Called]) -> str:
 
 _DOING: Mapping[str, str] = {
     "hold": "I stop and hold",
+    "stop": "I stop and hold",
     "dock": "I dock at the nearest station",
     "undock": "I undock",
     "sell": "I sell the cargo",

@@ -18,7 +18,7 @@ from sandbox.pilot.reading import WAIT_CODES, Called, Heard, Said, as_objects, a
 from sandbox.pilot.replay import ACTIONS
 from sandbox.pilot.rules_account import wait_for_arrival
 from sandbox.pilot.situation import WORN_OUT, Call, Decision, Situation
-from sandbox.pilot.words import Part
+from sandbox.pilot.words import HOLDS, TELLS, Part
 
 REPORT = "zoea_report_order"
 NOTE, FORGET, NOTE_NAME = "zoea_note", "zoea_forget", "order"
@@ -182,7 +182,7 @@ class _Task:
         if not self.part.kind:
             return Result(False, situation.describe_unread(self.part))
         do = _TASKS[self.part.kind]
-        moves = self.part.kind not in ("hold", "report", "search", "note")
+        moves = self.part.kind not in (*HOLDS, *TELLS)
         waits = wait_for_arrival(self.s) if moves else None
         step = waits or do(self)
         if step is not None or self.part.kind in _OF_MISSION:
@@ -387,6 +387,7 @@ def _note(task: _Task) -> Result | Decision | None:
 _OF_MISSION = ("fill", "work")
 _TASKS: Mapping[str, Callable[[_Task], Result | Decision | None]] = {
     "hold": _hold,
+    "stop": _hold,
     "dock": _dock,
     "undock": _undock,
     "goto": _go,

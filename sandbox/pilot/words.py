@@ -1,7 +1,7 @@
 """What an order says: its parts in their order, each of a kind that the pilot knows.
 
-A part is read from its beginning, never from a word in its middle: what begins in no
-known way is not understood, and is said so.
+A part is read as a whole, never by a word in its middle: what begins in no known way, or
+goes on in one that the pilot does not heed, is not understood, and is said so.
 """
 
 from __future__ import annotations
@@ -31,37 +31,129 @@ _POLITE = re.compile(
     r"|(?:i|we) (?:want|need|order) you to|let'?s)\b\s*)+",
     re.I,
 )
-_TAIL = re.compile(r"\s+(?:please|now|again|at once|immediately)$", re.I)
+_TAIL = re.compile(
+    r"(?:\s+(?:please|now|again|first|too|as well|for me|quickly|at once|immediately"
+    r"|right (?:away|now)|thanks|thank you))+$",
+    re.I,
+)
 _ARTICLES = re.compile(r"(?:(?:the|a|an|your|our|nearest|closest|next)\s+)+", re.I)
 _STATION = re.compile(r"(?:station|base|port|home|dock)$", re.I)
-_WORK = re.compile(r"(?:work|mining|mission|duties|duty|job|business)\b", re.I)
 _NAMED_PLACE = re.compile(r"(?:system|planet)\s+", re.I)
 
-_MINING = r"(?:go |keep (?:on )?|start |back to )?(?:mine|mining|dig|digging)\b"
-_KINDS: tuple[tuple[str, str], ...] = (
-    ("search", r"(?:search|look up|recall)\b(?:.*?\b(?:for|about)\b)?\s+(.+)"),
-    ("search", r"what (?:did|do|have) (?:you|we|i)\b.*\b(?:about|on|of)\s+(.+)"),
+# What may follow a verb and asks for nothing but what the pilot does anyway.
+_ORE = r"(?: (?:for )?(?:(?:some|more|the|any) )*(?:ores?|minerals|rocks?|asteroids?))?"
+_AS_EVER = r"(?: as (?:ever|before|usual|always))?"
+_NEAR = r"(?: (?:at|in) (?:the |a |any |your )?(?:(?:nearest|closest|next) )?(?:station|base|port))?"
+_SHIP = r"(?: (?:(?:the|your) (?:ship|tank|hull)|yourself))?(?: fully| completely)?"
+_GOODS = (
+    r"(?: (?:(?:everything|all|what|whatever)(?: (?:that )?you have)?"
+    r"|(?:all )?(?:of )?(?:it|them|this|that)"
+    r"|(?:all )?(?:of )?(?:(?:the|your) )?(?:cargo|ores?|load|goods|haul|hold)))?"
+)
+_STATE = (
+    r"(?:current )?(?:status|state|credits|fuel|cargo|hold|position|location)"
+    r"(?: levels?)?(?: report)?"
+)
+_UNTIL = (
+    r"(?: (?:for|until) (?:(?:my|the|your|a|further|new|next|more|other) )*"
+    r"(?:orders?|instructions?|commands?|notice))?"
+)
+_DOING = r"what(?:ever)? you(?: are|'re)? do(?:ing)?"
+_DUTY = (
+    r"(?:(?:standing|usual) )?(?:work|working|mining|mission|duties|duty|job|business)"
+)
+_WORK = re.compile(rf"{_DUTY}{_ORE}{_AS_EVER}", re.I)
+_MINE = r"(?:go |keep (?:on )?|start |back to )?(?:mine|mining|dig|digging)"
+_FULL = (
+    r" (?:(?:until|till) (?:you are |you're |(?:it|(?:the|your)(?: cargo)?(?: hold| ship)?)"
+    r" is )?full|to fill (?:the|your)(?: cargo)? hold)"
+)
+_MEMORY = r"(?: (?:in |through )?(?:the|your) (?:memory|messages|notes|log|history))?"
+
+# Kind, verb, and all that may follow the verb.
+_KINDS: tuple[tuple[str, str, str], ...] = (
+    (
+        "search",
+        r"search|look up|recall",
+        rf"{_MEMORY}(?: for| about| what .*?\b(?:about|on|of))?\s+(.+)",
+    ),
+    (
+        "search",
+        r"what (?:did|do|have) (?:you|we|i)",
+        r"\b.*\b(?:about|on|of)\s+(.+)",
+    ),
     (
         "goto",
-        r"(?:go|get|travel|fly|head|move|jump|proceed|return) (?:back )?to\s+(.+)",
+        r"go|get|travel|fly|head|move|jump|proceed|return|come",
+        r" (?:back )?to\s+(.+)",
     ),
-    ("dock", r"dock\s+(?:at|in|to|with)\s+(.+)"),
-    ("dock", r"(?:dock|come home|go home|fly home)\b"),
-    ("undock", r"undock\b"),
-    ("sell", r"(?:sell|unload)\b"),
-    ("refuel", r"(?:refuel|tank up|fill (?:up )?the tank)\b"),
-    ("repair", r"repair\b"),
-    ("hold", r"(?:stop|halt|hold|wait|pause|stand (?:down|by)|stay|cease)\b"),
-    ("report", r"(?:report|status|sitrep|where are you|how (?:are you|much|many))\b"),
-    ("report", r"(?:what(?:'s| is| are)|tell (?:me|us)|give (?:me|us)) your\b"),
-    ("report", r"(?:give|send) (?:me|us) a (?:report|status)\b"),
-    ("report", r"(?:your |the )?(?:credits|fuel|cargo|hold|hull|position|location)$"),
-    ("explore", r"(?:explore|scout)\b"),
-    ("fill", rf"{_MINING}.*\b(?:full|fill)\b"),
-    ("work", rf"{_MINING}|(?:work|back to work|keep (?:on )?(?:going|working))\b"),
-    ("work", r"(?:resume|continue|carry on|go on|proceed|(?:don'?t|never) stop)\b"),
+    ("dock", r"dock", r"\s+(?:at|in|to|with)\s+(.+)"),
+    ("dock", r"dock", r"(?: (?:the|your) ship)?"),
+    ("dock", r"come|go|fly|head|return", r" (?:back )?home"),
+    ("dock", r"return|come back", ""),
+    ("undock", r"undock", rf"{_SHIP}(?: from (?:the|your) (?:station|base|port))?"),
+    ("sell", r"sell|unload", _GOODS + _NEAR),
+    ("refuel", r"refuel|tank up|fill (?:up )?(?:the|your) tank", _SHIP + _NEAR),
+    ("repair", r"repair", _SHIP + _NEAR),
+    (
+        "stop",
+        r"stop|halt|cease",
+        rf"(?: (?:here|there|moving|everything|(?:all )?{_DUTY}|{_DOING}))?{_UNTIL}",
+    ),
+    (
+        "hold",
+        r"hold|wait|pause|stand (?:down|by)|stay",
+        r"(?: (?:on|still|put|here|there|where you are|(?:(?:your|the|this) )?position"
+        rf"|{_DUTY}))?{_UNTIL}",
+    ),
+    (
+        "report",
+        r"report",
+        rf"(?: back| in| to (?:me|us))*(?: (?:on )?(?:(?:the|your) )?{_STATE}"
+        r"| when (?:(?:you are|you're) )?(?:done|finished))?",
+    ),
+    ("report", r"status|sitrep", r"(?: report)?"),
+    ("report", r"(?:where|how) are you", r"(?: doing)?"),
+    (
+        "report",
+        r"how (?:much|many)",
+        r" (?:credits|money|fuel|cargo)(?: (?:do you have|have you(?: got)?|is|are))?"
+        r"(?: left)?",
+    ),
+    (
+        "report",
+        r"what(?:'s| is| are)|(?:tell|give|send|show) (?:me|us)",
+        rf" (?:your {_STATE}|a (?:status(?: report)?|report))",
+    ),
+    (
+        "report",
+        r"(?:(?:your|the) )?(?:credits|fuel|cargo|hold|position|location)",
+        "",
+    ),
+    (
+        "explore",
+        r"explore|scout",
+        r"(?: (?:a bit|a little|around|ahead"
+        r"|(?:a|another|the next|some) (?:(?:new|other|neighbouring) )?system))?",
+    ),
+    ("fill", _MINE, _ORE + _FULL),
+    ("work", _MINE, _ORE + _AS_EVER),
+    ("work", r"work|back to work|keep (?:on )?(?:going|working)", _AS_EVER),
+    (
+        "work",
+        r"resume|continue|carry on|go on|proceed",
+        rf"(?: to mine)?(?: with)?(?: (?:the|your))?(?: {_DUTY})?{_ORE}{_AS_EVER}"
+        r"(?: now that .+)?",
+    ),
+    ("work", r"(?:don'?t|never) stop", rf"(?: {_DUTY})?"),
 )
-_PATTERNS = tuple((kind, re.compile(words, re.I)) for kind, words in _KINDS)
+_PATTERNS = tuple(
+    (kind, re.compile(f"(?:{verb}){rest}", re.I)) for kind, verb, rest in _KINDS
+)
+_VERB = re.compile(rf"(?:{'|'.join(verb for _, verb, _ in _KINDS)})\b", re.I)
+# Kinds that leave the ship where it is: to wait for the next order, and to tell.
+HOLDS = ("hold", "stop")
+TELLS = ("report", "search", "note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +189,7 @@ def _clean(fragment: str) -> str:
 
 def _read_part(said: str) -> Part:
     for kind, pattern in _PATTERNS:
-        if found := pattern.match(said):
+        if found := pattern.fullmatch(said):
             target = found[1].strip() if found.groups() else ""
             if kind in ("goto", "dock") and target:
                 return _read_goal(kind, said, target)
@@ -108,7 +200,7 @@ def _read_part(said: str) -> Part:
 def _read_goal(kind: str, said: str, where: str) -> Part:
     """Any station is docked at, work is gone back to, prose is no place."""
     goal = _ARTICLES.sub("", where, count=1) if _ARTICLES.match(where) else where
-    if _WORK.match(goal):
+    if _WORK.fullmatch(goal):
         return Part("work", said)
     if _STATION.match(goal):
         return Part("dock", said)
@@ -123,7 +215,8 @@ def _join_parts(parts: Sequence[Part]) -> Iterator[Part]:
     last: Part | None = None
     for part in parts:
         both = (last.kind if last else "", part.kind)
-        if last and both in (("work", "work"), ("work", "sell"), ("search", "")):
+        named = both == ("search", "") and not _VERB.match(part.words)
+        if last and (named or both in (("work", "work"), ("work", "sell"))):
             sells = "sell" if part.kind == "sell" else last.target
             target = f"{last.target} {part.words}" if part.kind == "" else sells
             last = replace(last, words=f"{last.words}, {part.words}", target=target)

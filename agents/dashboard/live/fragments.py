@@ -131,7 +131,8 @@ def draw_fleet_head(found: health.Health) -> list[Fragment]:
 def draw_newest_orders() -> Fragment:
     """The last orders, as they stand under the composer; before any, whom one talks to."""
     lines = orders.load_lines()
-    piloted = not lines and Mysis.objects.filter(model__startswith="pilot").exists()
+    flown = () if lines else Mysis.objects.values_list("model", flat=True).distinct()
+    piloted = bool(flown) and all(model.startswith("pilot") for model in flown)
     return draw_fragment("fleet/orders", lines=lines, piloted=piloted)
 
 

@@ -252,9 +252,15 @@ def test_a_script_is_told_from_a_model_until_it_is_talked_to(
         return "a script flies these ships" in draw_newest_orders().html
 
     assert is_told()
+    Mysis.objects.filter(pk=fleet[0].pk).update(model="openai:any")
+    assert not is_told(), "one is flown by a model"
     Mysis.objects.update(model="openai:any")
     assert not is_told()
     Mysis.objects.update(model="pilot:forgetful")
     assert is_told()
     give(fleet)
     assert not is_told()
+
+
+def test_nobody_is_flown_by_a_script_where_there_is_nobody(db: None) -> None:
+    assert "a script flies" not in draw_newest_orders().html

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.actions.messages import CARRY_ON
+from sandbox.pilot.orders import Order
 from sandbox.pilot.reading import (
     NOT_LOGGED_IN,
     Called,
@@ -176,14 +178,14 @@ def test_a_turn_begins_with_what_was_heard_or_after_what_was_said() -> None:
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("Stop mining.", "hold"),
+        ("Stop mining.", "stop"),
         ("please hold position", "hold"),
         ("Dock now!", "dock"),
         ("All ships: return to base", "dock"),
         ("go to the nearest station", "dock"),
         ("Good morning! Dock at Sol Central, please.", "dock Sol Central"),
         ("Go to Alpha Centauri, then wait", "goto Alpha Centauri/hold"),
-        ("Stop mining and dock", "hold/dock"),
+        ("Stop mining and dock", "stop/dock"),
         ("Fly to sol_belt and mine", "goto sol_belt/work"),
         ("Travel to the Main Belt.", "goto Main Belt"),
         ("Go to the nearest belt; mine until you are full", "goto belt/fill"),
@@ -191,7 +193,8 @@ def test_a_turn_begins_with_what_was_heard_or_after_what_was_said() -> None:
         ("Report!", "report"),
         ("What is your status?", "report"),
         ("Report your credits, fuel and position", "report/report/report"),
-        ("Mine iron.", "work"),
+        ("Mine ore", "work"),
+        ("Mine some ore as usual", "work"),
         ("carry on", "work"),
         ("Go back to work: mine ore and sell it.", "work sell"),
         ("Don't stop mining", "work"),
@@ -207,7 +210,51 @@ def test_a_turn_begins_with_what_was_heard_or_after_what_was_said() -> None:
         ("Search for iron, copper and tin", "search iron copper tin"),
         ("Log: iron sells at 5, and so on.", "note iron sells at 5, and so on."),
         ("Dock, then log: sold.", "dock/note sold."),
+        ("Return to base", "dock"),
+        ("Come back to the station", "dock"),
+        ("Return", "dock"),
+        ("come back at once", "dock"),
+        ("Go home", "dock"),
+        ("sell it", "sell"),
+        ("Sell the cargo", "sell"),
+        ("Sell everything you have", "sell"),
+        ("Sell the ore at the nearest station first", "sell"),
+        ("refuel now", "refuel"),
+        ("Refuel your ship at the nearest base", "refuel"),
+        ("hold", "hold"),
+        ("Wait here until further notice", "hold"),
+        ("Stop what you are doing", "stop"),
+        ("stop", "stop"),
+        ("wait", "hold"),
+        ("Report when you are done", "report"),
+        ("Tell me your position", "report"),
+        ("How much fuel do you have?", "report"),
+        ("Mine until your hold is full", "fill"),
+        ("Carry on with your mission", "work"),
+        (CARRY_ON, "work"),
+        ("Get back to work", "work"),
         # What is not understood is a part without a kind, never a guess.
+        ("Sell at Sol", "?"),
+        ("Refuel at The Core", "?"),
+        ("Repair at Sol", "?"),
+        ("Explore Sol", "?"),
+        ("Sell everything but the gold", "?"),
+        ("Sell 10 iron ore", "?"),
+        ("Refuel if below 50 %", "?"),
+        ("Mine copper ore only", "?"),
+        ("Mine iron until you are full", "?"),
+        ("Go back to mining copper", "goto mining copper"),
+        ("Go on to Sol", "?"),
+        ("Hold fire", "?"),
+        ("Stay away from Sol", "?"),
+        ("Report your plan", "?"),
+        ("How many pirates are there?", "?"),
+        ("Undock if nobody is near", "?"),
+        ("Stop at the station and refuel", "?/refuel"),
+        ("Wait 5 ticks, then go to Sol", "?/goto Sol"),
+        ("Mine ore, sell at Sol", "work/?"),
+        ("Search for iron, then sell at Sol", "search iron/?"),
+        ("Search the belt for gold", "search the belt for gold"),
         ("Sing me a song", "?"),
         ("Sing me a song about mining and docking", "?/?"),
         ("Tell me a joke, then dock", "?/dock"),
@@ -223,6 +270,24 @@ def test_an_order_has_parts(text: str, parts: str) -> None:
     found = parse_order(text, "Ada")
     told = (f"{part.kind or '?'} {part.target}".strip() for part in found)
     assert "/".join(told) == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("Hold", True),
+        ("Stop mining and dock", True),
+        ("Dock, then wait and report", True),
+        ("Hold position. Sing a song.", True),
+        ("Wait, then go to Sol", False),
+        ("Wait 5 ticks, then go to Sol", False),
+        ("Stop, refuel, then mine", False),
+        ("Hold fire", False),
+        ("Report", False),
+    ],
+)
+def test_it_holds_where_that_is_what_is_left_to_do(text: str, holds: bool) -> None:
+    assert Order(text, parse_order(text)).holds is holds
 
 
 # -- names -----------------------------------------------------------------

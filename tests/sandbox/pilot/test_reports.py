@@ -94,6 +94,15 @@ async def reports(view: View, *named: tuple[int, str], state: Any = STATION) -> 
                 'Docked at Sol Central. I do not understand "sing me a song".',
             ),
         ),
+        (
+            "Dock, refuel if below 50 % and report.",
+            STATION,
+            (
+                "not_done",
+                'Docked at Sol Central. I do not understand "refuel if below 50 %".',
+            ),
+        ),
+        ("Sell at Sol.", BELT, ("not_done", "I do not understand this order: ")),
         (LONG, STATION, None),
     ],
 )

@@ -64,7 +64,7 @@ def test_a_second_summary_keeps_what_the_first_one_told():
     ("label", "order", "kind"),
     [
         (PENDING, "Sell everything.", "sell"),
-        (DONE, "Stop and hold.", "hold"),
+        (DONE, "Stop and hold.", "stop"),
         (PENDING, "Nice weather.", None),
     ],
 )
