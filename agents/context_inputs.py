@@ -151,7 +151,24 @@ def preview_context(
     options: Mapping[str, object] | None = None,
     budget: Budget | None = None,
 ) -> PreparedRequest:
-    """What the next call would be sent; writes nothing. Raises as `vary_subject`."""
+    """`assemble_preview` in a place among the few; raises a 503 Problem without one."""
+    with previews.taken():
+        return assemble_preview(
+            mysis, strategy=strategy, options=options, budget=budget
+        )
+
+
+def assemble_preview(
+    mysis: Mysis,
+    *,
+    strategy: str | None = None,
+    options: Mapping[str, object] | None = None,
+    budget: Budget | None = None,
+) -> PreparedRequest:
+    """What the next call would be sent; writes nothing. Raises as `vary_subject`.
+
+    It is for whoever has a place of `previews`, until the context is drawn.
+    """
     return prepare_request(
         vary_subject(build_subject(mysis), strategy, options, budget)
     )

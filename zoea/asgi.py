@@ -80,7 +80,7 @@ class Pages(ASGIHandler):
         response = await sync_to_async(self._answer)(request)
         if isinstance(response, StreamedAnswer):
             try:
-                response.give_back = await streams.take(response.caller)
+                await response.begin(streams)
             except Problem as problem:
                 response.close()
                 return answer_busy(request, problem)

@@ -9,7 +9,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.generic import RedirectView
 
 from zoea import views
-from zoea.api import api
+from zoea.api import api, read_document
 from zoea.auth import API_ROOT, LINK_ROOT
 from zoea.metrics import metrics
 
@@ -30,6 +30,8 @@ link_root = LINK_ROOT.removeprefix("/")
 icon = RedirectView.as_view(url="/static/img/zoea.svg")
 
 urlpatterns = [
+    # Before ninja's own.
+    path(f"{API_ROOT.lstrip('/')}/openapi.json", login_not_required(read_document)),
     path(f"{API_ROOT.lstrip('/')}/", api_urls),
     path("metrics", metrics, name="metrics"),
     path(f"{link_root}/", views.sign_in, name="sign-in"),

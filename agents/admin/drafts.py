@@ -101,7 +101,9 @@ class DraftAdmin(AuditedAdmin[M]):
             "named": NAMED,
         }
         if form.is_valid():
-            page |= self.try_draft(form) | {"price": self.predict_price(form, users)}
+            with context_inputs.previews.taken():
+                page |= self.try_draft(form)
+            page["price"] = self.predict_price(form, users)
         folder = f"admin/{self.opts.app_label}/{self.opts.model_name}"
         return TemplateResponse(request, f"{folder}/draft.html", page)
 
@@ -297,9 +299,9 @@ def _measure_policy(mysis: Mysis, policy: ContextPolicy) -> dict[str, Any]:
     ``rest`` counts the differing messages beyond those in ``rows``.
     """
     uses = policy.pk is not None and mysis.effective_policy.pk == policy.pk
-    before = context_inputs.preview_context(mysis)
+    before = context_inputs.assemble_preview(mysis)
     mysis.policy = policy
-    after = context_inputs.preview_context(mysis)
+    after = context_inputs.assemble_preview(mysis)
     comparison = context_diff.compare_strategies(before, after)
     found = [row for run in comparison.runs if not run.same for row in run.rows]
     return {

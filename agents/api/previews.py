@@ -114,7 +114,7 @@ def preview_context(
     mysis, options = get_mysis(reference), parse_options(wanted.options)
     budget = parse_budget(wanted.budget)
     with context_inputs.previews.taken():
-        prepared = context_inputs.preview_context(
+        prepared = context_inputs.assemble_preview(
             mysis, strategy=wanted.strategy, options=options, budget=budget
         )
         document = build_preview_document(prepared)
@@ -272,8 +272,8 @@ def compare_strategies(
     mysis = get_mysis(reference)
     budget = parse_budget(wanted.budget)
     with context_inputs.previews.taken():
-        a = context_inputs.preview_context(mysis, strategy=wanted.a, budget=budget)
-        b = context_inputs.preview_context(mysis, strategy=wanted.b, budget=budget)
+        a = context_inputs.assemble_preview(mysis, strategy=wanted.a, budget=budget)
+        b = context_inputs.assemble_preview(mysis, strategy=wanted.b, budget=budget)
         pairs = compare_views(a, b)
     return {
         "a": a,

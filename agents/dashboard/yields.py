@@ -112,7 +112,8 @@ class Sums:
 
     ``seconds`` are those since the turns before, ``idle_seconds`` those of them in which
     no turn ran and none was put off; cost in US dollars. What is ``known`` is of the turns
-    whose purse was known, rates divide by it; ``known_myses`` took them.
+    whose purse was known, rates of credits divide by it; ``known_myses`` took them, and
+    ``myses`` all of the time.
     """
 
     credits: int | None = None
@@ -128,6 +129,7 @@ class Sums:
     known_tokens: int = 0
     known_cost: Decimal = Decimal(0)
     known_myses: int = 0
+    myses: int = 0
     orders_done: int = 0
 
     def __add__(self, other: Self) -> Self:
@@ -320,7 +322,7 @@ def list_lines(found: FleetYield, by: str) -> list[YieldLine]:
     lines = [
         replace(
             label(one),
-            sums=replace(sums[one], known_myses=len(known[one])),
+            sums=replace(sums[one], known_myses=len(known[one]), myses=len(myses[one])),
             myses=len(myses[one]),
         )
         for one in sums
@@ -344,7 +346,7 @@ def list_myses(found: FleetYield) -> list[YieldLine]:
         (
             YieldLine(
                 pilot.name,
-                replace(sums[pk], known_myses=int(sums[pk].known_seconds > 0)),
+                replace(sums[pk], known_myses=int(sums[pk].known_seconds > 0), myses=1),
                 mysis=pk,
                 state=pilot.state,
                 key=find_page_key(pk, pilot.name),

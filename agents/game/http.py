@@ -61,8 +61,8 @@ _NOT_SENT = (
 
 EVENTS = "text/event-stream"
 
-# Lines of an event stream that hold nothing.
-_COMMENTS = re.compile(rb"(?:(?::[^\r\n]*)?[\r\n])+")
+# Lines of an event stream that hold nothing; the last may go on.
+_COMMENTS = re.compile(rb"(?:(?::[^\r\n]*)?[\r\n])*(:[^\r\n]*)?")
 
 _load_certificates = cache(httpx2.create_ssl_context)
 
@@ -204,7 +204,8 @@ class Events(httpx2.AsyncByteStream):
     def __init__(self, request: httpx2.Request, response: httpx2.Response) -> None:
         self._request, self._response = request, response
         self._chunks = Chunks(response)
-        self._pending = bytearray()
+        # How the line that goes on began where it holds nothing; None after what does.
+        self._line: bytes | None = b""
         self._count = 0
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -229,15 +230,17 @@ class Events(httpx2.AsyncByteStream):
 
     async def _read(self) -> AsyncIterator[bytes]:
         async for chunk in self._chunks:
-            self._pending += chunk
-            if _COMMENTS.fullmatch(self._pending):
-                # A server that holds a call says so by them.
-                self._step()
+            if chunk and self._line is not None:
+                found = _COMMENTS.fullmatch(self._line + chunk)
+                self._line = found and found[1] and b":"
+                if found and not found[1]:
+                    # A server that holds a call says so by them.
+                    self._step()
             yield chunk
 
     def _step(self) -> None:
         """Count an event, or comments alone, after which nothing has begun."""
-        self._pending.clear()
+        self._line = b""
         self._chunks.begun = None
         self._count += 1
         if self._count > MAX_EVENTS:

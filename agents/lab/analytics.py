@@ -127,11 +127,11 @@ class Outcome(Sums):
     @property
     def compactions_per_hour(self) -> float | None:
         """In an hour of one Mysis; None where the time is too short to tell."""
-        return find_rate(self.compactions, self.seconds, self.known_myses)
+        return find_rate(self.compactions, self.seconds, self.myses)
 
     @property
     def doubted_per_hour(self) -> float | None:
-        return find_rate(self.doubted, self.seconds, self.known_myses)
+        return find_rate(self.doubted, self.seconds, self.myses)
 
     @property
     def recall_rate(self) -> float | None:

@@ -97,7 +97,9 @@ def last_hour(request: PageRequest, key: str) -> HttpResponseBase:
         status = 200 if form.has_values() else 422
         page = "memory/what_if/hour_page.html"
         return render(request, page, values, status=status)
-    return StreamedAnswer(_write_lines(calls, mysis, form), "application/x-ndjson")
+    lines = _write_lines(calls, mysis, form)
+    # It holds views and what they are made of, and ends with the hour's calls.
+    return StreamedAnswer(lines, "application/x-ndjson", keeps_much=True)
 
 
 def _select_hour(mysis: Mysis) -> QuerySet[SentContext]:

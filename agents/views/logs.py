@@ -200,9 +200,9 @@ def _compared(form: PoliciesForm) -> dict[str, object]:
     try:
         # Under a policy, too, the budget is never more than the model reads.
         mysis.policy = a or mysis.policy
-        first = context_inputs.preview_context(mysis)
+        first = context_inputs.assemble_preview(mysis)
         mysis.policy = b
-        second = context_inputs.preview_context(mysis)
+        second = context_inputs.assemble_preview(mysis)
     except ActionError as error:
         form.add_error(None, error.detail)
         return {}

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 from ninja import NinjaAPI, Schema
+from ninja.responses import NinjaJSONEncoder
 from schemathesis import APIOperation, Case, GenerationMode
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -33,6 +34,7 @@ from agents.events import Kind
 from agents.models import AlertTarget, Prompt, PromptVersion, Provider
 from memory.models import ContextPolicy, Memory
 from tests.factories import make_account, make_memory, make_mysis, make_turn
+from tests.programs import Program
 from zoea import rate_limits
 from zoea.api import api
 from zoea.api.openapi import list_operations
@@ -506,7 +508,29 @@ def test_the_document_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes a quarter of a second of a processor."""
     first = api.get_openapi_schema()
     monkeypatch.setattr(NinjaAPI, "get_openapi_schema", None)
-    assert api.get_openapi_schema() is first
+    assert api.get_openapi_schema() == first
+
+
+def test_nobody_changes_the_document_of_another() -> None:
+    first = api.get_openapi_schema()
+    first["paths"].clear()
+    assert api.get_openapi_schema()["paths"]
+
+
+def test_the_document_of_another_place_is_its_own() -> None:
+    for _ in range(2):
+        there = api.get_openapi_schema(path_prefix="elsewhere/")["paths"]
+        assert "/elsewhere/fleet" in there
+        assert "/api/v1/fleet" in api.get_openapi_schema()["paths"]
+
+
+def test_the_document_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    viewer = Program("viewer")
+    first = viewer.get("/openapi.json")
+    assert first["Content-Type"] == "application/json"
+    assert first.json() == DOCUMENT
+    monkeypatch.setattr(NinjaJSONEncoder, "encode", None)
+    assert viewer.get("/openapi.json").content == first.content
 
 
 def test_programs_made_from_the_document_keep_their_names() -> None:

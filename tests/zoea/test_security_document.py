@@ -205,7 +205,7 @@ def test_the_limits_are_those_of_the_program():
         ),
         "event sockets of one person or token": event_stream.MOST_OF_ONE,
         "event sockets that read what they missed at a time": hub.READING,
-        "answers that are sent in pieces (logs, tables, the last hour) at a time": (
+        "pieces of answers (logs, tables, the last hour) that are made at a time": (
             asgi.streams.places
         ),
         "of these for one person or token": asgi.streams.each,

@@ -15,7 +15,7 @@ from django.db import connections
 from django.http import JsonResponse
 from django.test import Client
 
-from agents.streamed import StreamPlaces
+from agents.streamed import StreamedAnswer, StreamPlaces
 from agents.views import logs
 from memory.problems import Problem
 from memory.transfer import in_out
@@ -167,6 +167,63 @@ async def test_the_streams_of_one_caller_leave_places_for_others() -> None:
         give_back()
     again = [await places.take(name) for name in ("ann", "ann", "bob")]
     assert len(again) == 3
+
+
+@pytest.mark.parametrize("keeps_much", [False, True])
+async def test_who_reads_slowly_has_no_place(keeps_much: bool) -> None:
+    places = StreamPlaces(1, each=1, seconds=0.01)
+    slow = StreamedAnswer(iter(["one", "two"]), "text/plain", keeps_much=keeps_much)
+    slow.caller = "ann"
+    await slow.begin(places)
+    pieces = aiter(slow)
+    assert await anext(pieces) == b"one"
+    if keeps_much:
+        with pytest.raises(Problem, match="Other downloads"):
+            await places.take("bob")
+        assert await anext(pieces) == b"two"
+        return
+    give_back = await places.take("bob")
+    # It goes on whenever there is a place, however long that takes.
+    following = asyncio.ensure_future(anext(pieces))
+    with pytest.raises(Problem, match="Other downloads"):
+        await places.take("ann")
+    assert not following.done()
+    give_back()
+    assert await asyncio.wait_for(following, PATIENCE) == b"two"
+    assert [piece async for piece in pieces] == []
+    slow.give_back()
+    (await places.take("bob"))()
+
+
+def test_a_client_that_takes_nothing_keeps_nobody_out(
+    cookie: bytes, one_place: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Slow(monkeypatch).gate.set()
+
+    async def answer_beside() -> tuple[int, str]:
+        sent, taken = asyncio.Event(), asyncio.Event()
+        bodies: list[bytes] = []
+
+        async def send(message: Any) -> None:
+            bodies.append(message.get("body", b""))
+            if bodies[-1]:
+                sent.set()
+                await taken.wait()
+
+        asked: asyncio.Queue[Any] = asyncio.Queue()
+        asked.put_nowait({"type": "http.request", "body": b""})
+        scope = {"type": "http", "method": "GET", "path": DOWNLOAD, "query_string": b""}
+        headers = [(b"host", b"localhost"), (b"cookie", cookie)]
+        task = asyncio.ensure_future(
+            application({**scope, "headers": headers}, asked.get, send)
+        )
+        await asyncio.wait_for(sent.wait(), PATIENCE)
+        status, _, _ = await read(await ask(EXPORT, cookie))
+        taken.set()
+        await asyncio.wait_for(task, PATIENCE)
+        return status, b"".join(bodies).decode()
+
+    assert asyncio.run(answer_beside()) == (200, "one\ntwo\n")
 
 
 async def test_who_waits_gets_the_next_place() -> None:

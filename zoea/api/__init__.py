@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
@@ -14,6 +15,7 @@ from ninja.errors import HttpError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
 from ninja.renderers import JSONRenderer
+from ninja.responses import Response
 from ninja.security.http import HttpAuthBase
 
 from agents.api import routers as fleet_routers
@@ -73,20 +75,32 @@ class Api(NinjaAPI):
     That takes long to make, and is the same as long as the process lives.
     """
 
-    _document: OpenAPISchema | None = None
+    _document = b""
     _making = Lock()
 
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: Any = None
     ) -> OpenAPISchema:
+        if path_prefix is None and not path_params:
+            # The caller's own: whoever changes it changes no other's.
+            return cast("OpenAPISchema", json.loads(self.encode_document()))
+        return self._make_document(path_prefix, path_params)
+
+    def encode_document(self) -> bytes:
+        """The document of the API at its usual place, as JSON."""
         with self._making:
-            if self._document is None:
-                document = super().get_openapi_schema(
-                    path_prefix=path_prefix, path_params=path_params
-                )
-                openapi.complete_document(document)
-                self._document = document
+            if not self._document:
+                self._document = Response(self._make_document()).content
             return self._document
+
+    def _make_document(
+        self, path_prefix: str | None = None, path_params: Any = None
+    ) -> OpenAPISchema:
+        document = super().get_openapi_schema(
+            path_prefix=path_prefix, path_params=path_params
+        )
+        openapi.complete_document(document)
+        return document
 
 
 api = Api(
@@ -154,3 +168,9 @@ def _mount_routers(package: str, routers: Mapping[str, Router]) -> None:
 
 _mount_routers("agents_api", fleet_routers)
 _mount_routers("memory_api", memory_routers)
+
+
+@require_safe
+def read_document(request: HttpRequest) -> HttpResponse:
+    """The OpenAPI document, which ninja's own view would encode anew for each."""
+    return HttpResponse(api.encode_document(), content_type="application/json")

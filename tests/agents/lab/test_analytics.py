@@ -7,6 +7,7 @@ import io
 import time
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -20,7 +21,7 @@ from django.utils import timezone
 from agents import events
 from agents.dashboard.charts import CATEGORIES
 from agents.dashboard.shared_results import shared
-from agents.dashboard.yields import BUILT_IN_PROMPT, list_lines
+from agents.dashboard.yields import BUILT_IN_PROMPT, add_up_lines, list_lines
 from agents.events import Kind
 from agents.lab import analytics
 from agents.lab.analytics import Outcome, add_up_outcomes
@@ -297,6 +298,28 @@ def test_bad_questions_are_told_what_is_wrong(query: str):
     answer = Program().get(f"/analytics?{query}")
     assert answer.status_code == 422
     assert query.partition("=")[0] in answer.json()["detail"]
+
+
+def test_rates_need_as_much_time_whether_a_purse_was_known(now: datetime):
+    """Of each Mysis of a line, five minutes."""
+    for name in ("Ada", "Brahe"):
+        mysis = make_mysis(name=name, state="stopped")
+        values = (
+            {"credits_before": None, "credits_after": None} if name == "Ada" else {}
+        )
+        for after in (5 * MINUTE, MINUTE):
+            turn = fly(mysis, now - after, [{"user": 1}], **values)
+            Turn.objects.filter(pk=turn.pk).update(previous_end=now - 5 * MINUTE)
+        tell(turn, Kind.SNAPSHOT_STALE, MINUTE / 2, fields=["a"])
+    line = add_up(now, "model")["pilot"]
+    assert (line.myses, line.known_myses) == (2, 1)
+    assert line.doubted == 2
+    short = replace(line, seconds=599)
+    assert (short.doubted_per_hour, short.compactions_per_hour) == (None, None)
+    assert replace(line, seconds=600).doubted_per_hour == 12
+    total = add_up_lines(add_up_outcomes(now - HOUR, now).found)
+    assert total.myses == 2
+    assert {one.myses for one in add_up(now, "mysis").values()} == {1}
 
 
 def test_nothing_flown_says_what_to_do(admin: Client):
