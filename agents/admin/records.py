@@ -19,6 +19,7 @@ from agents.models import (
     CreditChange,
     Delivery,
     Event,
+    Fence,
     GameGate,
     ModelCall,
     Mysis,
@@ -153,6 +154,7 @@ COLUMNS: Mapping[type[Model], Mapping[str, Any]] = {
     },
     GameGate: {"list_display": ("host", "full_at")},
     WorkerLock: {"list_display": ("number",)},
+    Fence: {"list_display": ("game", "seconds_per_tick"), "exclude": ("key_check",)},
     Visit: {
         "list_display": ("user", "seen_at", "since"),
         "list_select_related": ("user",),

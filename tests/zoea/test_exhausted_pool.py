@@ -252,7 +252,6 @@ JSON_DOORS = [
     ("GET", f"{ROOT}/myses"),
     ("POST", f"{ROOT}/broadcasts"),
     ("POST", f"{ROOT}/context/assemble"),
-    ("GET", "/metrics"),
 ]
 
 

@@ -180,7 +180,8 @@ def test_the_tools_can_be_read_with_what_each_costs(admin: Client, settings: Any
 def test_a_long_payload_is_drawn_from_its_end(admin: Client):
     mysis = make_mysis(name="Ada")
     for number in range(260):
-        make_memory(mysis, content=f"order {number}.")
+        role = ("user", "assistant")[number % 2]
+        make_memory(mysis, role=role, content=f"order {number}.")
     page = admin.get("/myses/Ada/context/?strategy=full").content.decode()
     assert page.count('<li class="block ') == 200
     assert page.count('<li class="entry ') == 200

@@ -148,7 +148,8 @@ def test_a_view_with_a_made_up_name_of_ours_stays_intact(ada: Mysis):
     assert shown.intact
     assert called_names(shown.messages) == ["game", "game"]
     # As such a view was stored then: the call that was left alone has no text.
-    shown.messages[2]["tool_calls"][1] = second
+    calls = shown.messages[2]["tool_calls"]
+    calls[1] = second | {"id": calls[1]["id"]}
     sent.view["messages"][2] = {"by_game": True}
     tools = shown.offered.sent if shown.offered else None
     sent.digest = hash_view(shown.messages, shown.system, tools)
