@@ -27,6 +27,7 @@ from agents.dashboard import feed
 from agents.dashboard.conversation import read_sender_name
 from agents.models import Broadcast, Event, Mysis, Order, Pin, PromptVersion
 from agents.record_search import BROADCASTS, LOG_FIELDS, NOTES, RecordHit
+from memory.api.parameters import PAGE_BYTES
 from memory.models import Memory
 from memory.notes import NoteHit, search_notes
 from memory.search.results import Count, Hit, search_messages
@@ -47,7 +48,7 @@ class Result:
 
     ``memory`` is the message to show in its place, None where nobody has it; ``link``
     is the address of what was found, empty where there is none. ``origin`` is empty for
-    what is not one Mysis's alone, as a broadcast.
+    what is not one Mysis's alone, as a broadcast. ``fits`` is that of a `Hit`.
     """
 
     id: int
@@ -59,6 +60,7 @@ class Result:
     origin: str = ""
     link: str = ""
     taken_back: bool = False
+    fits: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ def search_everything(
         for one in found
         if (since is None or one.at >= since) and (until is None or one.at < until)
     ]
-    more = len(found) == ASKED and (since is None or found[-1].at >= since)
+    full = len(found) == ASKED or any(not one.fits for one in found[-1:])
+    more = full and (since is None or found[-1].at >= since)
     return SearchPage(in_time, found[-1].id if more else None)
 
 
@@ -190,6 +193,7 @@ def _find_messages(asked: dict[str, Any], question: dict[str, Any]) -> list[Resu
         reasoning=field == "reasoning",
         calls=field == "calls",
         origin=asked["origin"],
+        most_bytes=PAGE_BYTES,
     )
     known = feed.load_names(hit.mysis for hit in hits)
     return [_show_message(hit, known.get(hit.mysis)) for hit in hits]
@@ -206,6 +210,7 @@ def _show_message(hit: Hit, mysis: Mysis | None) -> Result:
         origin=hit.origin,
         link=_link_message(mysis, hit.memory_id),
         taken_back=hit.taken_back,
+        fits=hit.fits,
     )
 
 

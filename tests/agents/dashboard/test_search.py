@@ -52,6 +52,36 @@ def test_broadcasts_are_of_one_mysis_and_lead_to_their_place(viewer: Client):
     assert "Nobody has it in memory." in page
 
 
+def test_a_page_of_long_messages_has_fewer(
+    viewer: Client, monkeypatch: pytest.MonkeyPatch
+):
+    """All are found all the same, page by page and from hit to hit."""
+    monkeypatch.setattr(dashboard_search, "PAGE_BYTES", 25)
+    ada = make_mysis(name="Ada")
+    rows = [make_memory(ada, content=f"iron {'x' * 15}").pk for _ in range(5)]
+    pages: list[list[int]] = []
+    back: list[str] = []
+    older, links = None, []
+    while not pages or older:
+        found = search(viewer, **({"before": older} if older else {}))
+        pages.append([hit.id for hit in found["results"]])
+        links += [hit.link for hit in found["results"]]
+        older = found["older"]
+    newest = rows[::-1]
+    assert [page for page in pages if page] == [newest[:2], newest[2:4], newest[4:]]
+    walked, link = [], links[0]
+    while link:
+        walked.append(link)
+        link = viewer.get(link).context["hit_walk"].place.older
+    place = [link.partition("&")[0] for link in links]
+    assert [link.partition("&")[0] for link in walked] == place
+    link = walked[-1]
+    while link and len(back) < 9:
+        back.append(link.partition("&")[0])
+        link = viewer.get(link).context["hit_walk"].place.newer
+    assert back == place[::-1]
+
+
 def test_a_full_page_is_told_from_one_with_more_behind_it(
     viewer: Client, monkeypatch: pytest.MonkeyPatch
 ):
