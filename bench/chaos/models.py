@@ -17,6 +17,7 @@ from typing import Any
 
 from bench.providers.anthropic import SIGNATURES, Answer, FakeAnthropic, message
 from bench.providers.openai import FakeProvider, Reply, call, completion
+from memory.gamestate.render import split_state
 
 Json = dict[str, Any]
 
@@ -216,10 +217,12 @@ class Anthropic(FakeAnthropic):
 
 def _read_openai(body: Json) -> RequestFacts:
     messages = body["messages"]
-    told = (m["content"] for m in messages if m["role"] in ("user", "system"))
-    # The state block stands after what the tools said.
-    acted = any(m["role"] == "tool" for m in messages[-3:])
-    return RequestFacts(_count_tokens(body), acted, _is_nobody(told))
+    told = [m["content"] for m in messages if m["role"] in ("user", "system")]
+    # The state block ends the last message, also behind what a tool said.
+    newest = messages[-1]
+    acted = newest["role"] == "tool"
+    state = split_state(newest["content"])[1]
+    return RequestFacts(_count_tokens(body), acted, _is_nobody([*told, state]))
 
 
 def _read_anthropic(body: Json) -> RequestFacts:
