@@ -18,6 +18,7 @@ from memory.context import registry
 from memory.context.assemble import assemble
 from memory.context.result_types import Assembly, LedgerLine
 from memory.context.types import AssemblyRequest, Message, Summary
+from memory.gamestate.render import TITLE, split_state
 
 #: Milliseconds that an assembly of so many messages is to stay below.
 TIME_TARGETS = {2_000: 50.0, 20: 1.0}
@@ -217,7 +218,7 @@ class GrowingLog:
             options=self.options,
             summary=self.summary,
             # Changes from call to call, as recency does.
-            render_state=lambda limit: f"Tick {len(self.log)}: fuel 80/240."[:limit],
+            render_state=lambda limit: f"{TITLE}\n\n{len(self.log)}: fuel 80."[:limit],
             previous=previous.messages if previous else None,
         )
 
@@ -235,7 +236,8 @@ def play_pairs(strategy: str, units: int = UNITS) -> Iterator[CallPair]:
 
 def compare_calls(before: Assembly, now: Assembly) -> CallPair:
     """Count what two calls have in common."""
-    stable = encode_messages(drop_tail(before))
+    # The last of them may go on: its closing signs are no part of what stays.
+    stable = encode_messages(drop_tail(before)).removesuffix(b'"}')
     later = encode_messages(now.messages)
     return CallPair(
         kept=count_common_bytes(stable, later),
@@ -247,12 +249,14 @@ def compare_calls(before: Assembly, now: Assembly) -> CallPair:
 
 
 def drop_tail(view: Assembly) -> list[dict[str, Any]]:
-    """The messages of a view before its state block and its nudge."""
-    kinds = {entry.position: entry.kind for entry in view.synthetic}
-    end = len(view.messages)
-    while end and kinds.get(end - 1) in VOLATILE:
-        end -= 1
-    return view.messages[:end]
+    """The messages of a view before its nudge, and without its state block."""
+    *begun, last = view.messages
+    kinds = {each.kind for each in view.synthetic if each.position == len(begun)}
+    if kinds.isdisjoint(VOLATILE):
+        return view.messages
+    if view.sources[-1] is None:
+        return begun
+    return [*begun, last | {"content": split_state(last["content"])[0]}]
 
 
 def encode_messages(messages: Sequence[Mapping[str, Any]]) -> bytes:

@@ -237,6 +237,8 @@ NO_ACTS = {
     "list_summaries_past",
     "find_reached",
     "explain_superseded",
+    # A part of a start, which is recorded.
+    "tell_to_carry_on",
 }
 
 

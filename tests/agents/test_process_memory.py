@@ -173,6 +173,7 @@ async def open_async(self, pool=None):
 async def end_threads(self, *_):
     if {begins_none}:
         raise RuntimeError("can't start new thread")
+procrastinate._enter_fence = lambda: None
 procrastinate.PunctualConnector.open_async = open_async
 asyncio.BaseEventLoop.shutdown_default_executor = end_threads
 try:

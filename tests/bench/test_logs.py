@@ -27,7 +27,10 @@ def test_a_log_needs_no_repair():
     log = make_log(600)
     view = assemble(AssemblyRequest(log, strategy="full", budget=Budget(9_999_999)))
     assert view.status == "unchanged"
-    assert view.sources == [message.id for message in log]
+    shown = [one if isinstance(one, list) else [one] for one in view.sources]
+    ids = [number for each in shown for number in each if number is not None]
+    assert ids == [message.id for message in log]
+    assert {each.kind for each in view.synthetic} == {"filler"}
 
 
 def test_a_log_looks_like_a_game():

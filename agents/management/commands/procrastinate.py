@@ -26,7 +26,7 @@ from typing import Any, TextIO, TypeVar, cast
 import psycopg
 from django.conf import settings
 from django.core.management.base import CommandError
-from django.db import InterfaceError, OperationalError, connections
+from django.db import InterfaceError, OperationalError, ProgrammingError, connections
 from procrastinate import PsycopgConnector
 from procrastinate.connector import BaseConnector, Notify
 from procrastinate.contrib.django import app
@@ -191,6 +191,12 @@ def _enter_fence() -> None:
             logger.warning(said)
     except fence.FenceError as error:
         raise CommandError(str(error), returncode=2) from error
+    except ProgrammingError as error:
+        raise CommandError(
+            "The tables of this database are not those of this version: run `manage.py "
+            "migrate` first, as `up` does by itself.",
+            returncode=2,
+        ) from error
 
 
 def _refuse_moved_game() -> None:

@@ -79,8 +79,9 @@ def test_no_visit_waits_for_all_that_is_shared(
             admin_client.get("/?sort=name")
         counts.append(len(asked))
     counts = counts[RECHECK_SHARED:]
-    assert min(counts) == QUIET
-    assert max(counts) <= QUIET + LARGEST
+    # Before a first order it may also be asked whether a script flies all.
+    assert QUIET <= min(counts) <= QUIET + 1
+    assert max(counts) <= QUIET + 1 + LARGEST
 
 
 def test_turns_that_end_in_the_same_two_seconds_show_together():

@@ -262,10 +262,12 @@ async def test_a_message_of_another_is_no_order_and_each_line_is_marked(
         content=said
     )
     shown = await run_in_db(preview_context, other)
-    told = [m["content"] for m in shown.assembly.messages if "Sell" in m["content"]]
-    assert len(told) == 2
-    for text in told:
-        assert all(line.startswith("[From Mysis Ada] ") for line in text.splitlines())
+    (text,) = (m["content"] for m in shown.assembly.messages if "Sell" in m["content"])
+    order, *told, state = text.split("\n\n")
+    assert (order, len(told)) == ("Mine iron.", 2)
+    for each in told:
+        assert all(line.startswith("[From Mysis Ada] ") for line in each.splitlines())
+    assert state == "Not logged in. Use register or login."
 
 
 async def test_what_cannot_be_sent_is_an_error_result(
