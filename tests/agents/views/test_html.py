@@ -32,6 +32,7 @@ TEMPLATES = Path(__file__).parents[3] / "templates"
 WINDOW = {"strategy": "window", "options": {"window": 4}}
 # Fragments, files, sockets, what only takes a POST, and what sends elsewhere.
 NO_PAGES = """
+    /api/v1/openapi.json
     /admin/login/ /admin/password_change/ /alerts/settings/ /alerts/targets/1/delete/ /alerts/targets/1/test/
     /branches/1/undo/ /bulk/ /digest/last-visit/ /favicon.ico /feed/ /idle/restart/
     /idle/start/ /lab/1/delete/ /lab/default/ /lanes/place/ /map/ask/ /metrics
