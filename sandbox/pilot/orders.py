@@ -31,13 +31,14 @@ class Order:
     """The newest order that is understood, at least in part.
 
     ``entries`` are what was called and said since. ``answered``: a summary quotes it,
-    and tells that a turn has ended since.
+    and tells that a turn has ended since. ``unread``: a newer word is not understood.
     """
 
     text: str
     parts: tuple[Part, ...]
     entries: tuple[Entry, ...] = ()
     answered: bool = False
+    unread: bool = False
 
     @property
     def holds(self) -> bool:
@@ -54,7 +55,7 @@ class Order:
 
 def find_current_order(transcript: Transcript, name: str = "") -> Order | None:
     """The newest order in view, else the broadcast in the system prompt."""
-    entries = transcript.entries
+    entries, unread = transcript.entries, False
     for index, entry in reversed(list(enumerate(entries))):
         if not isinstance(entry, Heard) or is_nudge(entry.text):
             continue
@@ -65,7 +66,8 @@ def find_current_order(transcript: Transcript, name: str = "") -> Order | None:
             text, answered = find_quoted_order(text)
         parts = parse_order(text, name)
         if any(part.kind for part in parts):
-            return Order(text, parts, tuple(entries[index + 1 :]), answered)
+            return Order(text, parts, tuple(entries[index + 1 :]), answered, unread)
+        unread = unread or not is_summary_block(entry.text)
     said = _BROADCAST.search(transcript.system)
     parts = parse_order(said[1], name) if said else ()
     if said and any(part.kind for part in parts):

@@ -16,6 +16,7 @@ from sandbox.pilot.tasks import (
     NOTE_NAME,
     REPORT,
     UNREAD,
+    is_of,
     is_over,
     work_off,
 )
@@ -94,7 +95,7 @@ def _match_orders(s: Situation) -> tuple[int | None, list[tuple[int, str, str]]]
     own: int | None = None
     others = []
     for number, text in s.transcript.open_orders:
-        if s.order is not None and _is_of(s.order.text, text):
+        if s.order is not None and is_of(s.order.text, text):
             own = number
         elif not any(part.kind for part in parse_order(text, s.name)):
             unread = f'{UNREAD}: "{text}". I know: {CAN}.'
@@ -108,8 +109,4 @@ def _match_orders(s: Situation) -> tuple[int | None, list[tuple[int, str, str]]]
 def _was_heard_now(s: Situation, text: str) -> bool:
     """Whether this turn is the first that has the order."""
     turn = s.transcript.turn
-    return any(isinstance(one, Heard) and _is_of(one.text, text) for one in turn)
-
-
-def _is_of(whole: str, beginning: str) -> bool:
-    return " ".join(whole.split()).startswith(beginning.rstrip("…"))
+    return any(isinstance(one, Heard) and is_of(one.text, text) for one in turn)

@@ -63,6 +63,11 @@ class Progress:
         return " ".join(result.words for result in self.results)
 
 
+def is_of(whole: str, beginning: str) -> bool:
+    """Whether an order begins as a nudge names it."""
+    return " ".join(whole.split()).startswith(beginning.rstrip("…"))
+
+
 def is_over(s: Situation, order: Order) -> bool:
     """Whether there is nothing more to do for an order.
 
@@ -71,7 +76,9 @@ def is_over(s: Situation, order: Order) -> bool:
     if any(map(_ends, order.calls())):
         return True
     if REPORT in s.tools:
-        return False
+        # What is open may be a newer word alone, which the next nudge names.
+        named = [text for _, text in s.transcript.open_orders]
+        return order.unread and not any(is_of(order.text, each) for each in named)
     if any(map(is_own_tool, s.tools)):
         return not _is_new(s, order)
     said = [entry.text for entry in order.entries if isinstance(entry, Said)]

@@ -222,3 +222,14 @@ def test_what_a_nudge_names_is_read() -> None:
     assert (before.strip(), orders) == ("Before.", line)
     assert words
     assert split_nudge("No nudge.") == ("No nudge.", "", "")
+
+
+async def test_an_order_that_it_cannot_read_is_not_reported_as_the_one_before() -> None:
+    """Which was reported long ago, outside of what is in view."""
+    view = View().user("Dock!").did("get_system", SYSTEM).said("Docked.")
+    view.user("Sing me a song").user(block(*STATION))
+    assert REPORT.name not in (await view.fly(tools=[*game_tools(), *OWN])).calls
+    view.did("get_system", SYSTEM).said("On.")
+    [(number, status, note)] = await reports(view, (8, "Sing me a song"))
+    assert (number, status) == (8, "not_done")
+    assert "Sing me a song" in note
