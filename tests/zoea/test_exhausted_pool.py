@@ -255,6 +255,15 @@ JSON_DOORS = [
 ]
 
 
+def test_metrics_without_a_connection_are_not_ready() -> None:
+    program = Program("admin")
+    headers = {"Authorization": f"Bearer {program.secret}"}
+    with pool_in_use():
+        answer = elsewhere(lambda: program.client.get("/metrics", headers=headers))
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert answer.json()["code"] == "not_ready"
+
+
 @pytest.mark.parametrize(("method", "path"), JSON_DOORS)
 def test_rest_without_a_connection_is_503(method: str, path: str) -> None:
     program = Program("admin")
