@@ -269,9 +269,11 @@ class Viewer:
 
     def find_missed(self, events: list[int]) -> list[int]:
         """The events up to its newest that it was not told, or not in their order."""
-        begin, end = events.index(self.first) + 1, events.index(self.newest) + 1
-        wanted = events[begin:end]
-        return [] if wanted == self.seen else sorted(set(wanted) ^ set(self.seen))
+        wanted = events[events.index(self.first) + 1 :]
+        # It may be told of more while others look, and of the newest in a moment.
+        told = self.seen[: len(wanted)]
+        wanted = wanted[: len(told)]
+        return [] if wanted == told else sorted(set(wanted) ^ set(told))
 
 
 @contextmanager
