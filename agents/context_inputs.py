@@ -8,14 +8,15 @@ next call on.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from agents import statements, tool_catalogue
+from agents import process_memory, statements, tool_catalogue
 from agents.actions.base import ActionError
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.llm.endpoints import resolve
@@ -53,8 +54,22 @@ RESERVE = Budget().reserve
 RESERVE_SHARE = 4
 # The mission where what was ordered has ended: what it is stands in the prompt.
 STANDING_MISSION = "No order is open: go on with your standing mission."
-# Contexts that are put together for whoever looks at them, at the same time.
-previews = ConcurrencyLimit(
+
+
+class _Previews(ConcurrencyLimit):
+    """Places for contexts that are put together for whoever looks at them."""
+
+    @contextmanager
+    def taken(self, seconds: float | None = None) -> Iterator[None]:
+        """Hold a place; what large contexts took of memory goes back afterwards."""
+        with super().taken(seconds):
+            try:
+                yield
+            finally:
+                process_memory.collect_large()
+
+
+previews = _Previews(
     2, seconds=10, refusal="Other contexts are being put together: not shown."
 )
 

@@ -58,6 +58,16 @@ def freeze_loaded() -> None:
     gc.freeze()
 
 
+def collect_large() -> None:
+    """Collect garbage where some 50,000 objects came since it was last looked for.
+
+    An answer's objects refer to each other, and live until a whole search, which Python
+    puts off: 30 readers of 20,000 messages took 180 MB that way.
+    """
+    if any(gc.get_count()[1:]):
+        gc.collect()
+
+
 def end_where_no_thread_begins() -> None:
     """End this process, as if it were killed, where memory is too short for a new thread.
 

@@ -93,6 +93,7 @@ def with_patience(app: App) -> App:
             await app(scope, receive, send_when_read)
         finally:
             if sent > LARGE_ANSWER:
+                process_memory.collect_large()
                 process_memory.trim()
 
     return wrapped
