@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from bench.providers.anthropic import SIGNATURES, Answer, FakeAnthropic, message
-from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.gamestate.render import split_state
+from tests.fakes.anthropic import SIGNATURES, Answer, FakeAnthropic, message
+from tests.fakes.openai import FakeProvider, Reply, call, completion
 
 Json = dict[str, Any]
 

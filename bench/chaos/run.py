@@ -20,10 +20,10 @@ from bench.chaos import audit
 from bench.chaos.installation import Installation, run_installation
 from bench.chaos.models import Anthropic, Mind, OpenAI
 from bench.figures import Aim, Figure, Step
-from bench.providers.anthropic import KEY as ANTHROPIC_KEY
-from bench.providers.openai import KEY
 from sandbox.game.sessions import Write
 from sandbox.game.testing import SandboxServer
+from tests.fakes.anthropic import KEY as ANTHROPIC_KEY
+from tests.fakes.openai import KEY
 
 STEPS = 20
 PAUSE = 0.5

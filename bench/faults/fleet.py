@@ -20,8 +20,8 @@ from bench.chaos.installation import Installation, run_installation
 from bench.chaos.models import Decision, Mind, OpenAI, RequestFacts
 from bench.chaos.run import TOLD_WINDOW, Operator
 from bench.faults.proxy import Proxy
-from bench.providers.openai import KEY, Reply
 from sandbox.game.testing import SandboxServer
+from tests.fakes.openai import KEY, Reply
 
 TICK = 0.5
 PATIENCE = 120.0

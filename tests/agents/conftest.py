@@ -15,9 +15,9 @@ from django.test import Client
 from pytest_django import Settings
 
 from agents.game import sessions
-from bench.providers.openai import FakeProvider
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.workers import Workers
+from tests.fakes.openai import FakeProvider
 
 
 @pytest.fixture

@@ -36,7 +36,6 @@ from agents.tools.own_tool_answers import (
     answer_search_messages,
 )
 from agents.views.context import assemble_again
-from bench.providers.openai import call, check_messages
 from memory.assembly import history_summaries, prepare, replay
 from memory.assembly.hashes import hash_span
 from memory.assembly.load import TAIL_ROWS
@@ -51,6 +50,7 @@ from memory.transfer import in_out
 from memory.transfer.formats import open_history
 from memory.transfer.in_out import write_pieces
 from tests.factories import make_memory, make_mysis, make_turn
+from tests.fakes.openai import call, check_messages
 from zoea.auth import create_token
 
 pytestmark = pytest.mark.django_db

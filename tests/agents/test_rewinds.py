@@ -31,13 +31,13 @@ from agents.models import (
     Usage,
 )
 from agents.scheduling import BEHIND_TURNS
-from bench.providers.openai import KEY, FakeProvider, Json, Reply, call, completion
 from memory.assembly import prepare
 from memory.assembly.sent_view import render_sent
 from memory.models import ContextPolicy, Memory, SentContext
 from memory.redaction import HIDDEN
 from tests.agents.runtime.logs import in_db
 from tests.factories import make_memory, make_mysis, make_turn
+from tests.fakes.openai import KEY, FakeProvider, Json, Reply, call, completion
 from zoea.auth import create_token
 
 BY = "operator:ann"

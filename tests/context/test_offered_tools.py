@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from bench.providers.openai import _check_tool
 from memory.context import registry
 from memory.context.offered_tools import (
     GAME_HELP_TOOL,
@@ -43,6 +42,7 @@ from tests.context.cases import (
 from tests.context.checks import texts_of
 from tests.context.histories import Log
 from tests.context.tools import OWN, described, instances, list_described, schemas
+from tests.fakes.openai import _check_tool
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "tools"
 _LINE = re.compile(r"[A-Za-z0-9_-]+\([^()]*\)(: .+)?")

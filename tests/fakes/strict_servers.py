@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from bench.providers.openai import (
+from tests.fakes.openai import (
     FakeProvider,
     Json,
     RefusedError,

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from bench.providers.openai import KEY, Json, call
+from tests.fakes.openai import KEY, Json, call
 from tests.fakes.strict_servers import ALTERNATE, RULES, StrictServer, ask, say
 
 SYSTEM = {"role": "system", "content": "You fly a ship."}

@@ -16,10 +16,10 @@ from asgiref.sync import async_to_sync
 from agents.db import run_in_db
 from agents.models import Mysis, Turn
 from agents.telemetry import enter_call, log_place, open_span
-from bench.providers.openai import FakeProvider, Reply, completion
 from sandbox.game.testing import SandboxServer
 from tests.agents.conftest import nothing_left_open, provider, sandbox
 from tests.agents.runtime.conftest import eve, fly
+from tests.fakes.openai import FakeProvider, Reply, completion
 from tests.otlp import Collector, collector
 from tests.zoea.running import Up
 from zoea.json_logs import JsonFormatter, read_line

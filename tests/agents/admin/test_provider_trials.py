@@ -12,8 +12,8 @@ from django.urls import reverse
 
 from agents.models import Provider
 from agents.provider_trial import try_provider
-from bench.providers.openai import KEY, FakeProvider
 from tests.agents.llm.test_provider_check import offer_many
+from tests.fakes.openai import KEY, FakeProvider
 
 pytestmark = pytest.mark.django_db
 NOBODY = "http://127.0.0.1:1/v1"

@@ -27,7 +27,6 @@ from agents.models import (
     ToolCatalogue,
 )
 from bench.core.histories import prepare_account
-from bench.providers import anthropic, openai
 from memory.assembly import turn_reads
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.assembly.turn_reads import TurnReads
@@ -45,6 +44,7 @@ from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import in_db
 from tests.agents.runtime.piloted import PilotedAnthropic, PilotedOpenAI
 from tests.factories import make_memory, make_turn
+from tests.fakes import anthropic, openai
 
 OTHERS = [Policy(name, name) for name in registry.BUILT_IN]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agents.llm.model_types import Endpoint
-from bench.providers.anthropic import KEY, WINDOW, FakeAnthropic
+from tests.fakes.anthropic import KEY, WINDOW, FakeAnthropic
 
 
 def make_endpoint(fake: FakeAnthropic, **changes: Any) -> Endpoint:

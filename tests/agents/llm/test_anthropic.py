@@ -18,7 +18,12 @@ from agents.llm.endpoints import ask_window
 from agents.llm.model_types import Completion, CompletionRequest, ModelError, Usage
 from agents.llm.wires.anthropic import mark_cache, unseal_reasoning
 from agents.llm.wires.model_request import clean_tool_name
-from bench.providers.anthropic import (
+from memory.context.assemble import assemble
+from memory.context.types import AssemblyRequest, Budget, Message, ToolCall
+from tests.agents.llm.anthropic import make_endpoint
+from tests.agents.llm.test_complete import TRAVEL
+from tests.context.histories import Log, histories
+from tests.fakes.anthropic import (
     KEY,
     MOST_MARKS,
     WINDOW,
@@ -26,11 +31,6 @@ from bench.providers.anthropic import (
     check_messages,
     message,
 )
-from memory.context.assemble import assemble
-from memory.context.types import AssemblyRequest, Budget, Message, ToolCall
-from tests.agents.llm.anthropic import make_endpoint
-from tests.agents.llm.test_complete import TRAVEL
-from tests.context.histories import Log, histories
 
 Json = dict[str, Any]
 TALK: list[Json] = [

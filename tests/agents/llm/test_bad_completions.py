@@ -22,9 +22,9 @@ from agents.llm.model_types import (
     ModelTimeoutError,
 )
 from agents.llm.wires.http import LARGEST
-from bench.providers.anthropic import message
-from bench.providers.openai import call, completion
 from tests.agents.llm.test_complete import TRAVEL
+from tests.fakes.anthropic import message
+from tests.fakes.openai import call, completion
 
 Json = dict[str, Any]
 Body = Callable[[Any], None]

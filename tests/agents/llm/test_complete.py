@@ -21,10 +21,10 @@ from agents.llm.model_types import (
     OfferedTool,
     Usage,
 )
-from bench.providers.anthropic import FakeAnthropic
-from bench.providers.openai import KEY, FakeProvider, Reply, call, completion
 from memory.context.types import ToolCall
 from tests.agents.llm.anthropic import make_endpoint
+from tests.fakes.anthropic import FakeAnthropic
+from tests.fakes.openai import KEY, FakeProvider, Reply, call, completion
 
 TRAVEL = OfferedTool(
     "travel",

@@ -6,11 +6,11 @@ import pytest
 
 from agents.llm.context_windows import is_overflow, read_limit
 from agents.llm.model_types import ModelError, is_missing_model
-from bench.providers.anthropic import FakeAnthropic
-from bench.providers.openai import FakeProvider
 from tests.agents.llm.anthropic import make_endpoint
 from tests.agents.llm.recorded import MISSING, OTHERS, OVERFLOWS, Refusal
 from tests.agents.llm.test_complete import endpoint, failing
+from tests.fakes.anthropic import FakeAnthropic
+from tests.fakes.openai import FakeProvider
 
 
 async def refused(

@@ -33,7 +33,7 @@ from agents.llm.endpoints import resolve, resolve_with_window
 from agents.llm.model_types import Endpoint, ModelError
 from agents.models import Provider
 from agents.models.llm import AskedWindow
-from bench.providers.openai import KEY, FakeProvider, Reply
+from tests.fakes.openai import KEY, FakeProvider, Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -14,10 +14,10 @@ from agents.llm.context_windows import _warn_once
 from agents.llm.endpoints import resolve
 from agents.models import Provider, ToolCatalogue
 from agents.provider_trial import try_provider
-from bench.providers.anthropic import KEY as ANTHROPIC_KEY
-from bench.providers.anthropic import FakeAnthropic
-from bench.providers.openai import KEY, FakeProvider
 from memory.models import ContextPolicy
+from tests.fakes.anthropic import KEY as ANTHROPIC_KEY
+from tests.fakes.anthropic import FakeAnthropic
+from tests.fakes.openai import KEY, FakeProvider
 
 pytestmark = pytest.mark.django_db
 

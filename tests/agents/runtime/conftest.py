@@ -14,10 +14,10 @@ from agents import actions
 from agents.game import sessions
 from agents.models import Mysis, Provider
 from agents.runtime.turn import take_turn
-from bench.providers.openai import KEY, FakeProvider
 from memory.models import ContextPolicy
 from sandbox.game.testing import SandboxServer
 from tests.factories import make_memory
+from tests.fakes.openai import KEY, FakeProvider
 
 ORDER = "Sell 40 units of ore_iron at Earth Station, never below 7."
 # A summary of it that nothing is lost in.

@@ -9,7 +9,7 @@ from typing import Any
 
 from agents.llm.model_types import Completion, CompletionRequest, Endpoint, OfferedTool
 from agents.llm.wires import pilot
-from bench.providers import anthropic, openai
+from tests.fakes import anthropic, openai
 
 Json = dict[str, Any]
 ENDPOINT = Endpoint("pilot", "pilot", "pilot", 200_000)

@@ -11,10 +11,10 @@ from pytest_django import Settings
 
 from agents import actions, events
 from agents.models import Delivery, ModelCall, Mysis
-from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.models import Memory
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
+from tests.fakes.openai import FakeProvider, Reply, call, completion
 
 in_db = database_sync_to_async
 

@@ -10,10 +10,10 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 
 from agents import actions
 from agents.models import Budget, BudgetSpend, Event, ModelCall, Mysis, Turn
-from bench.providers.openai import FakeProvider, completion
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import GOOD, fly, refreshed, wear
 from tests.factories import make_memory
+from tests.fakes.openai import FakeProvider, completion
 
 in_db = database_sync_to_async
 

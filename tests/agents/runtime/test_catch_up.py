@@ -10,13 +10,13 @@ from channels.db import database_sync_to_async as in_db
 from pytest_django import Settings
 
 from agents.models import Mysis
-from bench.providers.openai import FakeProvider, call, completion
 from memory.assembly.sent_view import render_sent
 from memory.gamestate.invalidation import join_marks
 from memory.gamestate.types import Stale
 from memory.models import ContextPolicy, GameEvent, GameSnapshot, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
+from tests.fakes.openai import FakeProvider, call, completion
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 REGISTER = call("register", '{"username": "Eve", "empire": "solarian"}')

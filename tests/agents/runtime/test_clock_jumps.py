@@ -18,10 +18,10 @@ from agents.game import connect_limit
 from agents.models import Mysis
 from agents.runtime import clock_jumps, recovery
 from agents.runtime.clock_jumps import DatabaseClock
-from bench.providers.openai import FakeProvider
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import in_db
+from tests.fakes.openai import FakeProvider
 
 HOUR = timedelta(hours=1)
 SOON = timedelta(seconds=60)

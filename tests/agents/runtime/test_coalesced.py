@@ -14,9 +14,6 @@ from agents import actions, tool_catalogue
 from agents.actions import orders
 from agents.game import sessions
 from agents.models import Delivery, Mysis, Order, Pin, Provider
-from bench.providers.anthropic import KEY as ANTHROPIC_KEY
-from bench.providers.anthropic import Answer, FakeAnthropic, message
-from bench.providers.openai import KEY, FakeProvider, Json, Reply, call, completion
 from memory.assembly import turn_reads
 from memory.assembly.sent_view import render_sent
 from memory.context.types import CRITICAL_REMINDERS, NUDGES
@@ -24,6 +21,9 @@ from memory.models import ContextPolicy, Memory, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import in_db
+from tests.fakes.anthropic import KEY as ANTHROPIC_KEY
+from tests.fakes.anthropic import Answer, FakeAnthropic, message
+from tests.fakes.openai import KEY, FakeProvider, Json, Reply, call, completion
 from tests.long_run import few_or_many
 
 REGISTER = call("register", '{"username": "Eve", "empire": "solarian"}')

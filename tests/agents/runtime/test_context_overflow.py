@@ -13,13 +13,13 @@ from agents.llm.endpoints import resolve
 from agents.llm.model_types import Endpoint, read_longest_answer
 from agents.models import ModelCall, Mysis, Turn
 from agents.runtime import model_calls
-from bench.providers.openai import FakeProvider, call, completion
 from memory.assembly.prepare import PreparedRequest
 from memory.context.types import Budget
 from memory.models import ContextPolicy
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.factories import make_memory
+from tests.fakes.openai import FakeProvider, call, completion
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TOO_LONG = (

@@ -14,7 +14,6 @@ from pytest_django import DjangoAssertNumQueries
 from agents.models import Mysis, Usage
 from agents.runtime import turn_rows
 from bench.loop.arms import ARMS
-from bench.providers.openai import FakeProvider
 from memory.context import registry
 from memory.models import ContextPolicy, SentContext
 from sandbox.game.testing import SandboxServer
@@ -22,6 +21,7 @@ from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import in_db
 from tests.agents.runtime.test_edits_in_mid_turn import begin, held
 from tests.factories import make_mysis
+from tests.fakes.openai import FakeProvider
 
 
 @pytest.mark.django_db

@@ -11,10 +11,10 @@ from channels.db import database_sync_to_async
 
 from agents import actions
 from agents.models import Event, Mysis, Turn
-from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.models import ContextPolicy, Memory
 from sandbox.game.testing import SandboxServer
 from tests.factories import make_memory
+from tests.fakes.openai import FakeProvider, Reply, call, completion
 from tests.programs import Program
 from tests.statements import record_statements
 

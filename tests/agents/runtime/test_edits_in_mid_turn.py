@@ -27,12 +27,12 @@ from agents.runtime import turn_rows
 from agents.runtime.finish import Ending, finish_turn
 from agents.runtime.turn import take_turn
 from agents.usage import CallCost, CallPlace
-from bench.providers.openai import KEY, FakeProvider, Reply, call, completion
 from memory.assembly import turn_reads
 from memory.models import ContextPolicy, Memory, Note, SentContext, fetch_rows
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import in_db
+from tests.fakes.openai import KEY, FakeProvider, Reply, call, completion
 
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 

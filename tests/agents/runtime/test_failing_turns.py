@@ -15,7 +15,6 @@ from agents.llm.model_types import MOST_CALLS
 from agents.models import ModelCall, Mysis, Provider, Turn
 from agents.runtime.turn import take_turn
 from agents.tools.request import INTERRUPTED, NOT_EXECUTED
-from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.assembly.sent_view import render_sent
 from memory.handles import read_message
 from memory.models import ContextPolicy, Memory, SentContext, TokenCalibration
@@ -23,6 +22,7 @@ from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
 from tests.factories import make_account
+from tests.fakes.openai import FakeProvider, Reply, call, completion
 
 
 async def test_a_stop_aborts_a_call_in_flight(

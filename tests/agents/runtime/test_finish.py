@@ -27,9 +27,9 @@ from agents.runtime.finish import (
     update_trail,
 )
 from agents.tools.request import Outcome
-from bench.providers.openai import FakeProvider, call, completion
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
+from tests.fakes.openai import FakeProvider, call, completion
 from tests.programs import Program
 
 NOW = datetime(2026, 2, 5, tzinfo=UTC)

@@ -10,10 +10,10 @@ from django.db import OperationalError, connection
 
 from agents.models import Mysis, Turn
 from agents.runtime import recovery
-from bench.providers.openai import FakeProvider
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
+from tests.fakes.openai import FakeProvider
 from tests.programs import Program
 
 REFUSE = """

@@ -13,13 +13,13 @@ from agents.runtime.catch_up import fetch_events
 from agents.runtime.turn_rows import TurnHandle
 from agents.tools.chain import open_toolbox
 from agents.tools.unknown_outcomes import lose_events
-from bench.providers.openai import FakeProvider, call, completion
 from memory.gamestate.rows import recall_content
 from memory.models import GameSnapshot, Memory
 from memory.search.results import search_messages
 from memory.snapshots.reads import read_account_state
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
+from tests.fakes.openai import FakeProvider, call, completion
 
 TURNS = 25
 

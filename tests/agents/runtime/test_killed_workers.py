@@ -30,11 +30,11 @@ from agents.models import Mysis, Turn, WorkerLock
 from agents.runtime import recovery
 from agents.runtime.recovery import LockKeeper
 from agents.runtime.turn import take_turn
-from bench.providers.openai import FakeProvider, Reply, completion
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
 from tests.agents.runtime.workers import Workers
+from tests.fakes.openai import FakeProvider, Reply, completion
 from tests.long_run import few_or_many
 
 KILLS = few_or_many(15, 50)

@@ -21,13 +21,13 @@ from agents.runtime import finish as runtime_finish
 from agents.runtime.turn import take_turn
 from agents.tools.request import INTERRUPTED, Outcome
 from agents.usage import CallPlace, today
-from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot, Memory
 from memory.snapshots.writes import capture_snapshot
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
+from tests.fakes.openai import FakeProvider, Reply, call, completion
 
 
 async def test_a_job_that_is_no_longer_the_one_does_nothing(

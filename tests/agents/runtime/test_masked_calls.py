@@ -7,12 +7,12 @@ import json
 import pytest
 
 from agents.models import Mysis
-from bench.providers.openai import FakeProvider, call, completion
 from memory.models import Memory
 from memory.redaction import HIDDEN
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import in_db, log
+from tests.fakes.openai import FakeProvider, call, completion
 
 SAID = "the access key is keycard9 and {password: swordfish77}"
 

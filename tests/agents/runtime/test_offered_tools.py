@@ -13,7 +13,6 @@ from agents import actions, events
 from agents.context_inputs import build_subject
 from agents.models import Mysis, Provider
 from agents.views.context import assemble_again
-from bench.providers import anthropic, openai
 from memory.assembly.replay import load_past_call
 from memory.assembly.sent_view import render_sent
 from memory.context.tokens import estimate_tokens
@@ -22,6 +21,7 @@ from memory.models import ContextPolicy, GameSnapshot, Memory, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import assert_paired, in_db, log
+from tests.fakes import anthropic, openai
 from tests.long_run import few_or_many
 
 Json = dict[str, Any]

@@ -15,13 +15,13 @@ from agents.actions import orders
 from agents.context_inputs import build_subject, preview_context
 from agents.models import Mysis, OrderRecipient, Turn
 from agents.order_status import read_order
-from bench.providers.openai import FakeProvider, Json, Reply, call, completion
 from memory.context.types import CRITICAL_REMINDERS, NUDGES
 from memory.models import ContextPolicy, Memory
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import in_db
 from tests.agents.runtime.workers import Workers
+from tests.fakes.openai import FakeProvider, Json, Reply, call, completion
 
 PATIENCE = 120.0
 MOST_TURNS = 40

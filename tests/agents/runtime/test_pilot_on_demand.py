@@ -9,12 +9,12 @@ import pytest
 from channels.db import database_sync_to_async as in_db
 
 from agents.models import Mysis, Provider
-from bench.providers import anthropic, openai
 from memory.models import ContextPolicy, Memory
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import assert_paired, log
 from tests.agents.runtime.piloted import PilotedAnthropic, PilotedOpenAI
+from tests.fakes import anthropic, openai
 from tests.long_run import few_or_many
 
 Strict = PilotedOpenAI | PilotedAnthropic

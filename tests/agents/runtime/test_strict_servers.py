@@ -9,12 +9,12 @@ import pytest
 
 from agents import actions
 from agents.models import Mysis
-from bench.providers.openai import Json, call, completion
 from memory.context.registry import BUILT_IN
 from memory.models import ContextPolicy
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import GOOD, ORDER, fly
 from tests.agents.runtime.logs import in_db
+from tests.fakes.openai import Json, call, completion
 from tests.fakes.strict_servers import RULES, StrictServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]

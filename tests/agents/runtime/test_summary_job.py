@@ -16,13 +16,13 @@ from agents.models import Event, ModelCall, Mysis, Pin, Prompt, Turn, Usage
 from agents.runtime import model_calls, turn_rows
 from agents.runtime import summary_job as store
 from agents.runtime.turn import take_turn
-from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.assembly import history_summaries
 from memory.assembly.sent_view import render_sent
 from memory.context.summary_prompt import SUMMARY_RULES, build_summary_prompt
 from memory.models import ContextPolicy, HistorySummary, SentContext
 from tests.agents.runtime.conftest import GOOD, ORDER, fly, refreshed
 from tests.factories import make_memory
+from tests.fakes.openai import FakeProvider, Reply, call, completion
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 

@@ -8,12 +8,12 @@ from channels.db import database_sync_to_async as in_db
 from agents import context_inputs
 from agents.models import Event, ModelCall, Mysis
 from agents.runtime.summary_job import SummaryRequest, describe_summary
-from bench.providers.openai import FakeProvider, completion
 from memory.context.payback import Payback
 from memory.models import ContextPolicy, HistorySummary, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import GOOD, fly
 from tests.factories import make_memory
+from tests.fakes.openai import FakeProvider, completion
 
 WORDS = "word " * 60
 

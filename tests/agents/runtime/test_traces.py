@@ -17,11 +17,11 @@ from agents.alerts.outbox import fill_outbox
 from agents.events import Kind, append
 from agents.models import AlertTarget, ModelCall, Mysis, Turn
 from agents.telemetry import open_span
-from bench.providers.openai import FakeProvider, Reply, call, completion
 from sandbox.game.testing import SandboxServer
 from tests.agents.alerts.receiver import Receiver, make_target
 from tests.agents.runtime.conftest import GOOD, fly
 from tests.agents.runtime.logs import log
+from tests.fakes.openai import FakeProvider, Reply, call, completion
 from tests.otlp import Collector, collector, read_attributes
 from tests.zoea.documents import ROOT, read_section, read_table
 

@@ -27,7 +27,6 @@ from agents.runtime.turn import take_turn
 from agents.runtime.turn_rows import TurnHandle
 from agents.tools.request import INTERRUPTED
 from bench import turns
-from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory import calibration
 from memory.assembly import sent_view as kept_views
 from memory.context.report import count_shared_bytes
@@ -37,6 +36,7 @@ from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
 from tests.factories import make_memory
+from tests.fakes.openai import FakeProvider, Reply, call, completion
 
 
 async def test_the_pilot_registers_and_plays(ada: Mysis, sandbox: SandboxServer):

@@ -18,9 +18,9 @@ from agents.models import Budget, Event, Mysis, Pin, Prompt, Provider
 from agents.tool_catalogue import remember_tools
 from agents.tools.request import ToolSpec
 from agents.views import mysis_forms
-from bench.providers.openai import KEY, FakeProvider
 from memory.models import ContextPolicy
 from tests.factories import make_mysis
+from tests.fakes.openai import KEY, FakeProvider
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true", "HX-Target": "editor"}

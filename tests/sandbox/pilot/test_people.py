@@ -10,8 +10,8 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.providers.openai import call
 from memory.context.tokens import estimate_tokens
+from tests.fakes.openai import call
 from tests.sandbox.pilot.views import (
     BELT,
     QUEUED,

@@ -9,8 +9,8 @@ from typing import Any
 from agents.llm.complete import complete
 from agents.llm.model_types import Completion, CompletionRequest, Endpoint, OfferedTool
 from agents.llm.prompts import DEFAULT_PROMPT, choose_nudge, render_prompt
-from bench.providers.openai import call, check_messages
 from sandbox.game.table import TOOLS
+from tests.fakes.openai import call, check_messages
 
 PILOT = Endpoint("pilot", "pilot", "pilot", 128_000)
 FORGETFUL = Endpoint("pilot:forgetful", "pilot", "forgetful", 128_000)
