@@ -26,6 +26,7 @@ from tests import flushing, postgres
 from tests.commands import Commands
 from tests.long_run import few_or_many
 from tests.programs import Program
+from tests.time_spent import find_kind, write_times
 
 # Rows are made in async tests as plainly as in others, and by the connection of their
 # thread. Django would give each of them one of its own, which nobody gives back.
@@ -109,76 +110,32 @@ LONGEST = (
 )
 PLACES = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
 
-# Tests that meet what goes on by itself: PostgreSQL, programs at work, browsers, a game.
-# They ask for one of these fixtures, or are marked ``real_time`` or ``django_db``. On a
-# machine that is busy with other things one may fail by a race of its own: it is tried
-# once again, and the summary names it. All others fail at once.
-REAL_TIME_FIXTURES = {
-    "browser",
-    "collector",
-    "commands",
-    "db",
-    "grouped",
-    "hasty",
-    "pooled",
-    "provider",
-    "sandbox",
-    "server",
-    "site",
-    "transactional_db",
-    "up",
-    "workers",
-}
-
-
-# A busy machine must not fail a test. What half of hypothesis' own 100 examples do not
-# find is found over many runs: each draws others. With CI set all draw the same.
+# Each run draws others, but with CI set all draw the same; LONG_RUN=1 draws more.
 hypothesis_settings.register_profile(
     "patient",
     hypothesis_settings(),
     deadline=None,
-    max_examples=few_or_many(50, 100),
-    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=few_or_many(15, 100),
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.function_scoped_fixture,
+    ],
 )
 hypothesis_settings.load_profile("patient")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first; mark what may be tried once again."""
+    """Put the longest files first; note what kind each test is."""
     items.sort(key=lambda item: PLACES.get(item.path, len(PLACES)))
     for item in items:
-        if meets_real_time(item):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+        item.user_properties.append(("kind", find_kind(item)))
 
 
-def meets_real_time(item: pytest.Item) -> bool:
-    """Whether how it ends may hang on how fast others are."""
-    asked = getattr(item, "fixturenames", ())
-    marks = {mark.name for mark in item.iter_markers()}
-    is_marked = not marks.isdisjoint({"real_time", "django_db"})
-    return is_marked or not REAL_TIME_FIXTURES.isdisjoint(asked)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Have a second try share nothing of its file, and no program that has ended."""
-    if getattr(item, "execution_count", 1) == 1:
-        return
-    for fixtures in item._fixtureinfo.name2fixturedefs.values():  # type: ignore[attr-defined]
-        for fixture in fixtures:
-            shared = fixture.cached_result and fixture.cached_result[0]
-            if fixture.scope != "session" or find_end(shared):
-                fixture.finish(item._request)  # type: ignore[attr-defined]
-
-
-def find_end(shared: object) -> object:
-    """How a program that all tests share has ended; None for all else."""
-    if isinstance(shared, Server | Commands):
-        # Its end is only looked at: the fixture waits for it.
-        look = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, shared.pid, look)
-    return None
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say where the time went."""
+    write_times(terminalreporter)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -234,15 +191,11 @@ def close_step_connections() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_shared(request: pytest.FixtureRequest) -> None:
+def _nothing_shared() -> None:
     """Forget what other tests had drawn in these ten seconds, as does the server."""
     flushing.forget_shared()
     for one in servers:
-        ended = find_end(one)
-        if ended is None:
-            os.kill(one.pid, signal.SIGUSR1)
-        elif "server" in request.fixturenames:
-            pytest.fail(f"the web server of the tests has ended: {ended}")
+        os.kill(one.pid, signal.SIGUSR1)
 
 
 @pytest.fixture(autouse=True)

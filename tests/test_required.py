@@ -39,6 +39,8 @@ def test_what_is_missing_fails_an_integration_run(
         require(None, "there is no nginx")
 
 
+# Without a test that asks for it, no database is made for the fixtures that want one.
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("tests", "name", "missing", "fixture"),
     [

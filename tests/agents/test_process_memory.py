@@ -14,8 +14,6 @@ from agents.management.commands.procrastinate import NO_MEMORY, RUN_BEFORE_END
 from tests.commands import ROOT
 from zoea.supervise.children import BackOff
 
-pytestmark = pytest.mark.real_time
-
 LOAD = """
 import os, sys, django
 os.environ["DJANGO_SETTINGS_MODULE"] = "zoea.settings"

@@ -65,7 +65,6 @@ def test_a_fleet_that_did_not_fly_is_no_figure():
         turns.turn_figures(found(late=[]))
 
 
-@pytest.mark.real_time
 @pytest.mark.django_db(transaction=True)
 async def test_a_turn_is_taken_at_once_and_timed(settings: LazySettings):
     with SandboxServer(tick=0.2) as sandbox:

@@ -11,7 +11,7 @@ from functools import wraps
 from itertools import product
 from typing import Any
 
-from hypothesis import HealthCheck, note, settings
+from hypothesis import note, settings
 from hypothesis import strategies as st
 
 from memory.context import registry
@@ -36,15 +36,11 @@ PINS = ("never attack miners", "report to Ada-7")
 ROOMY = Budget(10_000_000, 0)
 STATE = "## Current Game State\n\n" + "- Fuel: 60/100\n" * 40
 
-# Each strategy gets some 500 logs, in both dialects, and others in each run. For more:
+# Each strategy gets some 200 logs, in both dialects. For more:
 # CONTEXT_EXAMPLES=2000 pytest tests/context
-EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", few_or_many(40, 120)))
-fast = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-slow = settings(fast, max_examples=EXAMPLES // 5)
+EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", few_or_many(15, 120)))
+fast = settings(max_examples=EXAMPLES)
+slow = settings(max_examples=few_or_many(6, 24))
 
 #: Options under which a strategy acts on small logs as on large ones by default.
 EAGER: dict[str, dict[str, object]] = {

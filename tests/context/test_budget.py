@@ -286,7 +286,6 @@ def test_one_giant_result_is_capped_in_every_strategy(strategy: str) -> None:
 
 @every_strategy
 @given(cap=st.integers(200, 3_000), tokens=st.integers(300, 4_000))
-@settings(max_examples=25)
 def test_the_note_of_a_text_cut_twice_counts_all_that_is_missing(
     strategy: str, cap: int, tokens: int
 ) -> None:

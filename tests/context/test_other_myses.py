@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.context import registry
@@ -53,7 +53,6 @@ def test_it_is_never_the_newest_order(strategy: str) -> None:
 
 @any_strategy
 @given(tokens=st.integers(150, 2_000))
-@settings(max_examples=15)
 def test_its_lines_are_marked_also_where_it_is_cut(strategy: str, tokens: int) -> None:
     long = "\n".join(f"obey line {n} and more of it, " * 5 for n in range(20))
     log = Log()

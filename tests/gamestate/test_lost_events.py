@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from memory.gamestate import invalidation, values
 from memory.gamestate.effects import LOST_EVENTS, LOST_SESSION
@@ -14,7 +14,6 @@ from tests.gamestate.builders import NOW, TICK, snapshot
 from tests.gamestate.merging import CONTENTS, ME, merge_events, notices
 
 
-@settings(max_examples=200, deadline=None)
 @given(notices())
 def test_nothing_that_an_event_changes_is_believed_after_it_was_lost(events):
     around = learn_account(

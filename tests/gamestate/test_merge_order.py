@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.gamestate.confidence import Confidence, judge_confidence
@@ -125,7 +125,6 @@ def test_a_tick_by_the_clock_never_stands_against_the_clock(ahead, seconds, expe
     assert compare_event(own, event, own_tick=True) is sure
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.sampled_from(sorted(CONTENTS)), notices(), st.randoms(use_true_random=False))
 def test_order_and_repetition_make_no_difference(tool, events, chance):
     mark = Stale("mine", 107, ("ship.cargo",), NOW - timedelta(seconds=16))
@@ -143,7 +142,6 @@ def test_order_and_repetition_make_no_difference(tool, events, chance):
     assert row.content == CONTENTS[tool]
 
 
-@settings(max_examples=100, deadline=None)
 @given(notices())
 def test_what_is_merged_is_never_called_fresh(events):
     around = learn_account(

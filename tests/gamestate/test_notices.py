@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.gamestate.clock import SAME_CLOCK, Offset
@@ -76,7 +76,6 @@ junk = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
 @given(junk, junk, st.sampled_from(sorted(CONTENTS)))
 def test_nothing_a_server_sends_raises(answer, content, tool):
     items = [

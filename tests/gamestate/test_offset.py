@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory.gamestate import clock
@@ -101,7 +101,6 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     st.floats(-90, 90) | st.floats(-1.5, 1.5), st.floats(0, 9.9), st.booleans(), steps
 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory.gamestate import clock, invalidation
@@ -163,7 +163,6 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.sampled_from("AC"), st.floats(0, 9.99), steps)
 @example(
     "A",

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory.gamestate import merge as rules
@@ -213,11 +213,6 @@ def describe(snapshot):
     return *kept, stale and (stale.reason, stale.tick, frozenset(stale.fields))
 
 
-@settings(
-    max_examples=15,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 @given(st.lists(HAPPENINGS, min_size=4, max_size=20))
 @example([COUNTED, ("act", "mine"), ("pirate_spawn", {})])
 def test_what_is_written_is_what_a_replay_of_everything_gives(happenings):

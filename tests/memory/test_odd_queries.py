@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.models.vectors import replace_signs
@@ -107,11 +107,6 @@ def doors(viewer_program: Program) -> Callable[[str, str], None]:
     return ask
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
 @given(QUERIES, st.sampled_from(["fts", "exact"]))
 def test_no_query_makes_a_door_fail(
     doors: Callable[[str, str], None], query: str, mode: str

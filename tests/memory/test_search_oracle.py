@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import Broadcast
@@ -37,7 +37,6 @@ def found(**wanted: Any) -> list[int]:
     return [hit.memory_id for hit in search_messages(**wanted)]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(TEXTS, TEXTS), max_size=6), LETTERS, st.integers(1, 4),
     st.booleans(), st.booleans(),
@@ -75,7 +74,6 @@ def test_exact_search_is_what_python_finds(
     )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(SPEECH, SIGNS), max_size=6),
     st.lists(WORDS, min_size=1, max_size=3),
@@ -99,7 +97,6 @@ def test_word_search_is_what_python_finds(
     assert found(query=" ".join(query), mysis_id=ada.pk, limit=limit) == expected
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.lists(WORDS, max_size=4), max_size=10),
     st.lists(WORDS, min_size=1, max_size=2),
@@ -144,7 +141,6 @@ def test_paging_and_broadcasts_are_what_python_finds(
     assert seen == expected[::-1]
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.lists(ENGLISH, max_size=4), max_size=8),
     st.lists(ENGLISH, min_size=1, max_size=2),

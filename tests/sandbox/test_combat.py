@@ -212,7 +212,6 @@ def test_self_destruction_leads_home(captain: Captain) -> None:
     assert captain.player.stats["ships_lost"] == 1
 
 
-@pytest.mark.real_time
 @pytest.mark.parametrize("era", ["A", "C"])
 async def test_an_ambush_over_http(era: str) -> None:
     with SandboxServer(era=era) as sandbox:

@@ -20,8 +20,6 @@ from sandbox.game.gate import MOST_HELD_EACH
 from tests.commands import Commands
 from tests.sandbox.remote import connected
 
-pytestmark = pytest.mark.real_time
-
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, str(ROOT / "manage.py"), "sandbox"]
 ALONE = [sys.executable, "-m", "sandbox.game"]

@@ -153,7 +153,6 @@ async def test_faults_are_switched_while_it_runs(
         assert "no fault" in bad.json()["error"]
 
 
-@pytest.mark.real_time
 def test_the_clock_can_be_stopped() -> None:
     with (
         SandboxServer(tick=0.01) as sandbox,

@@ -169,7 +169,6 @@ async def call(connection: Connection, tool: str, **arguments: Any) -> dict[str,
     return view
 
 
-@pytest.mark.real_time
 async def test_over_http_the_answer_comes_with_the_tick() -> None:
     with SandboxServer(era="C") as sandbox:
         async with connect(sandbox.url) as connection:
@@ -190,7 +189,6 @@ async def test_over_http_the_answer_comes_with_the_tick() -> None:
             assert arrived["auto_undocked"] is True
 
 
-@pytest.mark.real_time
 async def test_over_http_what_failed_is_an_error() -> None:
     with SandboxServer(era="C") as sandbox:
         async with connect(sandbox.url) as connection:

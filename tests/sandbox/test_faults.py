@@ -27,8 +27,6 @@ from sandbox.game.faults import (
 from sandbox.game.testing import SandboxServer
 from tests.sandbox.remote import HEADERS, INITIALIZE, flying
 
-pytestmark = pytest.mark.real_time
-
 # -- one by one --------------------------------------------------------------
 
 

@@ -16,8 +16,6 @@ from sandbox.game.table import list_tools
 from sandbox.game.testing import SandboxServer
 from tests.sandbox.remote import HEADERS, INITIALIZE, connected
 
-pytestmark = pytest.mark.real_time
-
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[SandboxServer]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.game.config import GameError
@@ -71,13 +71,11 @@ def check(game: Game) -> None:
         assert all(0 <= one.remaining <= one.max_remaining for one in poi.deposits)
 
 
-@settings(max_examples=60, deadline=None)
 @given(TURNS)
 def test_accounts_and_holds_stay_within_their_bounds(turns: Any) -> None:
     play(make_game(), turns)
 
 
-@settings(max_examples=15, deadline=None)
 @given(TURNS, st.integers(0, 1000))
 def test_the_same_seed_and_calls_give_the_same_game(turns: Any, seed: int) -> None:
     first, second = make_game(seed=seed), make_game(seed=seed)
@@ -85,7 +83,6 @@ def test_the_same_seed_and_calls_give_the_same_game(turns: Any, seed: int) -> No
     assert dump_game(first) == dump_game(second)
 
 
-@settings(max_examples=60, deadline=None)
 @given(have=st.integers(0, 50), sell=st.integers(1, 60), wanted=st.integers(0, 60))
 def test_a_sale_moves_goods_and_money_and_makes_none(
     have: int, sell: int, wanted: int

@@ -30,7 +30,6 @@ WHERE status = 'doing' AND task_name LIKE '%%take_turn'
 """
 
 pytestmark = [
-    pytest.mark.real_time,
     pytest.mark.usefixtures("history"),
     pytest.mark.django_db(transaction=True),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.factories import make_account, make_memory, make_mysis, make_turn
@@ -76,11 +76,7 @@ def encoded(text: str) -> str:
     operations(),
     ids=lambda value: value if isinstance(value, str) else "",
 )
-@settings(
-    max_examples=few_or_many(6, 12),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=few_or_many(6, 12))
 @given(data=st.data())
 def test_no_route_fails(
     program: Program,

@@ -102,7 +102,6 @@ def empty(transactional_db: None) -> Iterator[str]:
             every.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
-@pytest.mark.real_time
 def test_a_backup_comes_up_elsewhere_by_the_documented_commands(
     flying: Mysis, home: Path
 ) -> None:

@@ -307,7 +307,6 @@ def _number_from(model: type[Model], number: int) -> None:
         )
 
 
-@pytest.mark.real_time
 @blocks_in("sh")
 def test_a_shell_example_runs(place: Place, block: Block):
     if "/command" in block.text:
@@ -323,7 +322,6 @@ def test_a_shell_example_runs(place: Place, block: Block):
     assert not console or check(wanted, done.stdout, doctest.ELLIPSIS), done.stdout
 
 
-@pytest.mark.real_time
 @pytest.mark.parametrize(("named", "ends"), [(SEARCHED, True), (WATCHED, False)])
 def test_a_python_example_talks_to_the_fleet(place: Place, named: str, ends: bool):
     code = find_program(named).text

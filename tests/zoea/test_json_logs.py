@@ -118,7 +118,6 @@ def test_what_a_line_says_in_either_form() -> None:
     assert read_line("It ended.") == "It ended."
 
 
-@pytest.mark.real_time
 def test_every_line_of_every_process_is_one_object(tmp_path: Path) -> None:
     up = Up(tmp_path, "--port", "0", "--myses", "1", ZOEA_LOG_FORMAT="json")
     try:
@@ -135,7 +134,6 @@ def test_every_line_of_every_process_is_one_object(tmp_path: Path) -> None:
     assert json.loads(logs["sandbox"].splitlines()[0])["message"].startswith("sandbox")
 
 
-@pytest.mark.real_time
 def test_a_refusal_is_an_object_too(tmp_path: Path) -> None:
     up = Up(tmp_path, DATABASE_URL="sqlite://", ZOEA_LOG_FORMAT="json")
     try:

@@ -265,7 +265,6 @@ def test_what_is_wrong_is_counted_by_its_cause(bearer) -> None:
     assert found["zoea_database_bytes"] > 1_000_000
 
 
-@pytest.mark.real_time
 @pytest.mark.django_db(transaction=True)
 async def test_open_sockets_are_counted(bearer) -> None:
     with run_server() as server:

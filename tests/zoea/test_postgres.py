@@ -30,7 +30,6 @@ from zoea.postgres.cluster import STILL_HELD
 
 from .running import eventually
 
-pytestmark = pytest.mark.real_time
 ROOT = Path(__file__).resolve().parents[2]
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 

@@ -42,7 +42,6 @@ from zoea.supervise.run import AlreadyRunningError, claim_folder
 
 from .running import eventually
 
-pytestmark = pytest.mark.real_time
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = BackOff(first=0.01, longest=0.02, attempts=3)
 # Says who it is through a socket, so that no test needs to wait by the clock.

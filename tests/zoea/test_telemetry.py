@@ -75,7 +75,6 @@ def test_nobody_asks_and_the_sdk_is_not_even_loaded() -> None:
     assert run(WHAT_IS_LOADED, **asked)[0] == "True True"
 
 
-@pytest.mark.real_time
 def test_the_last_spans_are_sent_when_a_process_ends() -> None:
     with collect() as receiver:
         output, _ = run(
@@ -88,7 +87,6 @@ def test_the_last_spans_are_sent_when_a_process_ends() -> None:
     assert receiver.resources[0]["service.name"] == "zoea"
 
 
-@pytest.mark.real_time
 def test_an_endpoint_that_is_away_is_told_once() -> None:
     with socket.socket() as taken:
         # Bound and not listening: whoever connects is refused.

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai.messages import ToolCallPart
 
@@ -289,7 +289,6 @@ def _nameable(call: ToolCall) -> ToolCall:
     return replace(call, name=clean_tool_name(ToolCallPart(call.name)))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(log=histories(), strategy=st.sampled_from(["full", "window", "mask", "tiered"]))
 def test_any_view_is_taken_by_the_strict_server(log: Log, strategy: str) -> None:
     """Roles, pairs, ids, texts, seals and marks of views of whatever was stored."""

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.llm.complete import complete
@@ -154,11 +154,6 @@ def talks(draw: st.DrawFn) -> list[dict[str, Any]]:
     return messages
 
 
-@settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 @given(talk=talks())
 async def test_any_valid_history_goes_out_unchanged(
     provider: FakeProvider, talk: list[dict[str, Any]]

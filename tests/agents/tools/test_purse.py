@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 from django.utils import timezone
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.dashboard.charts import load_last_hours
@@ -47,7 +47,6 @@ from agents.tools.snapshot import store_call
 from agents.tools.unknown_outcomes import lose_events
 from memory.models import GameSnapshot
 from tests.factories import make_account, make_memory, make_mysis, make_turn
-from tests.long_run import few_or_many
 
 pytestmark = pytest.mark.django_db
 
@@ -453,10 +452,6 @@ def undone() -> Iterator[None]:
         transaction.set_rollback(True)
 
 
-@settings(
-    max_examples=few_or_many(15, 200),
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 1)), max_size=40))
 @example(
     [(step, 0) for step in ("read", "begin", "sell", "end", "tick", "drain", "begin")]

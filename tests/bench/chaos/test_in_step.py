@@ -26,7 +26,7 @@ from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.workers import Workers
 from zoea.auth import create_token
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.real_time]
+pytestmark = pytest.mark.django_db(transaction=True)
 WORKERS, MYSES, TURNS = 3, 6, 12
 SOON, LONG, TICK = 60.0, 240.0, 0.5
 END = "the end of the flight"

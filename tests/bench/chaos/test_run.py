@@ -10,8 +10,6 @@ from bench.chaos import run
 from bench.chaos.run import Options, fly
 from tests.long_run import few_or_many
 
-pytestmark = pytest.mark.real_time
-
 
 def test_every_turn_call_action_and_message_is_accounted_for() -> None:
     """On two wires and in two eras of the game."""

@@ -10,7 +10,6 @@ from bench.faults import scenes
 from bench.faults.fleet import Fleet, fly_fleet
 from bench.faults.scenes import Scene, Trial, play_scene
 
-pytestmark = pytest.mark.real_time
 MYSES = 3
 
 

@@ -33,7 +33,6 @@ def test_wishes_that_cannot_be_met_are_refused(capsys: pytest.CaptureFixture[str
         assert "must be" in (said := capsys.readouterr().err) or "name some" in said
 
 
-@pytest.mark.real_time
 def test_a_short_flight_gives_every_figure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import psutil
-import pytest
 
 from bench.soak import events, load, report
 from bench.soak.watch import BUFFERS, POSTGRES
-
-pytestmark = pytest.mark.real_time
 
 
 def test_a_small_fleet_is_measured_and_ended() -> None:

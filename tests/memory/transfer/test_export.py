@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.context.documents import parse_request
@@ -85,7 +85,6 @@ def test_as_a_chat_it_is_what_assemble_takes() -> None:
     assert len(parse_request(document).messages) == 4
 
 
-@settings(max_examples=50, deadline=None)
 @given(TEXTS, TEXTS, st.sampled_from(["user", "assistant", "system"]))
 def test_any_text_survives_the_way_out_and_in(
     content: str, reasoning: str, role: str

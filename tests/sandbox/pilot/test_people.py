@@ -7,7 +7,7 @@ import subprocess
 import sys
 from decimal import Decimal
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.context.tokens import estimate_tokens
@@ -201,7 +201,6 @@ RESULTS = st.one_of(
 TOOL_NAMES = st.sampled_from([tool.name for tool in game_tools("zoea_recall")])
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     steps=st.lists(st.tuples(TOOL_NAMES, RESULTS, st.booleans()), max_size=8),
     said=st.text(max_size=60),
