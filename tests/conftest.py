@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import wait
 from pathlib import Path
@@ -26,89 +27,12 @@ from tests import flushing, postgres
 from tests.commands import Commands
 from tests.long_run import few_or_many
 from tests.programs import Program
-from tests.time_spent import find_kind, write_times
+from tests.time_spent import USUAL_SECONDS, find_kind, write_times
 
 # Rows are made in async tests as plainly as in others, and by the connection of their
 # thread. Django would give each of them one of its own, which nobody gives back.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 connections._connections = threading.local()  # type: ignore[attr-defined]
-
-# Files of ten seconds and more come first, the longest at the front: of two
-# processes that share the files, none then waits long for the other at the end.
-LONGEST = (
-    "bench/faults/test_scenes.py",
-    "zoea/test_up.py",
-    "browser/test_accessibility.py",
-    "bench/soak/test_load.py",
-    "browser/test_fleet.py",
-    "agents/runtime/test_offered_tools.py",
-    "upgrade/test_every_release.py",
-    "bench/chaos/test_run.py",
-    "sandbox/pilot/test_closed_loop.py",
-    "browser/test_mysis.py",
-    "zoea/test_doc_examples.py",
-    "agents/runtime/test_orders.py",
-    "agents/runtime/test_killed_workers.py",
-    "agents/runtime/test_coalesced.py",
-    "sandbox/test_command.py",
-    "browser/test_journeys.py",
-    "agents/alerts/test_killed_workers.py",
-    "agents/tools/test_true_beliefs.py",
-    "zoea/test_api_sweep.py",
-    "zoea/test_large_bodies.py",
-    "browser/test_selection.py",
-    "bench/chaos/test_in_step.py",
-    "browser/test_lab.py",
-    "zoea/test_openapi.py",
-    "bench/loop/test_main.py",
-    "zoea/test_floods.py",
-    "zoea/test_pgbouncer.py",
-    "memory/transfer/test_hostile_files.py",
-    "agents/consumers/test_event_stream.py",
-    "browser/test_three_clicks.py",
-    "zoea/test_proxies.py",
-    "browser/test_sign_in.py",
-    "agents/runtime/test_pilot_on_demand.py",
-    "browser/test_viewers.py",
-    "browser/test_search.py",
-    "bench/soak/test_clients.py",
-    "agents/test_tasks.py",
-    "agents/runtime/test_turn_yields.py",
-    "zoea/test_postgres.py",
-    "context/test_invariants.py",
-    "agents/consumers/test_event_stream_resumed.py",
-    "memory/test_query_plans.py",
-    "browser/test_branches.py",
-    "agents/runtime/test_turn.py",
-    "agents/runtime/test_catch_up.py",
-    "agents/lab/test_kept_replays.py",
-    "sandbox/test_rows.py",
-    "agents/test_mcp_server.py",
-    "zoea/test_api_odd_input.py",
-    "zoea/test_bodies.py",
-    "zoea/test_json_logs.py",
-    "zoea/test_masking.py",
-    "agents/lab/test_replay.py",
-    "upgrade/test_side_by_side.py",
-    "agents/test_record_search.py",
-    "agents/runtime/test_summary_job.py",
-    "agents/alerts/test_outbox.py",
-    "browser/test_prices_and_analytics.py",
-    "memory/test_snapshots.py",
-    "zoea/test_backup.py",
-    "memory/test_assemble_command.py",
-    "agents/views/test_html.py",
-    "zoea/test_commandline.py",
-    "zoea/test_telemetry.py",
-    "zoea/test_exhausted_pool.py",
-    "context/test_growing_log.py",
-    "zoea/test_docs.py",
-    "browser/test_map_and_health.py",
-    "agents/admin/test_lists.py",
-    "agents/views/test_lab.py",
-    "agents/views/test_forms.py",
-)
-PLACES = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
 
 # Each run draws others, but with CI set all draw the same; LONG_RUN=1 draws more.
 hypothesis_settings.register_profile(
@@ -127,10 +51,13 @@ hypothesis_settings.load_profile("patient")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first; note what kind each test is."""
-    items.sort(key=lambda item: PLACES.get(item.path, len(PLACES)))
+    """Put the longest files first, so that no process waits long for another at the end."""
+    lengths: dict[Path, float] = defaultdict(float)
     for item in items:
-        item.user_properties.append(("kind", find_kind(item)))
+        kind = find_kind(item)
+        item.user_properties.append(("kind", kind))
+        lengths[item.path] += USUAL_SECONDS[kind]
+    items.sort(key=lambda item: -lengths[item.path])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -7,6 +7,8 @@ from collections import defaultdict
 import pytest
 
 SLOWEST = 20
+# Folders of tests that start a whole fleet.
+FLEETS = ("tests/bench/", "tests/upgrade/")
 # What a test asks for tells its kind; the first that fits counts.
 KINDS = {
     "browser": {"browser", "context", "page"},
@@ -15,10 +17,22 @@ KINDS = {
     "committed database": {"transactional_db"},
     "rolled-back database": {"db"},
 }
+# Of a test, on a busy machine.
+USUAL_SECONDS = {
+    "fleet": 10.0,
+    "browser": 3.0,
+    "programs": 2.0,
+    "game or provider": 1.0,
+    "committed database": 0.2,
+    "rolled-back database": 0.1,
+    "pure": 0.02,
+}
 
 
 def find_kind(item: pytest.Item) -> str:
-    """The kind of a test, by its fixtures and marks."""
+    """The kind of a test, by its folder, fixtures and marks."""
+    if item.nodeid.startswith(FLEETS):
+        return "fleet"
     asked = set(getattr(item, "fixturenames", ()))
     for mark in item.iter_markers("django_db"):
         asked.add("transactional_db" if mark.kwargs.get("transaction") else "db")
