@@ -16,7 +16,6 @@ from agents.models import Account, ModelCall, Mysis, Turn
 from memory.models import (
     AccountClock,
     GameSnapshot,
-    HistorySummary,
     Memory,
     Origin,
     Role,
@@ -52,20 +51,6 @@ SYSTEM = {
         {"id": "mars", "name": "Mars"},
     ],
 }
-# Half orders, half answers, of the game's usual length.
-REMEMBER = """
-INSERT INTO memory_memory (mysis_id, role, origin, sender, content, reasoning,
-  signature, tool_calls, tool_call_id, tool_name, args, is_error, pending, tokens,
-  created_at)
-SELECT %(mysis)s, CASE WHEN n %% 2 = 0 THEN 'user' ELSE 'assistant' END,
-  CASE WHEN n %% 2 = 0 THEN 'human' ELSE 'agent' END, '',
-  'line ' || n || ' of a history: ' || repeat(md5(n::text) || ' ', 3), '', '', '[]',
-  '', '', '{}', false, false, 40, now()
-FROM generate_series(1, %(rows)s) AS n
-"""
-#: Memories that are newer than the summary, in a long history as in a short one.
-UNCOVERED = 60
-
 
 # --- Fleets
 
@@ -78,28 +63,6 @@ def make_resting_myses(count: int) -> None:
         add_account(mysis, stale=number % 10 == 0)
         add_conversation(mysis)
         add_turns(mysis, share=number % 20 / 20)
-
-
-def make_remembering_mysis(count: int) -> int:
-    """Make a Mysis with so many memories, the older in a summary; its id."""
-    mysis = Mysis.objects.create(name=f"Remembers {count}", state="stopped")
-    add_account(mysis)
-    with connection.cursor() as cursor:
-        cursor.execute(REMEMBER, {"mysis": mysis.pk, "rows": count})
-    ids = Memory.objects.filter(mysis=mysis).values_list("pk", flat=True)
-    HistorySummary.objects.create(
-        mysis=mysis,
-        first_id=ids.order_by("pk")[0],
-        through_id=ids.order_by("-pk")[UNCOVERED],
-        generation=1,
-        text="Much was done.",
-        status=HistorySummary.Status.ACTIVE,
-        history_hash="",
-    )
-    mysis.last_memory_at = timezone.now()
-    mysis.save()
-    add_turns(mysis)
-    return mysis.pk
 
 
 def vacuum() -> None:
