@@ -87,7 +87,6 @@ def add_options(module: ModuleType, parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace, console: Console) -> Found:
-    """Run one benchmark, with its steps on a console."""
     module = import_module(BENCHES[options.names[0]])
     with show_steps(console) as step:
         found: Found = module.measure(options, step)

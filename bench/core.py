@@ -40,7 +40,6 @@ PLAIN = "json"
 
 
 def measure(options: argparse.Namespace, step: Step) -> Found:
-    """All figures of the core."""
     figures = []
     for length in TIME_TARGETS:
         step(f"Assembling {length:,} messages by each strategy")

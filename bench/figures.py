@@ -216,7 +216,6 @@ def find_figures(title: str, figures: Sequence[Figure], mark: str) -> Found:
 
 
 def rich_table(table: Table) -> RichTable:
-    """A table for the terminal."""
     shown = RichTable(title=table.title, title_justify="left", box=SIMPLE_HEAD)
     for place, heading in enumerate(table.headings):
         shown.add_column(heading, justify="right" if place else "left")

@@ -206,7 +206,6 @@ class Fleet:
         return self._database
 
     def disconnect(self) -> None:
-        """Let go of the database."""
         if self._database is not None:
             self._database.close()
             self._database = None
@@ -294,6 +293,5 @@ def wait_for_turns(myses: Sequence[int], turns: int) -> None:
 
 
 def delete_myses() -> None:
-    """Let nobody fly any more."""
     for mysis in Mysis.objects.all():
         actions.delete_mysis(mysis=mysis, by="bench")

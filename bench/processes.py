@@ -117,8 +117,6 @@ def migrated_database(step: Step) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Server:
-    """A running web server: its port and its process."""
-
     port: int
     pid: int
 
@@ -129,7 +127,6 @@ class Server:
 
     @property
     def socket(self) -> str:
-        """The same for WebSockets."""
         return f"ws://127.0.0.1:{self.port}"
 
 

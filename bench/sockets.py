@@ -60,13 +60,11 @@ class Socket(asyncio.Protocol):
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask for the upgrade."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.write(self.request)
 
     def data_received(self, data: bytes) -> None:
-        """Read whole frames."""
         data = self._rest + data
         if not self.open.done():
             head, end, data = data.partition(b"\r\n\r\n")
@@ -115,7 +113,6 @@ def split_frame(data: bytes) -> tuple[bytes, bytes] | None:
 
 
 def write_upgrade(url: str, headers: Mapping[str, str] = {}) -> bytes:
-    """The request that opens a socket."""
     place = urlsplit(url)
     key = base64.b64encode(os.urandom(16)).decode()
     more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -135,7 +132,6 @@ class Seen:
         self._counts = bytearray()
 
     def add(self, number: int) -> None:
-        """Count one more."""
         place = number - self._base
         if place >= len(self._counts):
             self._counts.extend(bytes(place + 1 - len(self._counts)))
@@ -185,8 +181,6 @@ def _read_moment(text: bytes) -> float:
 
 
 class Clients:
-    """All sockets of one plan."""
-
     def __init__(self, patience: float = PATIENCE) -> None:
         self.patience = patience
         self.late: Counter[int] = Counter()
@@ -208,7 +202,6 @@ class Clients:
         return Stream(write_upgrade(url), self.late, Seen(self.after))
 
     def begin(self) -> None:
-        """Count from here on; which events came is kept."""
         self.late.clear()
         self.begun = monotonic()
         for each in (*self.streams, *self.dashboards):
@@ -346,12 +339,10 @@ class Program:
         return line.strip()
 
     def close(self) -> None:
-        """End the process, and all sockets with it."""
         self._process.terminate()
         self._process.wait()
 
     def begin(self) -> None:
-        """Let clients count from now on."""
         self.write("count")
 
     def end(self, ids: Sequence[int]) -> dict[str, Any]:

@@ -41,7 +41,6 @@ Write = Callable[[int], int]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """How many look on, and how long."""
     parser.add_argument("--clients", default=CLIENTS, metavar="N,N")
     parser.add_argument(
         "--seconds", type=int, default=SECONDS, help="of events to many"
@@ -49,7 +48,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace, step: Step) -> Found:
-    """All figures of summaries and sockets."""
     with migrated_database(step):
         prepare_mysis()
         token = create_token(name="bench", role="viewer")[1]
@@ -104,7 +102,6 @@ def time_summaries(server: Server, token: str) -> dict[str, list[float]]:
 def fetch(
     web: http.client.HTTPConnection, path: str, headers: dict[str, str]
 ) -> tuple[int, str]:
-    """One request; the status and the ETag."""
     web.request("GET", path, headers=headers)
     answer = web.getresponse()
     body = answer.read()
@@ -181,7 +178,6 @@ def read_newest_event() -> int:
 
 
 def describe_event(number: int) -> dict[str, Any]:
-    """The data of an event with this number."""
     return {"tool": "get_status", "arguments": {}, "ok": True, "ms": 12, "n": number}
 
 

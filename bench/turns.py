@@ -58,7 +58,6 @@ _parts: ContextVar[Parts | None] = ContextVar("parts", default=None)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """How large it is."""
     parser.add_argument("--myses", type=int, default=FLEET, help="that fly at once")
     parser.add_argument(
         "--seconds", type=float, default=FLEET_SECONDS, help="for which they fly then"
@@ -66,7 +65,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace, step: Step) -> Found:
-    """All figures of turns."""
     with migrated_database(step):
         with run_local_fleet(QUICK_TICK):
             time_waits()
@@ -132,8 +130,6 @@ def count_statements(execute: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def count_commits(commit: Callable[..., Any]) -> Callable[..., Any]:
-    """Count the transactions of a turn."""
-
     def counted(*args: Any) -> Any:
         _count("transactions")
         return commit(*args)
@@ -259,7 +255,6 @@ def measure_lateness(options: argparse.Namespace, step: Step) -> list[float]:
 
 
 def turn_figures(found: Mapping[str, Any], myses: int) -> list[Figure]:
-    """The figures of what was measured."""
     return [
         *_parts_of_a_turn(found["turns"], found["crossing"]),
         *_counts(found["turns"]),

@@ -34,7 +34,6 @@ class Site:
 
     @property
     def cookie(self) -> str:
-        """The Cookie header."""
         return f"{self.cookie_name}={self.session}"
 
     def get(self, path: str) -> bytes:

@@ -75,7 +75,6 @@ class Report:
 
 
 def play(options: Options, step: Step) -> Report:
-    """Play a whole run."""
     with (
         tempfile.TemporaryDirectory(prefix="zoea-chaos-") as folder,
         fly(
@@ -94,8 +93,6 @@ def play(options: Options, step: Step) -> Report:
 
 
 class _Run:
-    """The steps of a run."""
-
     def __init__(self, options: Options, flight: Flight) -> None:
         self.options, self.flight = options, flight
         self.fleet, self.operator = flight.fleet, flight.operator

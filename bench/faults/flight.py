@@ -183,11 +183,13 @@ def fly(
     provider's.
     """
     mind = Mind(seed, calm=not wild)
-    known = {"max_players": 20_000, "era": era, "seed": seed}
+    faults = GAME_FAULTS if wild else ""
     with (
         OpenAI(mind) as openai,
         Anthropic(mind) as anthropic,
-        SandboxServer(tick=TICK, faults=GAME_FAULTS if wild else "", **known) as game,
+        SandboxServer(
+            tick=TICK, faults=faults, era=era, seed=seed, max_players=20_000
+        ) as game,
         Proxy(read_port(openai.url)) as model,
         Proxy(read_port(game.url)) as play,
         acquire(folder) as postgres,
@@ -236,7 +238,6 @@ def prepare(fleet: Fleet, wires: Mapping[str, tuple[str, str]], myses: int) -> O
 
 
 def read_port(url: str) -> int:
-    """The port of an address."""
     port = httpx2.URL(url).port
     assert port is not None
     return port

@@ -155,8 +155,6 @@ class Mind:
 
 
 class AnyModel:
-    """All models of the fleet."""
-
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name.startswith("cap")
 

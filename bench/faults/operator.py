@@ -106,7 +106,6 @@ class Operator:
             self.promised.add(text)
 
     def list_myses(self) -> list[dict[str, Any]]:
-        """All Myses."""
         found: list[dict[str, Any]] = self.request("GET", "/myses?limit=200")["items"]
         return found
 

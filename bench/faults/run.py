@@ -31,7 +31,6 @@ HEADINGS = ["fault", "what the user sees", "lost", "p50", "most"]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What is to happen, and how often."""
     usual = chaos.Options()
     parser.add_argument(
         "scenes",

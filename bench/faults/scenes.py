@@ -123,7 +123,6 @@ def fill_disk(flight: Flight) -> Trial:
 
 
 def fill(path: Path) -> None:
-    """Take all that is left of a file system."""
     with suppress(OSError), path.open("wb", buffering=0) as file:
         while True:
             file.write(bytes(1 << 16))
@@ -285,7 +284,6 @@ def begin_worker(flight: Flight, name: str, *words: str, **environment: str) -> 
 
 
 def count_deaths(flight: Flight) -> int:
-    """How many programs have ended by themselves."""
     flight.fleet.revive()
     return sum(child.deaths for child in flight.fleet.children.values())
 

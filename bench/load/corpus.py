@@ -93,7 +93,6 @@ class Size:
 
     @property
     def longest(self) -> int:
-        """The memories of the first Mysis."""
         return self.rows // 30
 
 
@@ -118,7 +117,6 @@ def make_word(rank: int) -> str:
 
 
 def fill_memories(size: Size) -> None:
-    """Make the Myses and their memories."""
     Mysis.objects.all().delete()
     names = (f"Mysis {number}" for number in range(1, size.myses + 1))
     myses = [Mysis.objects.create(name=name).pk for name in names]

@@ -40,7 +40,6 @@ OLDEST = "SELECT min(created_at) FROM memory_memory"
 
 
 def find_folder(size: Size) -> Path:
-    """Where such a database is kept."""
     return KEPT / f"soak-{VERSION}-{size.rows}-{size.myses}"
 
 

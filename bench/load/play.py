@@ -38,13 +38,8 @@ WARM_SHARE, WARM_SECONDS = 0.2, 120.0
 #: What the dashboards show, in turn, for another Mysis each time: its own page, the whole
 #: fleet, in the order that most change, and those with such a name.
 SHOWN = ("/myses/{name}/", "/", "/?sort=newest", "/", "/?q={name:.2}")
-ABSENT = "kaqqqnever"
-WORDS_READ, RARE_SHARE, MEDIUM_SHARE = 5_000, 0.001, 0.02
-WORDS = """
-SELECT word, ndoc FROM ts_stat(
-  'SELECT content_vector FROM memory_memory ORDER BY id DESC LIMIT {limit}'
-) WHERE word ~ '^[a-z]{{4,20}}$' ORDER BY ndoc, word
-"""
+#: One that nobody says, one of a Mysis in some, and one of nearly all results.
+WORDS = {"absent": "kaqqqnever", "medium": "iron", "common": "status"}
 SETTLED_SINCE = """
 SELECT id FROM agents_event
 WHERE (xid, id) > (SELECT xid, id FROM agents_event WHERE id = %s)
@@ -141,32 +136,10 @@ class Searcher:
             raise RuntimeError(f"{answer.status} {answer.reason}")
 
 
-def choose_words(database: psycopg.Connection[Any]) -> dict[str, str]:
-    """A rare, a medium and the commonest word of the newest messages, and none of them."""
-    rows = database.execute(WORDS.format(limit=WORDS_READ).encode()).fetchall()
-    found = {"absent": ABSENT}
-    if rows:
-        word, most = rows[-1]
-        found |= {
-            "rare": _find_word(rows, RARE_SHARE * most),
-            "medium": _find_word(rows, MEDIUM_SHARE * most),
-            "common": word,
-        }
-    return found
-
-
-def _find_word(rows: list[Any], count: float) -> str:
-    """The word that comes as often as this, or nearly so."""
-    word: str = min(rows, key=lambda row: abs(row[1] - count))[0]
-    return word
-
-
 # --- The run
 
 
 class _Load:
-    """One run, from the first turn to the last figure."""
-
     def __init__(
         self,
         options: argparse.Namespace,
@@ -249,9 +222,8 @@ class _Load:
         return SHOWN[number % len(SHOWN)].format(name=name)
 
     def _make_lookers(self) -> list[Looker]:
-        words = choose_words(self.database)
         searcher = Searcher(self.site.server.port, self.token)
-        named = {f"search, {name} word": word for name, word in words.items()}
+        named = {f"search, {name} word": word for name, word in WORDS.items()}
         pages = {"Fleet page": "/", "Mysis page": f"/myses/{quote(self.myses[0])}/"}
         return [
             Looker(searcher.search, named, SEARCHES_A_SECOND),

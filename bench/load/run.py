@@ -29,7 +29,6 @@ Seen = Mapping[str, Any]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What is measured, and how large it is."""
     parser.add_argument("--only", choices=(LOAD, LARGE), help="this part alone")
     for name, default, what in (
         ("myses", 200, "Myses that fly, and that remember"),
@@ -51,7 +50,6 @@ def _read_count(text: str) -> int:
 
 
 def measure(options: argparse.Namespace, step: Step) -> Found:
-    """Each part that was asked for, one after the other."""
     found = Found([], document={})
     if options.only != LARGE:
         seen = found.document[LOAD] = play.measure(options, step)
@@ -211,7 +209,6 @@ TARGETS = {
 
 
 def build_large_table(found: Seen) -> Table:
-    """The large database beside the small one."""
     small, large = found["sizes"]["small"], found["sizes"]["large"]
     headings = [
         "",

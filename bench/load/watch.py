@@ -61,8 +61,6 @@ BUFFERS = f"{POSTGRES}'s shared buffers"
 
 @dataclass
 class Memory:
-    """The memory of each process over time, in megabytes by seconds."""
-
     pid: int
     samples: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     _names: dict[int, str] = field(default_factory=dict)
@@ -138,7 +136,6 @@ class Connections:
     active: list[int] = field(default_factory=list)
 
     def take_sample(self, database: psycopg.Connection[Any]) -> None:
-        """Count them, this one too."""
         row = database.execute(CONNECTIONS).fetchone()
         assert row is not None
         self.open.append(row[0])

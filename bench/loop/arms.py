@@ -98,7 +98,6 @@ class SentCall:
 
     @property
     def whole(self) -> int:
-        """The bytes of messages and tools together."""
         return self.size + self.schemas + self.catalogue
 
 

@@ -84,7 +84,6 @@ TARGETS = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Which arms fly, how long, and in what game."""
     letters = "".join(arm.letter for arm in ARMS)
     parser.add_argument(
         "--ticks", type=_read_count, default=150, help="forgetful: a fifth"
@@ -128,7 +127,6 @@ def measure(options: argparse.Namespace, step: Step) -> Found:
 def fly_arms(
     captain: str, ticks: int, options: argparse.Namespace, step: Step
 ) -> Flown:
-    """The figures of each arm."""
     game = {"era": options.era, "faults": options.faults, "raid_chance": options.raids}
     game |= {"seed": options.seed, "systems": 505}
     return {
@@ -144,7 +142,6 @@ def fly_arms(
 
 
 def build_tables(captain: str, flown: Flown) -> list[Table]:
-    """The arms side by side, and the targets."""
     figures = Table(
         f"One fleet, several contexts: {captain}",
         ["", *(f"({letter})" for letter in flown)],

@@ -60,7 +60,6 @@ class Clock:
     phase: float = SECONDS / 2
 
     def now(self) -> datetime:
-        """The simulated moment."""
         return START + timedelta(seconds=SECONDS * self.ticks + self.phase)
 
     def install(self, sandbox: SandboxServer) -> None:
@@ -83,8 +82,6 @@ class Clock:
 
 @dataclass
 class Flight:
-    """One arm under way."""
-
     arm: Arm
     captain: str
     sandbox: SandboxServer
@@ -237,7 +234,6 @@ def find_state(text: str, kind: str) -> str:
 async def fly_arm(
     arm: Arm, captain: str, ticks: int, myses: int, game: dict[str, Any], step: Step
 ) -> ArmResult:
-    """Fly an arm for so many ticks, each of which is a step."""
     clock = Clock()
     with SandboxServer(**game) as sandbox:
         clock.install(sandbox)

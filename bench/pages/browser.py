@@ -162,7 +162,6 @@ def weigh_page(site: Site) -> tuple[int, int]:
 
 
 def watch_rows(site: Site, seconds: float) -> tuple[datetime, datetime, list[Paint]]:
-    """Begin and end of what a browser watched, and what was painted."""
     with open_page(site) as page:
         page.evaluate(WATCH)
         begun = timezone.now()

@@ -39,7 +39,6 @@ SHARES = {"median": 0.5, "p95": 0.95}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """How large it is."""
     parser.add_argument("--myses", type=int, default=MYSES, help="of which some fly")
     parser.add_argument("--flying", type=int, default=FLYING)
     parser.add_argument(

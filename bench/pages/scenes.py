@@ -72,7 +72,6 @@ def vacuum() -> None:
 
 
 def sign_in_admin() -> str:
-    """Make an admin and sign in; the key of the session."""
     client = Client()
     client.force_login(User.objects.create_superuser("bench"))
     return str(client.session.session_key)
@@ -128,7 +127,6 @@ def add_account(mysis: Mysis, *, credits: int = 11_153, stale: bool = False) -> 
 
 
 def add_conversation(mysis: Mysis, exchanges: int = 3) -> list[Memory]:
-    """A conversation with an order, calls, results and thoughts."""
     rows = [
         mysis.memories.create(
             role=Role.USER,

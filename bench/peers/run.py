@@ -56,7 +56,6 @@ Document = dict[str, Any]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Who is measured, and how long."""
     parser.add_argument(
         "--lengths",
         type=_read_lengths,

@@ -234,12 +234,16 @@ def test_a_history_without_calls_has_nothing_to_replay(db: None):
 
 def capture_state(username: str) -> None:
     """What an account knows that has flown a little."""
-    ship = {"hull": 100, "shield": 50, "fuel": 90, "cargo_used": 3}
+    hold = [{"item_id": "ore_iron", "name": "Iron Ore", "quantity": 3, "size": 1}]
+    ship = {"hull": 100, "shield": 50, "fuel": 90, "cargo_used": 3, "cargo": hold}
     for tool, answer in {
         "get_status": {"player": {"credits": 5, "current_poi": "belt"}, "ship": ship},
         "get_ship": {"ship": ship},
-        "get_poi": {"poi": {"id": "belt"}, "resources": [{"resource_id": "iron"}]},
+        "get_cargo": {"cargo": hold, "used": 3, "available": 47},
+        "get_poi": {"poi": {"id": "belt"}, "resources": [{"resource_id": "ore_iron"}]},
         "get_nearby": {"nearby": [], "count": 0, "poi_id": "belt"},
+        "get_skills": {"player_skills": []},
+        "view_market": {"items": []},
     }.items():
         text = json.dumps(answer)
         writes.capture_snapshot(
