@@ -93,14 +93,16 @@ class Fleet:
     def start_up(self, *options: str) -> str:
         """Start ``manage.py up`` with all that it starts; the link that signs in once."""
         up = self._layout().manage("up", "up", "--port=0", *options)
+        # What earlier ones said is there too.
+        since = up.log_size()
         self.begin("up", replace(up, environment={"PYTHONUNBUFFERED": "1"}))
         until = time.monotonic() + LINK_SECONDS
         while self.children["up"].process.poll() is None and time.monotonic() < until:
-            for line in up.log.read_text().splitlines():
+            for line in up.log.read_bytes()[since:].decode().splitlines():
                 if line.startswith(LINK):
                     return line.removeprefix(LINK).strip()
             time.sleep(0.05)
-        raise RuntimeError(f"manage.py up printed no link; last: {up.last_line()}")
+        raise RuntimeError(f"manage.py up printed no link; last: {up.last_line(since)}")
 
     def make_worker(self, *words: str, options: Sequence[str] = ()) -> Program:
         """A worker; ``words`` are what follows ``python`` in the place of ``manage.py``."""
