@@ -242,7 +242,7 @@ async def time_turn(mysis: int) -> Parts:
 
 def measure_lateness(options: argparse.Namespace, step: Step) -> list[float]:
     """The sorted seconds by which turns of a whole fleet began after they were due."""
-    wait_for_turns(start_myses(options.myses, "Flier"), WARM_TURNS)
+    wait_for_turns(start_myses(options.myses, "Flier"), turns=2)
     since = timezone.now()
     step("Measuring how late turns begin")
     time.sleep(options.seconds)
@@ -256,7 +256,7 @@ def measure_lateness(options: argparse.Namespace, step: Step) -> list[float]:
 
 def turn_figures(found: Mapping[str, Any], myses: int) -> list[Figure]:
     return [
-        *_parts_of_a_turn(found["turns"], found["crossing"]),
+        _overhead(found["turns"], found["crossing"]),
         *_counts(found["turns"]),
         Figure(
             "turns of one worker process",
@@ -266,7 +266,7 @@ def turn_figures(found: Mapping[str, Any], myses: int) -> list[Figure]:
             baseline_is="one Mysis alone, turn after turn",
             note=f"16 at once, {found['busy']:.0%} of one core",
         ),
-        *_lateness(found["late"], myses),
+        _lateness(found["late"], myses),
     ]
 
 
@@ -275,26 +275,21 @@ def measure_overhead(turn: Mapping[str, float]) -> float:
     return turn["whole"] - turn.get("model", 0.0) - turn.get("game", 0.0)
 
 
-def _parts_of_a_turn(
-    turns: Sequence[Mapping[str, float]], crossing: float
-) -> list[Figure]:
+def _overhead(turns: Sequence[Mapping[str, float]], crossing: float) -> Figure:
     def median(part: str) -> float:
         return statistics.median(turn.get(part, 0.0) for turn in turns)
 
-    beside = _median_overhead(turns)
     ways = median("database times")
-    calls = median("model times")
-    return [
-        Figure(
-            "a turn beside model and game (median)",
-            beside * 1000,
-            "ms",
-            baseline=ways * crossing * 1000,
-            baseline_is=f"as many empty ways into the database ({ways:.0f})",
-            target=OVERHEAD_TARGET * 1000,
-            note=f"{calls:.0f} model calls, {median('game times'):.0f} game calls",
-        ),
-    ]
+    return Figure(
+        "a turn beside model and game (median)",
+        statistics.median(map(measure_overhead, turns)) * 1000,
+        "ms",
+        baseline=ways * crossing * 1000,
+        baseline_is=f"as many empty ways into the database ({ways:.0f})",
+        target=OVERHEAD_TARGET * 1000,
+        note=f"{median('model times'):.0f} model calls, "
+        f"{median('game times'):.0f} game calls",
+    )
 
 
 def _counts(turns: Sequence[Mapping[str, float]]) -> list[Figure]:
@@ -316,22 +311,15 @@ def _counts(turns: Sequence[Mapping[str, float]]) -> list[Figure]:
     ]
 
 
-def _median_overhead(turns: Sequence[Mapping[str, float]]) -> float:
-    return statistics.median(map(measure_overhead, turns))
-
-
-def _lateness(late: Sequence[float], myses: int) -> list[Figure]:
+def _lateness(late: Sequence[float], myses: int) -> Figure:
     if not late:
         raise RuntimeError("No turn of the whole fleet began.")
-    middle = statistics.median(late)
-    return [
-        Figure(
-            "begin of a turn after it was due (p95)",
-            percentile(late, 0.95) * 1000,
-            "ms",
-            baseline=middle * 1000,
-            baseline_is="the median of the same run",
-            target=LATE_TARGET * 1000,
-            note=f"{myses} Myses, 10 s ticks, two workers, {len(late)} turns",
-        )
-    ]
+    return Figure(
+        "begin of a turn after it was due (p95)",
+        percentile(late, 0.95) * 1000,
+        "ms",
+        baseline=statistics.median(late) * 1000,
+        baseline_is="the median of the same run",
+        target=LATE_TARGET * 1000,
+        note=f"{myses} Myses, 10 s ticks, two workers, {len(late)} turns",
+    )

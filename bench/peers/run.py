@@ -19,7 +19,6 @@ from typing import Any
 from urllib.parse import quote
 
 import psycopg
-from psycopg import sql
 
 from bench.figures import Found, Step, Table, format_amount
 from bench.peers.environments import (
@@ -140,37 +139,25 @@ def measure_peer(
     peer: Peer, server: Cluster, bounds: Bounds, step: Step
 ) -> tuple[Document, list[Document]]:
     """One row: what it is, and its cells. What cannot be measured says why."""
-    row: Document = {
-        "name": peer.name,
-        "title": peer.title,
-        "context": peer.context,
-        "search": peer.search,
-        "versions": {},
-    }
-    database = f"bench_{peer.name.replace('-', '_')}"
+    names = ("name", "title", "context", "search")
+    row: Document = {name: getattr(peer, name) for name in names} | {"versions": {}}
     cells: list[Document] = []
     reason = ""
-    try:
-        step(f"{peer.title}: its environment")
-        python = find_python(peer)
-        _make_database(server, database)
-    except EnvironmentFailed as error:
-        row["failed"] = reason = str(error)
+    with connect(server) as connection:
+        connection.execute(f'CREATE DATABASE "{peer.name}"'.encode())
     for length in bounds.lengths:
-        found: Document = {}
+        known: Document = {}
         if not reason:
             step(f"{peer.title}: {length:,} messages")
             try:
-                found = _measure_length(peer, python, server, length, bounds)
-                row["versions"] = found["versions"]
-            except ProgramFailed as error:
-                reason = f"{error} (at {length:,} messages)"
-        known = found.get("cells", {})
+                found = _measure_length(peer, server, length, bounds)
+                row["versions"], known = found["versions"], found["cells"]
+            except (EnvironmentFailed, ProgramFailed) as error:
+                reason = str(error)
+                row["failed"] = f"{peer.title}: {reason}"
         for name in list_cells(peer, length):
             cell = known.get(name, {"error": reason})
             cells.append({"peer": peer.name, "length": length, "cell": name} | cell)
-    if reason and "failed" not in row:
-        row["failed"] = f"{peer.title}: {reason}"
     return row, cells
 
 
@@ -180,49 +167,37 @@ def list_cells(peer: Peer, length: int) -> list[str]:
     return [*TURN_CELLS, *(WORDS if searched else ())]
 
 
-def _make_database(server: Cluster, database: str) -> None:
-    name = sql.Identifier(database)
-    with connect(server) as connection:
-        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(name))
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(name))
-
-
 def _measure_length(
-    peer: Peer, python: Path, server: Cluster, length: int, bounds: Bounds
+    peer: Peer, server: Cluster, length: int, bounds: Bounds
 ) -> Document:
-    database = f"bench_{peer.name.replace('-', '_')}"
-    name = sql.Identifier(database)
     # Filling is not timed, and some can fill only one turn a transaction.
-    quick = sql.SQL("ALTER DATABASE {} SET synchronous_commit = off").format(name)
-    safe = sql.SQL("ALTER DATABASE {} RESET synchronous_commit").format(name)
+    change = f'ALTER DATABASE "{peer.name}" {{}} synchronous_commit'
     with connect(server) as connection:
-        connection.execute(quick)
-        _run_program(peer, python, server, ["fill", database, length], bounds)
-        connection.execute(safe)
-    with connect(server, database) as connection:
+        connection.execute(f"{change.format('SET')} = off".encode())
+        _run_program(peer, server, "fill", length, bounds)
+        connection.execute(change.format("RESET").encode())
+    with connect(server, peer.name) as connection:
         connection.execute("VACUUM ANALYZE")
         connection.execute("CHECKPOINT")
-    return _run_program(peer, python, server, ["measure", database, length], bounds)
+    return _run_program(peer, server, "measure", length, bounds)
 
 
 def _run_program(
-    peer: Peer, python: Path, server: Cluster, words: list[Any], bounds: Bounds
+    peer: Peer, server: Cluster, stage: str, length: int, bounds: Bounds
 ) -> Document:
     """Run one stage of a store's program; its last line, read."""
-    stage, database, length = words
     place = quote(str(server.sockets), safe="")
     # As libpq and SQLAlchemy read it, and as Zoea's settings do.
-    address = f"postgresql://{USER}@/{database}?host={place}"
-    given = [stage, address, str(length), str(bounds.cell)]
+    address = f"postgresql://{USER}@/{peer.name}?host={place}"
+    known = {"DATABASE_URL": f"postgresql://{USER}@{place}/{peer.name}"}
+    given = [stage, address, str(length), str(bounds.cell), *peer.options]
+    what = f"{stage} of {length:,} messages"
     with tempfile.TemporaryDirectory(prefix="zoea-peer-") as folder:
-        command, options = _build_command(peer, python, Path(folder))
-        if peer.program == OWN:
-            options["env"] |= {
-                "DATABASE_URL": f"postgresql://{USER}@{place}/{database}"
-            }
+        command, options = _build_command(peer, find_python(peer), Path(folder))
+        options["env"] |= known if peer.program == OWN else {}
         try:
             done = subprocess.run(
-                [*command, *given, *peer.options],
+                [*command, *given],
                 capture_output=True,
                 text=True,
                 check=False,
@@ -231,12 +206,12 @@ def _run_program(
             )
         except subprocess.TimeoutExpired as error:
             raise ProgramFailed(
-                f"{stage} took longer than {bounds.program:g} s"
+                f"{what} took longer than {bounds.program:g} s"
             ) from error
     last = (done.stdout.strip().splitlines() or [""])[-1]
     if done.returncode or not last.startswith("{"):
         said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise ProgramFailed(f"{stage} failed (status {done.returncode}): {said[:200]}")
+        raise ProgramFailed(f"{what} failed (status {done.returncode}): {said[:200]}")
     result: Document = json.loads(last)
     return result
 
@@ -297,6 +272,7 @@ def _build_table(document: Document, name: str) -> Table:
         how = peer["search"] if search else peer["context"] if name == "context" else ""
         title = f"{peer['title']} ({how})" if how else peer["title"]
         table.rows.append([title, *texts])
+    table.notes = [f"[{place}] {note}" for place, note in enumerate(table.notes, 1)]
     return table
 
 

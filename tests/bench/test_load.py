@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from agents import retention
 from agents.models import Event, Mysis, Turn
-from bench.load import corpus, large, watch
+from bench.load import corpus, large, run, watch
 from bench.load.corpus import Size
 from bench.load.large import MEMORY_BYTES, SPARE_BYTES, fit_rows
 from bench.load.watch import find_trend
@@ -110,6 +110,22 @@ def test_there_are_as_many_memories_as_the_disk_holds_twice(
     assert fit_rows(size, room) == size, "the first copy is there already"
     with pytest.raises(RuntimeError, match="no room"):
         fit_rows(size, SPARE_BYTES)
+
+
+def test_the_large_database_is_held_against_the_small_one() -> None:
+    def size(rows: int, ms: float) -> dict[str, Any]:
+        times = {name: {"p50": ms, "p95": ms} for name in run.TARGETS}
+        prune = {"seconds": ms, "removed": {"turns": 1_000}}
+        known = {"rows": rows, "myses": 3, "times": times}
+        return known | {"prune": prune, "bytes": rows}
+
+    sizes = {"small": size(20_000, 2.0), "large": size(30_000, 4.0)}
+    table = run.build_large_table({"asked": 40_000, "sizes": sizes})
+    found = {row[0]: row[1:] for row in table.rows}
+    absent = found["search, fleet: absent, p95"]
+    assert absent == ["4.00 ms", "2.00 ms", "2.00", "< 50.0 ms", "met"]
+    assert found["Mysis page, p50"][-2:] == ["< 1.50 x", "missed"]
+    assert table.notes[-1] == "The disk holds no more; asked for 40,000."
 
 
 @pytest.mark.django_db(transaction=True)

@@ -31,7 +31,7 @@ def test_peers_are_held_against_raw_psycopg_and_who_fails_says_why():
     append, context, rare, *_ = build_tables(document)
     assert append.rows[0][1].startswith("1.0 x, ")
     assert append.rows[1][1] == "failed [1]"
-    assert "(at 1,000 messages)" in append.notes[0]
+    assert append.notes[0].startswith("[1] Broken: fill of 1,000 messages failed")
     assert context.rows[0][1].endswith(", 50")
     assert rare.rows[1][1] == "none"
 
