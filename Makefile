@@ -41,20 +41,20 @@ lint: $(DEV) ## style, templates, types, layers, migrations, deployment checks; 
 	$(PYTHON) manage.py makemigrations --check --dry-run && \
 	$(PYTHON) manage.py check --deploy --fail-level WARNING
 
-bench: $(DEV) ## measure fleet, context core, memory, surfaces and pages (ARGS="core")
+bench: $(DEV) ## measure core, turns, surfaces and pages (ARGS="core")
 	@$(PYTHON) -m bench $(ARGS)
 
 bench-fleet: $(DEV) ## fly one fleet under several kinds of context (ARGS="--ticks 300")
-	@$(PYTHON) -m bench.loop $(ARGS)
+	@$(PYTHON) -m bench loop $(ARGS)
 
 bench-peers: $(DEV) ## measure the log beside other libraries' stores (ARGS="--only langgraph")
-	@$(PYTHON) -m bench.peers $(ARGS)
+	@$(PYTHON) -m bench peers $(ARGS)
 
 chaos: $(DEV) ## let everything go wrong at once (ARGS="--myses 50 --turns 200")
-	@$(PYTHON) -m bench.chaos $(ARGS)
+	@$(PYTHON) -m bench faults chaos $(ARGS)
 
 soak: $(DEV) ## load a fleet for 20 minutes, and a database of 3,000,000 memories (ARGS="--only load")
-	@$(PYTHON) -m bench.soak $(ARGS)
+	@$(PYTHON) -m bench load $(ARGS)
 
 $(RUN): requirements.txt | $(PYTHON)
 	@echo "Installing requirements ..."

@@ -1,204 +1,161 @@
-"""``make bench``: measures a demo fleet, the context core, memory, surfaces and pages.
+"""``python -m bench NAME``: measure one thing, each figure beside a baseline of the run.
 
-The fleet part runs ``manage.py up`` and looks at it, also at rest; the core part
-assembles made-up logs, in this process, out of a database and on the command line; the
-turns part takes turns of the pilot, without pause and by a fleet of 200, and kills
-workers; the memory part searches a million memories; the surfaces part asks a server for
-summaries and opens sockets to it; the pages part looks at 200 Myses, of which 20 fly, as
-browsers do; the lab part replays recorded calls under other policies; the chaos part, if it is named, is ``make chaos``. Everything happens on the loopback
-address and in temporary folders, but the million memories, which are made once and kept
-in ``.zoea``; every process that was started has ended when this has. Times depend on
-the machine and on what else it does, so each figure stands beside a baseline of the
-same run.
+Everything happens on the loopback address and in temporary folders, but the large
+databases of ``load`` and the environments of ``peers``, which are made once and kept.
+Every process that was started has ended when the run has.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
+import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from subprocess import SubprocessError
-from typing import Any
+from types import ModuleType
 
+import psycopg
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
-from rich.progress import TimeElapsedColumn as Elapsed
-from rich.table import Table
 
-from bench import fleet, rest
-from bench.chaos import run as chaos
-from bench.core import command, views
 from bench.figures import (
-    Figure,
-    Step,
+    Found,
     describe_machine,
-    figure_table,
-    format_amount,
-    list_baselines,
+    describe_run,
+    rich_table,
+    show_steps,
+    write_docs,
 )
-from bench.processes import (
-    Measurement,
-    Process,
-    measurement_in_process,
-    sum_by_name,
-)
+from bench.processes import ROOT, set_up_django
+from zoea.postgres import PostgresError
 
-FLEET, CORE, TURNS = "fleet", "core", "turns"
-MEMORY, SURFACES, PAGES = "memory", "surfaces", "pages"
-LAB, CHAOS = "lab", "chaos"
-TITLES = {
-    FLEET: "A demo fleet",
-    CORE: "The context core",
-    TURNS: "Turns",
-    MEMORY: "A million memories",
-    SURFACES: "REST and sockets",
-    PAGES: "The pages",
-    LAB: "The lab",
-    CHAOS: "A fleet in chaos",
+BENCHES = {
+    "loop": "bench.loop.compare",
+    "turns": "bench.turns",
+    "core": "bench.core",
+    "surfaces": "bench.surfaces",
+    "pages": "bench.pages.costs",
+    "load": "bench.load.run",
+    "faults": "bench.faults.run",
+    "peers": "bench.peers.run",
 }
-DEFAULT_PARTS = [part for part in TITLES if part != CHAOS]
-"""What is measured where nothing is named: chaos takes an hour."""
+USUAL = ("core", "turns", "surfaces", "pages")
+"""What is measured where nothing is named: the others take long."""
 
-MEASUREMENTS: dict[str, tuple[Measurement, ...]] = {
-    FLEET: (Measurement(rest.STEPS, rest.measure),),
-    CORE: (
-        Measurement(views.STEPS, views.measure),
-        measurement_in_process("bench.core.histories:measure_contexts", 4),
-        measurement_in_process("bench.core.histories:measure_merges", 3),
-        Measurement(command.STEPS, command.measure),
-    ),
-    TURNS: (
-        measurement_in_process("bench.turns:measure", 8),
-        measurement_in_process("bench.kills:measure", 3),
-    ),
-    MEMORY: (measurement_in_process("bench.memory:measure", 8),),
-    SURFACES: (measurement_in_process("bench.surfaces:measure", 3),),
-    PAGES: (measurement_in_process("bench.pages.costs:measure", 7),),
-    LAB: (measurement_in_process("bench.lab:measure", 5),),
-    CHAOS: (Measurement(chaos.STEPS, chaos.measure),),
-}
-"""Each part, and of the fleet what is measured at rest; see README.md.
-
-The numbers are the steps of progress.
-"""
+DOCS = ROOT / "docs"
+#: A terminal has the width that it has; in a file all columns stand side by side.
+WIDTH = 190
 
 
-def measure_parts(
-    parts: Sequence[str], play: int, progress: Progress
-) -> tuple[dict[str, list[Figure]], list[Process]]:
-    """The figures by part; ``play`` is how many seconds the fleet plays."""
-    found: dict[str, list[Figure]] = {}
-    processes: list[Process] = []
-    step = _make_step(parts, play, progress)
-    if FLEET in parts:
-        found[FLEET], processes = fleet.measure(play, step)
-    for part, measurements in MEASUREMENTS.items():
-        if part in parts:
-            figures = [fig for each in measurements for fig in each.measure(step)]
-            found[part] = found.get(part, []) + figures
-    return found, processes
+def read_names(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The benchmarks at the beginning of a command line, and what follows them."""
+    count = next((n for n, word in enumerate(words) if word not in BENCHES), len(words))
+    return list(words[:count]), list(words[count:])
 
 
-def _make_step(parts: Sequence[str], play: int, progress: Progress) -> Step:
-    total = (fleet.STEPS + play) * (FLEET in parts)
-    total += sum(each.steps for part in parts for each in MEASUREMENTS.get(part, ()))
-    task = progress.add_task("Beginning", total=total + 1)
-    return lambda said: progress.update(task, advance=1, description=said)
-
-
-def memory_table(processes: list[Process]) -> Table:
-    """The memory by name of process."""
-    table = Table(title="Memory by process (PSS)", title_justify="left")
-    table.add_column("process")
-    table.add_column("number", justify="right")
-    table.add_column("together", justify="right")
-    for name, (count, total) in sum_by_name(processes).items():
-        table.add_row(name, str(count), format_amount(total, "bytes"))
-    return table
-
-
-def run_document(
-    found: dict[str, list[Figure]], processes: list[Process]
-) -> dict[str, Any]:
-    """The whole run as JSON, with the facts of the machine."""
-    return {
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": describe_machine(),
-        "figures": [
-            {"part": part} | figure.document()
-            for part, figures in found.items()
-            for figure in figures
-        ],
-        "processes": [asdict(process) for process in processes],
-    }
-
-
-def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Which parts are measured, and how."""
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument(
-        "parts",
-        nargs="*",
-        metavar="PART",
-        help=f"of {', '.join(TITLES)}; all but {CHAOS} if none is named",
-    )
+def parse_options(words: Sequence[str]) -> argparse.Namespace:
+    """The options of the benchmark that the first word names."""
+    names, rest = read_names(words)
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    if len(names) > 1 or not (names or rest):
+        return argparse.Namespace(names=names or list(USUAL))
+    module = import_module(BENCHES[names[0]]) if names else None
+    if module is None:
+        parser.add_argument("names", nargs="*", choices=BENCHES, metavar="NAME")
+        parser.epilog = f"NAME: {', '.join(BENCHES)}; usually {' '.join(USUAL)}."
+        return parser.parse_args(rest)
+    parser.prog, parser.description = f"python -m bench {names[0]}", module.__doc__
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it there too")
     parser.add_argument(
-        "--play",
-        type=int,
-        default=60,
-        metavar="SECONDS",
-        help="how long the fleet plays before it is measured (default 60)",
+        "--docs", action="store_true", help="write its tables into the documents"
     )
-    options = parser.parse_args(argv)
-    unknown = [part for part in options.parts if part not in TITLES]
-    if unknown:
-        known = " or ".join(TITLES)
-        parser.error(f"no part is called {unknown[0]}: use {known}")
-    options.parts = options.parts or DEFAULT_PARTS
+    add_options(module, parser)
+    options = parser.parse_args(rest)
+    options.names = names
     return options
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; status 1 where something could not be measured."""
-    options = parse_options(argv)
+def add_options(module: ModuleType, parser: argparse.ArgumentParser) -> None:
+    """What this benchmark takes beside the options of all."""
+    if hasattr(module, "add_options"):
+        module.add_options(parser)
+
+
+def measure(options: argparse.Namespace, console: Console) -> Found:
+    module = import_module(BENCHES[options.names[0]])
+    with show_steps(console) as step:
+        found: Found = module.measure(options, step)
+    return found
+
+
+def report(found: Found, options: argparse.Namespace, command: str) -> None:
+    """Show what was found, and write it where it was asked for."""
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    said = describe_run(command)
+    console.print(said, highlight=False, markup=False)
+    for table in found.tables:
+        console.print(rich_table(table))
+        for note in table.notes:
+            console.print(note, highlight=False, markup=False)
+    for fault in found.faults:
+        console.print(fault, style="red", highlight=False, markup=False, soft_wrap=True)
+    if options.json:
+        document = {
+            "machine": describe_machine(),
+            "said": said,
+            "found": found.document,
+        }
+        options.json.write_text(f"{json.dumps(document, indent=2)}\n")
+    if options.docs:
+        write_docs(found.tables, said, sorted(DOCS.glob("*.md")))
+
+
+def run_one(words: Sequence[str]) -> int:
+    """Run one benchmark in this process, with a data folder of its own."""
+    errors = Console(stderr=True)
+    with tempfile.TemporaryDirectory(prefix="zoea-bench-") as folder:
+        set_up_django(Path(folder))
+        options = parse_options(words)
+        try:
+            found = measure(options, errors)
+        except KeyboardInterrupt:
+            errors.print("bench: ended; what it had started is gone.")
+            return 128 + signal.SIGINT
+        except (
+            OSError,
+            PostgresError,
+            RuntimeError,
+            SubprocessError,
+            ValueError,
+            psycopg.Error,
+        ) as error:
+            said = f"bench: {error}"
+            errors.print(said, style="red", markup=False, soft_wrap=True)
+            return 1
+    report(found, options, f"python -m bench {' '.join(words)}")
+    return int(bool(found.faults))
+
+
+def main(words: Sequence[str]) -> int:
+    """Run what is named; 1 where something is wrong or could not be measured."""
     # Ends by an exception, so that what was started is ended too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    console = Console()
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        Elapsed(),
+    if len(read_names(words)[0]) == 1:
+        return run_one(words)
+    # Django is set up once in a process.
+    return max(
+        subprocess.run(
+            [*sys.orig_argv[:1], "-m", "bench", name], check=False
+        ).returncode
+        for name in parse_options(words).names
     )
-    try:
-        with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-            found, processes = measure_parts(options.parts, options.play, shown)
-    except (
-        fleet.FleetError,
-        OSError,
-        RuntimeError,
-        SubprocessError,
-        ValueError,
-    ) as error:
-        console.print(f"bench: {error}", style="red", highlight=False)
-        return 1
-    for part, figures in found.items():
-        console.print(
-            figure_table(TITLES[part], figures), list_baselines(figures), sep="\n"
-        )
-    if processes:
-        console.print(memory_table(processes))
-    if options.json:
-        text = json.dumps(run_document(found, processes), indent=2)
-        options.json.write_text(f"{text}\n")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    os.chdir(ROOT)
+    sys.exit(main(sys.argv[1:]))

@@ -1,10 +1,4 @@
-"""The processes that a measurement starts, and the memory that they take.
-
-Django is set up once in a process, so each measurement that needs a database is a
-function that a program of its own calls: ``run_function`` starts
-``python -m bench.processes MODULE:FUNCTION``, which writes a line for each step and the
-result as JSON in the last one.
-"""
+"""The processes that a measurement starts, and the memory that they take."""
 
 from __future__ import annotations
 
@@ -15,26 +9,22 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import django
 import psutil
-from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 
-from bench.figures import Aim, Figure, Step
+from bench.figures import Step
 from zoea.commandline import open_database
-from zoea.supervise.programs import WORKER_NICENESS, listen
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = [sys.executable, "-W", "ignore"]
@@ -58,25 +48,15 @@ def clean_environment(data: Path) -> dict[str, str]:
     return kept | dict.fromkeys(_UNSET, "") | {"ZOEA_DATA": str(data)}
 
 
-# --- Measurements in a process of their own
+def set_up_django(data: Path) -> None:
+    """Let this process, and those that it starts, use a data folder."""
+    environment = clean_environment(data)
+    os.environ.clear()
+    os.environ.update(environment | {"DJANGO_SETTINGS_MODULE": "zoea.settings"})
+    django.setup()
 
 
-class Measurement(NamedTuple):
-    """A function that gives figures, and how many steps it reports."""
-
-    steps: int
-    measure: Callable[[Step], list[Figure]]
-
-
-def measurement_in_process(target: str, steps: int) -> Measurement:
-    """A measurement by a function of a module, ``module:function``, with Django."""
-    return Measurement(steps, partial(_measure_in_process, target))
-
-
-def _measure_in_process(target: str, step: Step) -> list[Figure]:
-    with tempfile.TemporaryDirectory(prefix="zoea-bench-") as folder:
-        found = run_function(target, Path(folder), step)
-    return [Figure(**each | {"aim": Aim(each["aim"])}) for each in found]
+# --- Functions in a process of their own: Django is set up once in each
 
 
 def run_function(target: str, data: Path, step: Step, *words: str) -> Any:
@@ -137,8 +117,6 @@ def migrated_database(step: Step) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Server:
-    """A running web server: its port and its process."""
-
     port: int
     pid: int
 
@@ -149,7 +127,6 @@ class Server:
 
     @property
     def socket(self) -> str:
-        """The same for WebSockets."""
         return f"ws://127.0.0.1:{self.port}"
 
 
@@ -196,51 +173,6 @@ def database_url() -> str:
     port = f":{known['PORT']}" if known["PORT"] else ""
     who = f"{user}:{word}@" if word else f"{user}@"
     return f"postgresql://{who}{host}{port}/{quote(str(known['NAME']), safe='')}"
-
-
-@contextmanager
-def run_game(tick: float) -> Iterator[None]:
-    """A local game of so many seconds a tick; the settings of this process lead to it."""
-    with listen(0) as free:
-        port = free.getsockname()[1]
-    settings.SPACEMOLT_MCP_URL = f"http://127.0.0.1:{port}/mcp"
-    settings.ZOEA_SECONDS_PER_TICK = tick
-    # Read before this game was there: as of any local game, all sessions at once.
-    settings.ZOEA_GAME_OPENINGS = 0
-    os.environ["SPACEMOLT_MCP_URL"] = settings.SPACEMOLT_MCP_URL
-    os.environ["ZOEA_SECONDS_PER_TICK"] = str(tick)
-    with _run_command("sandbox", f"--port={port}", f"--tick={tick:g}"):
-        yield
-
-
-@contextmanager
-def run_worker(concurrency: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker as ``manage.py up`` starts it."""
-    with _run_command(
-        "procrastinate",
-        "--skip-checks",
-        "worker",
-        f"--concurrency={concurrency}",
-        "--fetch-job-polling-interval=1",
-        "--delete-jobs=never",
-    ) as process:
-        os.setpriority(os.PRIO_PROCESS, process.pid, WORKER_NICENESS)
-        yield process
-
-
-@contextmanager
-def _run_command(*words: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        [*PYTHON, "manage.py", *words],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(timeout=120)
 
 
 # --- Memory
@@ -301,15 +233,6 @@ def parse_pss(rollup: str) -> int:
     if found is None:
         raise ValueError("this smaps_rollup has no Pss line")
     return int(found[1]) * 1024
-
-
-def sum_by_name(processes: Iterable[Process]) -> dict[str, tuple[int, int]]:
-    """How many processes have each name, and their bytes together."""
-    sums: dict[str, tuple[int, int]] = {}
-    for process in processes:
-        count, total = sums.get(process.name, (0, 0))
-        sums[process.name] = (count + 1, total + process.pss)
-    return sums
 
 
 if __name__ == "__main__":

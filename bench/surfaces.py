@@ -1,93 +1,78 @@
-"""What programs wait for: summaries over REST, and events over the JSON socket.
-
-It runs in a process of its own; see ``bench.processes``.
-"""
+"""What programs wait for: summaries over REST, and events over the JSON socket."""
 
 from __future__ import annotations
 
+import argparse
 import http.client
 import json
-import statistics
-import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import timedelta
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
-from django.utils import timezone
-
 from agents import events
-from agents.models import Account, Event, Mysis
-from bench.figures import Figure, Step, percentile
-from bench.payloads import TOOLS, Answers
-from bench.processes import PYTHON, ROOT, Server, migrated_database, run_server
-from memory.models import GameSnapshot, HistorySummary
+from agents.models import Event, Mysis
+from bench.figures import (
+    Figure,
+    Found,
+    Step,
+    describe_counts,
+    describe_times,
+    find_figures,
+)
+from bench.fleet import summarise
+from bench.pages import scenes
+from bench.processes import Server, migrated_database, run_server
+from bench.sockets import Program, open_clients, run_bare_server
 from zoea.auth import create_token
 
-#: By answer: its status, and the milliseconds of its 95th percentile.
-SUMMARIES = {"whole": ("200", 30.0), "known": ("304", 10.0)}
+#: By answer: its status, and the milliseconds that its median is to stay below.
+SUMMARIES = {"whole": ("200", 6.0), "known": ("304", 4.0)}
 REQUESTS = 150
-SEED = 7
-#: The 95th percentile of the lateness in milliseconds, by number of clients.
-CLIENTS = {200: 50.0, 1_000: 250.0}
-RATE = 20
-SECONDS = 10
-EVENTS = RATE * SECONDS
-SOCKETS = [*PYTHON, "-m", "bench.sockets"]
+#: The 95th percentile of the lateness in milliseconds, for up to so many clients.
+LATE_TARGETS = {200: 50.0, 1_000: 250.0}
+CLIENTS = "200,1000"
+RATE, SECONDS = 20, 10
+#: What reads nothing more in this time is not waited for.
+PATIENCE = 120.0
 
-Times = dict[str, float]
-Found = Mapping[str, Any]
+Write = Callable[[int], int]
+"""Sends the event of this number; its id."""
 
 
-def measure(step: Step) -> list[Figure]:
-    """All figures of summaries and sockets."""
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--clients", default=CLIENTS, metavar="N,N")
+    parser.add_argument(
+        "--seconds", type=int, default=SECONDS, help="of events to many"
+    )
+
+
+def measure(options: argparse.Namespace, step: Step) -> Found:
     with migrated_database(step):
         prepare_mysis()
         token = create_token(name="bench", role="viewer")[1]
         with run_server("--verbosity=0") as server:
+            stream = f"{server.socket}/ws/v1/events?token={token}&after="
             step("Fetching summaries")
             figures = summary_figures(time_summaries(server, token))
-            step("Sending events to many")
-            for count in CLIENTS:
-                url = f"{server.socket}/ws/v1/events?token={token}&after={read_newest_event()}"
-                ours, bare = watch_events(url, count, _append_event), watch_bare(count)
-                figures += socket_figures(count, ours, bare)
-    return figures
+            for count in map(int, options.clients.split(",")):
+                step(f"Sending events to {count:,} clients")
+                figures += measure_many(stream, count, options.seconds * RATE)
+    return find_figures("REST and sockets", figures, "surfaces")
 
 
 # --- Summaries over REST
 
 
 def prepare_mysis() -> None:
-    """A Mysis with an account, fresh snapshots and a summary."""
-    account = Account.objects.create(username="Measured")
-    mysis = Mysis.objects.create(name="Measured", account=account)
-    answers = Answers(SEED)
-    now = timezone.now()
-    for number, tool in enumerate(TOOLS):
-        if not tool.startswith("get_"):
-            continue
-        text = answers.answer(tool, 100 + number)
-        GameSnapshot.objects.create(
-            username="Measured",
-            tool_name=tool,
-            content=text,
-            merged="",
-            game_tick=100 + number,
-            captured_at=now - timedelta(seconds=number),
-        )
-    HistorySummary.objects.create(
-        mysis=mysis,
-        first_id=1,
-        through_id=900,
-        generation=1,
-        text="Ada mined iron. " * 60,
-        history_hash="",
-    )
+    """A Mysis with an account, snapshots, a conversation and a summary."""
+    mysis = Mysis.objects.create(name="Measured")
+    scenes.add_account(mysis)
+    scenes.add_conversation(mysis)
+    summarise(mysis.pk, 0)
 
 
-def time_summaries(server: Server, token: str) -> dict[str, Times]:
+def time_summaries(server: Server, token: str) -> dict[str, list[float]]:
     """The whole answer, the one that is known already, and a route that does nothing."""
     web = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     bearer = {"Authorization": f"Bearer {token}"}
@@ -111,19 +96,12 @@ def time_summaries(server: Server, token: str) -> dict[str, Times]:
             elif got != status:
                 raise RuntimeError(f"{place} answered {got}.")
     web.close()
-    return {
-        name: {
-            "median": statistics.median(times),
-            "p95": percentile(sorted(times), 0.95),
-        }
-        for name, times in found.items()
-    }
+    return found
 
 
 def fetch(
     web: http.client.HTTPConnection, path: str, headers: dict[str, str]
 ) -> tuple[int, str]:
-    """One request; the status and the ETag."""
     web.request("GET", path, headers=headers)
     answer = web.getresponse()
     body = answer.read()
@@ -131,132 +109,97 @@ def fetch(
     return answer.status, answer.headers.get("ETag", "")
 
 
-def summary_figures(found: Mapping[str, Mapping[str, float]]) -> list[Figure]:
+def summary_figures(found: Mapping[str, list[float]]) -> list[Figure]:
     """A figure for the whole answer, and for one that is known."""
+    times = {name: describe_times(each) for name, each in found.items()}
+    probe = times["nothing"]
     return [
         Figure(
-            f"GET /myses/{{id}}/summary, {status}, p95",
-            found[name]["p95"],
+            f"GET /myses/{{id}}/summary, {status}, median",
+            times[name]["p50"],
             "ms",
-            baseline=found["nothing"]["p95"],
+            baseline=probe["p50"],
             baseline_is="GET /healthz of the same server",
             target=target,
-            note=f"median {found[name]['median']:.1f} ms, "
-            f"of the probe {found['nothing']['median']:.1f} ms",
+            note=f"p95 {times[name]['p95']:.1f} ms, of the probe {probe['p95']:.1f} ms",
         )
         for name, (status, target) in SUMMARIES.items()
     ]
 
 
-# --- Events over the JSON socket
+# --- Events to many clients, a few each second
 
 
-def watch_events(url: str, count: int, send: Callable[[int], None]) -> dict[str, Any]:
-    """Open the clients, send at the rate, and read what they got."""
-    with open_clients(url, count, EVENTS) as read_result:
-        begun = time.monotonic()
-        for number in range(EVENTS):
-            time.sleep(max(0.0, begun + number / RATE - time.monotonic()))
-            send(number)
-        return read_result()
+def measure_many(stream: str, count: int, number: int) -> list[Figure]:
+    """How late events come to so many clients, and whether all came once."""
+    after = read_newest_event()
+    ours = follow(f"{stream}{after}", count, after, _slowly(append_event, number))
+    with run_bare_server() as (url, server):
+        bare = follow(url, count, 0, _slowly(_tell(server), number))
+    late, plain = (describe_counts(each["late"]) for each in (ours, bare))
+    target = next((ms for most, ms in LATE_TARGETS.items() if count <= most), None)
+    wrong = ours["missing"] + ours["twice"]
+    return [
+        *(
+            Figure(
+                f"events to {count:,} clients, {what}",
+                late[what],
+                "ms",
+                baseline=plain[what],
+                baseline_is="a bare websockets broadcast",
+                target=target if what == "p95" else None,
+            )
+            for what in ("p50", "p95")
+        ),
+        Figure(f"events to {count:,} clients, lost or twice", wrong, "", target=1.0),
+    ]
 
 
-@contextmanager
-def open_clients(
-    url: str, count: int, number: int, *words: str
-) -> Iterator[Callable[[], dict[str, Any]]]:
-    """So many clients of ``bench.sockets``, each of which reads a number of events.
-
-    What is yielded waits until they have, and gives what they say of it.
-    """
-    command = [*SOCKETS, "clients", url, str(count), str(number), *words]
-    clients = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert clients.stdout is not None
-    lines = clients.stdout
-
-    def read_result() -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(lines.readline())
-        return found
-
-    try:
-        if lines.readline() != "open\n":
-            raise RuntimeError(f"{count} clients could not be opened.")
-        yield read_result
-    finally:
-        clients.terminate()
-        clients.wait()
+def follow(
+    url: str, count: int, after: int, write: Callable[[], list[int]]
+) -> dict[str, Any]:
+    """Open so many sockets, write events, and read what came of them."""
+    plan = {"streams": [url] * count, "after": after, "patience": PATIENCE}
+    with open_clients(plan) as clients:
+        clients.begin()
+        return clients.end(write())
 
 
-def watch_bare(count: int) -> dict[str, Any]:
-    """The same events from a bare server."""
-    with run_bare_server() as (url, send):
-        return watch_events(url, count, send)
-
-
-@contextmanager
-def run_bare_server() -> Iterator[tuple[str, Callable[..., None]]]:
-    """The server of ``bench.sockets``: its address, and what sends numbered events."""
-    process = subprocess.Popen(
-        [*SOCKETS, "server"],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    lines = process.stdin
-
-    def send(*numbers: int) -> None:
-        for number in numbers:
-            item = {"id": number, "kind": "tool.called", "data": describe_event(number)}
-            lines.write(f"{json.dumps(item)}\n")
-        lines.flush()
-
-    try:
-        yield f"ws://127.0.0.1:{int(process.stdout.readline())}/", send
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _append_event(number: int) -> None:
+def append_event(number: int) -> int:
+    """Append an event of the log; its id."""
     events.append(events.Kind.TOOL_CALLED, data=describe_event(number))
+    return read_newest_event()
 
 
 def read_newest_event() -> int:
     """The id of the newest event, 0 before the first."""
-    row = Event.objects.order_by("-xid", "-pk").first()
+    row = Event.objects.order_by("-pk").first()
     return row.pk if row else 0
 
 
 def describe_event(number: int) -> dict[str, Any]:
-    """The data of an event with this number, which says when it was sent."""
-    return {
-        "tool": "get_status",
-        "arguments": {},
-        "ok": True,
-        "ms": 12,
-        "n": number,
-        "sent": time.time(),
-    }
+    return {"tool": "get_status", "arguments": {}, "ok": True, "ms": 12, "n": number}
 
 
-def socket_figures(count: int, ours: Found, bare: Found) -> list[Figure]:
-    """How late events came to so many clients, and how many were lost or came twice."""
-    late = [
-        Figure(
-            f"events to {count} clients, {what}",
-            ours[what],
-            "ms",
-            baseline=bare[what],
-            baseline_is="a bare websockets broadcast",
-            target=CLIENTS[count] if what == "p95" else None,
-        )
-        for what in ("median", "p95")
-    ]
-    wrong = ours["lost"] + ours["twice"] + ours["disordered"]
-    return [
-        *late,
-        Figure(f"events to {count} clients, lost or twice", wrong, "", target=1.0),
-    ]
+def _tell(server: Program) -> Write:
+    def tell(number: int) -> int:
+        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        data = json.dumps(describe_event(number))
+        event = f'{{"id":{number + 1},"kind":"tool.called","at":"{at}","data":{data}}}'
+        server.write(event)
+        return number + 1
+
+    return tell
+
+
+def _slowly(write: Write, number: int) -> Callable[[], list[int]]:
+    """Write event after event, so many a second."""
+
+    def send() -> list[int]:
+        begun, ids = time.monotonic(), list[int]()
+        for each in range(number):
+            time.sleep(max(0.0, begun + each / RATE - time.monotonic()))
+            ids.append(write(each))
+        return ids
+
+    return send

@@ -1,15 +1,15 @@
 """What a turn costs beside model and game, and how many a worker carries.
 
 The pilot takes the turns in a local game. One Mysis alone shows where the time of a turn
-goes, with short and long histories; sixteen at once what one worker process carries; and
+goes; sixteen at once what one worker process carries; and
 a whole fleet at the game's own pace, on two workers as ``up`` starts them, how late
-turns begin. It runs in a process of its own; see ``bench.processes``.
+turns begin.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import os
 import re
 import statistics
 import time
@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.db import connection
 from django.db.backends.postgresql.base import DatabaseWrapper
 from django.db.backends.utils import CursorWrapper
@@ -30,18 +31,17 @@ from agents.game.sessions import GameSession, get_pool
 from agents.models import Mysis
 from agents.runtime import answers
 from agents.runtime.turn import take_turn
-from bench.figures import Aim, Figure, Step, percentile
-from bench.flying import delete_myses, lengthen, start_myses
-from bench.processes import migrated_database, run_game, run_worker
+from bench.figures import Aim, Figure, Found, Step, find_figures, percentile
+from bench.fleet import delete_myses, run_fleet, start_myses, wait_for_turns
+from bench.processes import database_url, migrated_database
 
 TOGETHER, FLEET = 16, 200
 ALONE_TURNS, WARM_TURNS = 60, 5
-LENGTHS, LONG_TURNS = (100, 10_000, 1_000_000), 25
 TOGETHER_SECONDS = 20.0
-WARM_SECONDS, FLEET_SECONDS = 60.0, 60.0
+FLEET_SECONDS = 60.0
 QUICK_TICK, TICK = 0.25, 10.0
 OVERHEAD_TARGET = 0.025
-LATE_TARGET = 1.0
+LATE_TARGET = 0.3
 DUE = """
 SELECT extract(epoch FROM turn.started_at - coalesce(job.scheduled_at, deferred.at))
 FROM agents_turn AS turn
@@ -57,17 +57,36 @@ Parts = dict[str, float]
 _parts: ContextVar[Parts | None] = ContextVar("parts", default=None)
 
 
-def measure(step: Step) -> list[Figure]:
-    """All figures of turns."""
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--myses", type=int, default=FLEET, help="that fly at once")
+    parser.add_argument(
+        "--seconds", type=float, default=FLEET_SECONDS, help="for which they fly then"
+    )
+
+
+def measure(options: argparse.Namespace, step: Step) -> Found:
     with migrated_database(step):
-        with run_game(QUICK_TICK):
+        with run_local_fleet(QUICK_TICK):
             time_waits()
             step("Taking turns one after another")
             found = asyncio.run(take_quick_turns(step))
-        step(f"Letting {FLEET} Myses fly at {TICK:g} s a tick")
-        with run_game(TICK), run_worker(TOGETHER), run_worker(TOGETHER):
-            found["late"] = measure_lateness(step)
-    return turn_figures(found)
+        step(f"Letting {options.myses} Myses fly at {TICK:g} s a tick")
+        with run_local_fleet(TICK, workers=2):
+            found["late"] = measure_lateness(options, step)
+    return find_figures("Turns", turn_figures(found, options.myses), "turns")
+
+
+@contextmanager
+def run_local_fleet(tick: float, workers: int = 0) -> Iterator[None]:
+    """A local game, and workers on the database of this process."""
+    there = {"DATABASE_URL": database_url()}
+    with run_fleet(settings.ZOEA_DATA, tick=tick, environment=there) as fleet:
+        fleet.start_game()
+        for number in range(workers):
+            # What a turn was due at stands in its job.
+            options = (f"--concurrency={TOGETHER}", "--delete-jobs=never")
+            fleet.begin(f"worker-{number}", fleet.make_worker(options=options))
+        yield
 
 
 # --- Where the time goes
@@ -111,8 +130,6 @@ def count_statements(execute: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def count_commits(commit: Callable[..., Any]) -> Callable[..., Any]:
-    """Count the transactions of a turn."""
-
     def counted(*args: Any) -> Any:
         _count("transactions")
         return commit(*args)
@@ -150,11 +167,6 @@ async def take_quick_turns(step: Step) -> dict[str, Any]:
     crossing = await _measure_crossing()
     [alone] = await sync_to_async(start_myses)(1, "Alone")
     single = [await time_turn(alone) for _ in range(ALONE_TURNS)][WARM_TURNS:]
-    lengths = {}
-    for rows in LENGTHS:
-        step(f"Taking turns after {rows:,} memories")
-        await sync_to_async(lengthen)(alone, rows)
-        lengths[rows] = [await time_turn(alone) for _ in range(LONG_TURNS)]
     step("Taking turns of sixteen at once")
     several = await sync_to_async(start_myses)(TOGETHER, "Of many")
     # First they come into the game: a session, an account, the way to a belt.
@@ -169,7 +181,6 @@ async def take_quick_turns(step: Step) -> dict[str, Any]:
     return {
         "crossing": crossing,
         "turns": single,
-        "lengths": lengths,
         "per_second": sum(counts) / seconds,
         "busy": busy,
     }
@@ -179,7 +190,7 @@ async def wait_for_game() -> None:
     """Wait until the local game answers; raises RuntimeError where it does not."""
     for _ in range(100):
         try:
-            async with connect(os.environ["SPACEMOLT_MCP_URL"]):
+            async with connect(settings.SPACEMOLT_MCP_URL):
                 return
         except (GameCallError, BaseExceptionGroup):
             await asyncio.sleep(0.2)
@@ -229,13 +240,12 @@ async def time_turn(mysis: int) -> Parts:
 # --- How late turns begin
 
 
-def measure_lateness(step: Step) -> list[float]:
+def measure_lateness(options: argparse.Namespace, step: Step) -> list[float]:
     """The sorted seconds by which turns of a whole fleet began after they were due."""
-    start_myses(FLEET, "Flier")
-    time.sleep(WARM_SECONDS)
+    wait_for_turns(start_myses(options.myses, "Flier"), turns=2)
     since = timezone.now()
     step("Measuring how late turns begin")
-    time.sleep(FLEET_SECONDS)
+    time.sleep(options.seconds)
     with connection.cursor() as cursor:
         cursor.execute(DUE, [since])
         return sorted(max(0.0, float(late)) for (late,) in cursor.fetchall())
@@ -244,12 +254,10 @@ def measure_lateness(step: Step) -> list[float]:
 # --- Figures
 
 
-def turn_figures(found: Mapping[str, Any]) -> list[Figure]:
-    """The figures of what was measured."""
+def turn_figures(found: Mapping[str, Any], myses: int) -> list[Figure]:
     return [
-        *_parts_of_a_turn(found["turns"], found["crossing"]),
+        _overhead(found["turns"], found["crossing"]),
         *_counts(found["turns"]),
-        *_growth(found["lengths"]),
         Figure(
             "turns of one worker process",
             found["per_second"],
@@ -258,7 +266,7 @@ def turn_figures(found: Mapping[str, Any]) -> list[Figure]:
             baseline_is="one Mysis alone, turn after turn",
             note=f"16 at once, {found['busy']:.0%} of one core",
         ),
-        *_lateness(found["late"]),
+        _lateness(found["late"], myses),
     ]
 
 
@@ -267,40 +275,21 @@ def measure_overhead(turn: Mapping[str, float]) -> float:
     return turn["whole"] - turn.get("model", 0.0) - turn.get("game", 0.0)
 
 
-def _parts_of_a_turn(
-    turns: Sequence[Mapping[str, float]], crossing: float
-) -> list[Figure]:
+def _overhead(turns: Sequence[Mapping[str, float]], crossing: float) -> Figure:
     def median(part: str) -> float:
         return statistics.median(turn.get(part, 0.0) for turn in turns)
 
-    beside = _median_overhead(turns)
     ways = median("database times")
-    calls = median("model times")
-    return [
-        Figure(
-            "a turn beside model and game (median)",
-            beside * 1000,
-            "ms",
-            baseline=ways * crossing * 1000,
-            baseline_is=f"as many empty ways into the database ({ways:.0f})",
-            target=OVERHEAD_TARGET * 1000,
-            note=f"{calls:.0f} model calls, {median('game times'):.0f} game calls",
-        ),
-        *(
-            Figure(
-                f"a turn: {said} (median)",
-                median(part) * 1000,
-                "ms",
-                baseline=median("whole") * 1000,
-                baseline_is="the whole turn",
-            )
-            for part, said in (
-                ("database", "database"),
-                ("model", "the pilot"),
-                ("game", "the local game"),
-            )
-        ),
-    ]
+    return Figure(
+        "a turn beside model and game (median)",
+        statistics.median(map(measure_overhead, turns)) * 1000,
+        "ms",
+        baseline=ways * crossing * 1000,
+        baseline_is=f"as many empty ways into the database ({ways:.0f})",
+        target=OVERHEAD_TARGET * 1000,
+        note=f"{median('model times'):.0f} model calls, "
+        f"{median('game times'):.0f} game calls",
+    )
 
 
 def _counts(turns: Sequence[Mapping[str, float]]) -> list[Figure]:
@@ -322,39 +311,15 @@ def _counts(turns: Sequence[Mapping[str, float]]) -> list[Figure]:
     ]
 
 
-def _growth(lengths: Mapping[str, Sequence[Mapping[str, float]]]) -> list[Figure]:
-    costs = {int(rows): _median_overhead(turns) for rows, turns in lengths.items()}
-    short = min(costs)
-    return [
-        Figure(
-            f"a turn after {rows:,} memories (median)",
-            cost * 1000,
-            "ms",
-            baseline=costs[short] * 1000,
-            baseline_is=f"after {short:,}",
-            note="beside model and game",
-        )
-        for rows, cost in sorted(costs.items())
-        if rows != short
-    ]
-
-
-def _median_overhead(turns: Sequence[Mapping[str, float]]) -> float:
-    return statistics.median(map(measure_overhead, turns))
-
-
-def _lateness(late: Sequence[float]) -> list[Figure]:
+def _lateness(late: Sequence[float], myses: int) -> Figure:
     if not late:
         raise RuntimeError("No turn of the whole fleet began.")
-    middle = statistics.median(late)
-    return [
-        Figure(
-            "begin of a turn after it was due (p95)",
-            percentile(late, 0.95) * 1000,
-            "ms",
-            baseline=middle * 1000,
-            baseline_is="the median of the same run",
-            target=LATE_TARGET * 1000,
-            note=f"200 Myses, 10 s ticks, two workers, {len(late)} turns",
-        )
-    ]
+    return Figure(
+        "begin of a turn after it was due (p95)",
+        percentile(late, 0.95) * 1000,
+        "ms",
+        baseline=statistics.median(late) * 1000,
+        baseline_is="the median of the same run",
+        target=LATE_TARGET * 1000,
+        note=f"{myses} Myses, 10 s ticks, two workers, {len(late)} turns",
+    )

@@ -44,7 +44,6 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
 
     def accept(self) -> None:
-        """Take connections again, at the same port."""
         self._listening = socket.create_server(("127.0.0.1", self.port))
         self._serve()
 
@@ -53,7 +52,6 @@ class Proxy:
         self._flows.clear()
 
     def speak(self) -> None:
-        """Forward what was held back, and all that follows."""
         self._flows.set()
 
     def _serve(self) -> None:

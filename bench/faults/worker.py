@@ -16,7 +16,6 @@ HEARTBEATS = 4
 
 
 def main(clock: float, stalled: float, words: list[str]) -> None:
-    """Be that worker."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
     import django
 

@@ -33,42 +33,24 @@ class Arm:
     budget: int = 128_000
 
 
+BARE: Mapping[str, Any] = {"state_block": False}
+ON_DEMAND: Mapping[str, Any] = {"tools": "on_demand"}
+NEW = "the default of a new fleet: tiered, tools on demand, 16,000 tokens"
 ARMS = (
-    Arm(
-        "a",
-        "full history, no state block",
-        "full",
-        {"state_block": False, "result_cap": 0},
-        WIDE,
-    ),
-    Arm("b", "window of 20, no state block", "window", {"state_block": False}),
-    Arm(
-        "c",
-        "snapshot window, no state block",
-        "snapshot-window",
-        {"state_block": False},
-    ),
+    Arm("a", "full history, no state block", "full", {**BARE, "result_cap": 0}, WIDE),
+    Arm("b", "window of 20, no state block", "window", BARE),
+    Arm("c", "snapshot window, no state block", "snapshot-window", BARE),
     Arm("d", "snapshot window with state block", "snapshot-window"),
     Arm("e", "tiered with state block", "tiered"),
     Arm("f", "coalesced with state block", "coalesced"),
-    Arm("g", "tiered with state block, compact tools", "tiered", {"tools": "compact"}),
-    Arm("h", "tiered, tools on demand", "tiered", {"tools": "on_demand"}),
-    Arm(
-        "i",
-        "the default of a new fleet: tiered, tools on demand, 16,000 tokens",
-        "tiered",
-        {"tools": "on_demand"},
-        16_000,
-    ),
+    Arm("g", "tiered, compact tools", "tiered", {"tools": "compact"}),
+    Arm("h", "tiered, tools on demand", "tiered", ON_DEMAND),
+    Arm("i", NEW, "tiered", ON_DEMAND, 16_000),
     Arm("j", "mask: old results as notes, with state block", "mask"),
     Arm(
-        "k",
-        "summary with state block, tools on demand, 24,000 tokens",
-        "summary",
-        {"tools": "on_demand"},
-        SUMMARISED,
+        "k", "summary, tools on demand, 24,000 tokens", "summary", ON_DEMAND, SUMMARISED
     ),
-    Arm("l", "coalesced, tools on demand", "coalesced", {"tools": "on_demand"}),
+    Arm("l", "coalesced, tools on demand", "coalesced", ON_DEMAND),
 )
 #: What the others are held against.
 BASELINE = ARMS[0]
@@ -116,7 +98,6 @@ class SentCall:
 
     @property
     def whole(self) -> int:
-        """The bytes of messages and tools together."""
         return self.size + self.schemas + self.catalogue
 
 
@@ -155,7 +136,6 @@ class ArmResult:
             "gets_per_action": _per(self.gets, self.actions),
             "queries_per_action": _per(self.gets + self.fetched, self.actions),
             "calls_per_action": _per(len(self.calls), self.actions),
-            "fetched_by_code": self.fetched,
             "iteration_limit_endings": self.limited,
             "whole_mean": round(mean(wholes)),
             "tools_mean": round(mean(wholes) - mean(sizes)),
@@ -169,7 +149,6 @@ class ArmResult:
             "cost": float(price_calls(self.calls)),
             "cost_per_action": _per(float(price_calls(self.calls)), self.actions),
             # Without a state block nothing is shown as good, so nothing can be wrong.
-            "good_facts": sum(call.good for call in self.calls) if states else None,
             "good_facts_per_call": (
                 _per(sum(call.good for call in self.calls), len(states))
             ),

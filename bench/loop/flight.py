@@ -1,8 +1,7 @@
 """Flies one arm: the real turn loop, a real database, the sandbox stepped by hand.
 
 Time is simulated: a tick is ten seconds whatever the machine does, and it passes when
-every turn that is due has been taken. So all arms see the same game, from one seed. It
-runs in a process of its own; see ``bench.processes``.
+every turn that is due has been taken. So all arms see the same game, from one seed.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ from agents.models import Mysis, Provider, Turn
 from agents.runtime import finish, model_calls
 from agents.runtime.turn import take_turn
 from bench.figures import Step
-from bench.loop.arms import ARMS, WIDE, Arm, ArmResult, SentCall
-from bench.processes import migrated_database
+from bench.loop.arms import WIDE, Arm, ArmResult, SentCall
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.sent_view import render_messages, render_tools
 from memory.context.types import split_nudge
@@ -50,23 +48,6 @@ GOOD = (Confidence.FRESH, Confidence.MERGED)
 PASSING = frozenset({"In transit", "Online", "Police", "Tick"})
 
 
-def fly_arms(step: Step, text: str) -> dict[str, dict[str, dict[str, Any]]]:
-    """Fly the wanted arms (JSON) with each captain against one database.
-
-    Results by captain and letter.
-    """
-    wanted = json.loads(text)
-    arms = [arm for arm in ARMS if arm.letter in wanted["arms"]]
-    with migrated_database(step):
-        return {
-            captain: {
-                arm.letter: asyncio.run(fly_arm(arm, captain, wanted, step)).document()
-                for arm in arms
-            }
-            for captain in wanted["captains"]
-        }
-
-
 @dataclass
 class Clock:
     """The simulated time; ``install`` puts it in the place of the real one.
@@ -79,7 +60,6 @@ class Clock:
     phase: float = SECONDS / 2
 
     def now(self) -> datetime:
-        """The simulated moment."""
         return START + timedelta(seconds=SECONDS * self.ticks + self.phase)
 
     def install(self, sandbox: SandboxServer) -> None:
@@ -102,8 +82,6 @@ class Clock:
 
 @dataclass
 class Flight:
-    """One arm under way."""
-
     arm: Arm
     captain: str
     sandbox: SandboxServer
@@ -254,11 +232,9 @@ def find_state(text: str, kind: str) -> str:
 
 
 async def fly_arm(
-    arm: Arm, captain: str, wanted: Mapping[str, Any], step: Step
+    arm: Arm, captain: str, ticks: int, myses: int, game: dict[str, Any], step: Step
 ) -> ArmResult:
-    """Fly an arm as wanted (myses, captains, seed, game); every tick is a step."""
     clock = Clock()
-    game = {"seed": wanted["seed"], "systems": 505, **wanted["game"]}
     with SandboxServer(**game) as sandbox:
         clock.install(sandbox)
         settings.SPACEMOLT_MCP_URL = sandbox.url
@@ -267,8 +243,8 @@ async def fly_arm(
         persist = model_calls.persist_call
         model_calls.persist_call = flight.watch_beliefs(persist)
         try:
-            await in_db(flight.start_myses)(wanted["myses"])
-            while clock.ticks < wanted["captains"][captain]:
+            await in_db(flight.start_myses)(myses)
+            while clock.ticks < ticks:
                 await flight.pass_tick()
                 step(f"Arm {arm.letter}, {captain}, tick {clock.ticks}")
             result: ArmResult = await in_db(flight.add_up)()

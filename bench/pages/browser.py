@@ -1,4 +1,4 @@
-"""How late a word of a Mysis is painted in its row, in a real Chromium."""
+"""In a real Chromium: how late a word is painted in its row, and what a page weighs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import psycopg
 from django.db import connection
 from django.utils import timezone
-from playwright.sync_api import ViewportSize, sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 from agents import events, hub
 from agents.events import CHANNEL, Position, get_connection_parameters
@@ -58,6 +58,8 @@ WATCH = """() => {
     }));
   }).observe(document.getElementById("fleet-rows"), {childList: true, subtree: true});
 }"""
+SIZES = """() => ["navigation", "resource"].flatMap(kind =>
+  performance.getEntriesByType(kind).map(entry => entry.encodedBodySize))"""
 # Words, not answers of tools: rows do not show those.
 SPOKEN = """
 SELECT event.id, event.mysis_id, memory.created_at, event.created_at
@@ -111,23 +113,30 @@ def measure_lateness(
     return found
 
 
-def measure_painting(site: Site, seconds: float) -> dict[str, Any] | None:
-    """How late words were painted and read, in milliseconds; None without a Chromium."""
-    if not CHROMIUM.exists():
-        return None
+class Painting(NamedTuple):
+    """How late words were painted and read, in milliseconds, and how many never were."""
+
+    painted: list[float]
+    read: list[float]
+    lost: int
+
+
+def measure_painting(site: Site, seconds: float) -> Painting:
+    """Watch the Fleet page for so long."""
     with read_events() as read:
         begun, ended, paints = watch_rows(site, seconds)
     words = list_words(begun, ended)
     late = measure_lateness(words, paints)
-    return {
-        "painted": [one for one in late if one is not None],
-        "lost": sum(one is None for one in late),
-        "read": [read[word.event] - word.told for word in words if word.event in read],
-    }
+    return Painting(
+        painted=[one for one in late if one is not None],
+        read=[read[word.event] - word.told for word in words if word.event in read],
+        lost=late.count(None),
+    )
 
 
-def watch_rows(site: Site, seconds: float) -> tuple[datetime, datetime, list[Paint]]:
-    """Begin and end of what a browser watched, and what was painted."""
+@contextmanager
+def open_page(site: Site) -> Iterator[Page]:
+    """The Fleet page in a browser that has nothing in its cache, once it is live."""
     cookie = {
         "name": site.cookie_name,
         "value": site.session,
@@ -141,13 +150,25 @@ def watch_rows(site: Site, seconds: float) -> tuple[datetime, datetime, list[Pai
         page = context.new_page()
         page.goto(f"{site.server.origin}/")
         page.wait_for_selector("#live-status[data-state=live]")
+        yield page
+        browser.close()
+
+
+def weigh_page(site: Site) -> tuple[int, int]:
+    """The bytes of the Fleet page and of all it loads, compressed, and how many requests."""
+    with open_page(site) as page:
+        sizes: list[int] = page.evaluate(SIZES)
+    return sum(sizes), len(sizes)
+
+
+def watch_rows(site: Site, seconds: float) -> tuple[datetime, datetime, list[Paint]]:
+    with open_page(site) as page:
         page.evaluate(WATCH)
         begun = timezone.now()
         time.sleep(seconds)
         ended = timezone.now()
         time.sleep(GRACE)
         paints = [Paint(*one) for one in page.evaluate("window.seen")]
-        browser.close()
     return begun, ended, paints
 
 

@@ -1,149 +1,110 @@
-"""What the pages cost: bytes, server time and the web process's work.
+"""What the pages cost: bytes, server time, viewers, and painting in Chromium.
 
-180 Myses rest; 20 fly with the pilot in a local game of 10 s ticks, on one worker as
-``up`` starts it, and they are among the first on the page. It runs in a process of its
-own; see ``bench.processes``.
+Most Myses rest; some fly with the pilot in a local game of 10 s ticks, on one worker as
+``up`` starts it, and they are among the first on the page.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
-import threading
 import time
-from collections import Counter
-from collections.abc import Mapping
-from contextlib import ExitStack
-from functools import partial
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import psutil
 from django.conf import settings
-from websockets.exceptions import ConnectionClosed
 
-from agents.models import Turn
-from bench.figures import Aim, Figure, Step, Task, measure_medians, percentile
-from bench.flying import start_myses
-from bench.pages import browser, scenes
-from bench.processes import (
-    migrated_database,
-    name_process,
-    run_game,
-    run_server,
-    run_worker,
+from bench.figures import (
+    Figure,
+    Found,
+    Step,
+    find_figures,
+    percentile,
 )
-from bench.turns import TICK, TOGETHER
-from bench.visitor import PATIENCE, Site, Viewer, weigh_page
+from bench.fleet import start_myses, wait_for_turns
+from bench.pages import browser, scenes
+from bench.processes import migrated_database, name_process, run_server
+from bench.sockets import open_clients
+from bench.turns import TICK, run_local_fleet
+from bench.visitor import Site
 
-RESTING, FLYING = 180, 20
-WARM_TURNS, WARM_SECONDS = 2, 300.0
-WATCHED_SECONDS, PAINTED_SECONDS = 20.0, 60.0
+MYSES, FLYING = 200, 20
+WARM_TURNS = 2
+SETTLE_SECONDS, WATCHED_SECONDS, PAINTED_SECONDS = 1.0, 20.0, 60.0
 VIEWERS = (0, 1, 10)
-SHORT, LONG = 100, 100_000
-PAGES = {"the page": "", "the Context page": "context/"}
-OPENED = 25
-BYTES_TARGET = 300_000
-ANSWER_TARGET, PAINTED_TARGET = 100.0, 400.0
-GROWTH_TARGET = 1.5
-
-Found = Mapping[str, Any]
+BYTES_TARGET = 100_000
+ANSWER_TARGET, PAINTED_TARGET = 60.0, 400.0
+VIEWER_TARGET = 1.5
+SHARES = {"median": 0.5, "p95": 0.95}
 
 
-def measure(step: Step) -> list[Figure]:
-    """All figures of the pages; none of painting without a Chromium."""
-    with migrated_database(step):
-        step(f"Making {RESTING + FLYING} Myses")
-        remembering = {n: scenes.make_remembering_mysis(n) for n in (SHORT, LONG)}
-        scenes.make_resting_myses(RESTING)
-        scenes.vacuum()
-        session = scenes.sign_in_admin()
-        quiet = run_server("--verbosity=0", PYTHONWARNINGS="ignore")
-        with run_game(TICK), quiet as server:
-            site = Site(server, session, settings.SESSION_COOKIE_NAME)
-            with run_worker(TOGETHER):
-                found = measure_flying(site, step)
-            step("Opening a short and a long memory")
-            found["lengths"] = {
-                name: time_openings(site, remembering, page)
-                for name, page in PAGES.items()
-            }
-    return page_figures(found)
-
-
-def measure_flying(site: Site, step: Step) -> dict[str, Any]:
-    """What is measured while twenty fly."""
-    step(f"Letting {FLYING} Myses fly at {TICK:g} s a tick")
-    wait_for_turns(start_myses(FLYING, "Busy"))
-    step("Looking with nobody, one and ten")
-    viewers = {n: measure_viewers(site, n, WATCHED_SECONDS) for n in VIEWERS}
-    step("Loading the Fleet page")
-    weight = weigh_page(site.visitor(), "/")
-    found = {
-        "viewers": viewers,
-        "weight": {"sent": weight.sent, "requests": weight.requests},
-        "frame": site.measure_first_frame(),
-        "answers": site.time_answers("/", "/healthz"),
-    }
-    step("Painting rows")
-    return found | {"painted": browser.measure_painting(site, PAINTED_SECONDS)}
-
-
-def wait_for_turns(myses: list[int]) -> None:
-    """Wait until all of them fly; raises RuntimeError where they do not."""
-    until = time.monotonic() + WARM_SECONDS
-    counts: Counter[int] = Counter()
-    while time.monotonic() < until:
-        done = Turn.objects.filter(mysis__in=myses, finished_at__isnull=False)
-        counts = Counter(done.values_list("mysis", flat=True))
-        if all(counts[mysis] >= WARM_TURNS for mysis in myses):
-            return
-        time.sleep(1)
-    raise RuntimeError(
-        f"{FLYING} Myses took {counts.total()} turns in {WARM_SECONDS:g} s."
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--myses", type=int, default=MYSES, help="of which some fly")
+    parser.add_argument("--flying", type=int, default=FLYING)
+    parser.add_argument(
+        "--seconds", type=float, default=PAINTED_SECONDS, help="of painting"
     )
 
 
-def time_openings(
-    site: Site, remembering: Mapping[int, int], page: str
-) -> dict[int, float]:
-    """The median seconds of a page of each Mysis, by how much it remembers."""
-    tasks: dict[str, Task] = {
-        str(count): partial(site.get, f"/myses/{mysis}/{page}")
-        for count, mysis in remembering.items()
-    }
-    return {
-        int(count): found for count, found in measure_medians(tasks, OPENED).items()
-    }
+def measure(options: argparse.Namespace, step: Step) -> Found:
+    """All figures of the pages; none of bytes and painting without a Chromium."""
+    with migrated_database(step):
+        step(f"Making {options.myses} Myses")
+        scenes.make_resting_myses(options.myses - options.flying)
+        scenes.vacuum()
+        session = scenes.sign_in_admin()
+        with run_server("--verbosity=0", PYTHONWARNINGS="ignore") as server:
+            site = Site(server, session, settings.SESSION_COOKIE_NAME)
+            with run_local_fleet(TICK, workers=1):
+                figures = measure_flying(site, options, step)
+    return find_figures("The pages", figures, "pages")
 
 
-def measure_viewers(site: Site, count: int, seconds: float) -> dict[str, float]:
-    """With so many viewers: milliseconds of processor time and bytes to each, a second.
+def measure_flying(site: Site, options: argparse.Namespace, step: Step) -> list[Figure]:
+    """What is measured while some fly."""
+    step(f"Letting {options.flying} Myses fly at {TICK:g} s a tick")
+    wait_for_turns(start_myses(options.flying, "Busy"), WARM_TURNS)
+    step("Looking with nobody, one and ten")
+    busy = {n: measure_viewers(site, n) for n in VIEWERS}
+    step("Loading the Fleet page")
+    times = site.time_answers("/", "/healthz")
+    figures = [
+        *compare_times(
+            "the Fleet page from the server",
+            times["/"],
+            times["/healthz"],
+            "GET /healthz of the same server, between the others",
+            ANSWER_TARGET,
+        ),
+        *viewer_figures(busy),
+    ]
+    if browser.CHROMIUM.exists():
+        step("Painting rows")
+        painted = browser.measure_painting(site, options.seconds)
+        figures += [*painting_figures(painted), weigh(site)]
+    return figures
+
+
+def measure_viewers(site: Site, count: int) -> float:
+    """With so many viewers: milliseconds of processor time a second.
 
     A viewer loads the page and opens its socket; the page asks for nothing more by
     itself. What opening costs is over before the measuring begins.
     """
-    with ExitStack() as opened:
-        viewers = [opened.enter_context(site.watch()) for _ in range(count)]
-        readers = [threading.Thread(target=_read_all, args=[one]) for one in viewers]
-        for viewer in viewers:
-            viewer.recv(timeout=PATIENCE)
-        for reader in readers:
-            reader.start()
-        sent = sum(viewer.received for viewer in viewers)
+    plan = site.plan_dashboards(*(site.find_socket("/") for _ in range(count)))
+    with open_clients(plan):
+        time.sleep(SETTLE_SECONDS)
         busy = _processor_seconds()
-        time.sleep(seconds)
-        busy = _processor_seconds() - busy
-        sent = sum(viewer.received for viewer in viewers) - sent
-    for reader in readers:
-        reader.join()
-    return {"busy": 1000 * busy / seconds, "sent": sent / max(1, count) / seconds}
+        time.sleep(WATCHED_SECONDS)
+        return 1000 * (_processor_seconds() - busy) / WATCHED_SECONDS
 
 
-def _read_all(viewer: Viewer) -> None:
-    try:
-        while True:
-            viewer.recv()
-    except ConnectionClosed:
-        return
+def measure_first_frame(site: Site) -> int:
+    """The bytes that a new socket gets at once."""
+    with open_clients(site.plan_dashboards(site.find_socket("/"))) as clients:
+        time.sleep(SETTLE_SECONDS)
+        found: int = clients.end([])["pages"]["bytes"]
+    return found
 
 
 def _processor_seconds() -> float:
@@ -162,115 +123,70 @@ def _processor_seconds() -> float:
 # --- Figures
 
 
-def page_figures(found: Found) -> list[Figure]:
-    """The figures of what was measured."""
-    return [
-        *painting_figures(found.get("painted")),
-        *opening_figures(found),
-        *viewer_figures(found["viewers"]),
-        *growth_figures(found["lengths"]),
-    ]
-
-
-def painting_figures(found: Found | None) -> list[Figure]:
-    """How late words were painted, and how many never were."""
-    if found is None:
-        return []
-    painted, read = sorted(found["painted"]), sorted(found["read"])
-    if not painted or not read:
-        raise RuntimeError("Nothing was said while the browser looked.")
-    late = [
-        Figure(
-            f"event to painted row, {name}",
-            percentile(painted, share),
+def compare_times(
+    what: str,
+    times: Sequence[float],
+    baseline: Sequence[float],
+    baseline_is: str,
+    target: float,
+) -> Iterator[Figure]:
+    """Median and 95th percentile of milliseconds; the target is of the second."""
+    for name, share in SHARES.items():
+        yield Figure(
+            f"{what}, {name}",
+            percentile(sorted(times), share),
             "ms",
-            baseline=percentile(read, share),
-            baseline_is="a bare reader of the event log, in Python",
-            target=PAINTED_TARGET if name == "p95" else None,
-            note=f"{len(painted)} words of 20 real Myses, in Chromium",
+            baseline=percentile(sorted(baseline), share),
+            baseline_is=baseline_is,
+            target=target if name == "p95" else None,
+            note=f"{len(times)} times",
         )
-        for name, share in (("median", 0.5), ("p95", 0.95))
-    ]
-    return [*late, Figure("words never painted", found["lost"], "", target=1.0)]
 
 
-def opening_figures(found: Found) -> list[Figure]:
-    """What a cold visit to the Fleet page loads, and how long the server takes."""
-    weight, frame = found["weight"], found["frame"]
-    page, probe = (sorted(found["answers"][path]) for path in ("/", "/healthz"))
+def painting_figures(found: browser.Painting) -> list[Figure]:
+    """How late words were painted, and how many never were."""
+    if not found.painted or not found.read:
+        raise RuntimeError("Nothing was said while the browser looked.")
+    late = compare_times(
+        "an event until its row is painted",
+        found.painted,
+        found.read,
+        "a bare reader of the event log, in Python",
+        PAINTED_TARGET,
+    )
+    return [*late, Figure("words never painted", found.lost, "", target=1.0)]
+
+
+def weigh(site: Site) -> Figure:
+    """What a cold visit to the Fleet page loads."""
+    (sent, requests), frame = browser.weigh_page(site), measure_first_frame(site)
+    return Figure(
+        "a cold visit to the Fleet page, all that is sent",
+        sent + frame,
+        "bytes",
+        target=BYTES_TARGET,
+        note=f"{requests} requests, and the socket's first frame",
+    )
+
+
+def viewer_figures(busy: Mapping[int, float]) -> list[Figure]:
+    """What viewers of the Fleet page cost the web process, of processor time a second."""
+    nobody, one, many = (busy[count] for count in VIEWERS)
+    further = max(0.0, many - one) / (VIEWERS[2] - VIEWERS[1])
     return [
         Figure(
-            "a cold visit to the Fleet page, bytes sent",
-            weight["sent"] + frame,
-            "bytes",
-            target=BYTES_TARGET,
-            note=f"{weight['requests']} requests {weight['sent'] / 1000:.1f} KB, "
-            f"the socket's first frame {frame / 1000:.1f} KB",
-        ),
-        *(
-            Figure(
-                f"the Fleet page from the server, {name}",
-                percentile(page, share),
-                "ms",
-                baseline=percentile(probe, share),
-                baseline_is="GET /healthz of the same server, between the others",
-                target=ANSWER_TARGET if name == "p95" else None,
-                note="while 20 fly",
-            )
-            for name, share in (("median", 0.5), ("p95", 0.95))
-        ),
-    ]
-
-
-def viewer_figures(found: Mapping[int, Found]) -> list[Figure]:
-    """What viewers of the Fleet page cost the web process."""
-    counts = sorted(found)
-    nobody, one, many = (found[count]["busy"] for count in counts)
-    further = max(0.0, many - one) / (counts[2] - counts[1])
-    return [
-        Figure(
-            "web process, nobody looks at the Fleet page",
-            nobody,
-            "ms",
-            note="of processor time in each second",
-        ),
-        Figure(
-            "the same with one viewer",
+            "processor time of the web process a second, one viewer",
             one,
             "ms",
             baseline=nobody,
             baseline_is="nobody looks",
-            note=_sent(found[counts[1]]),
         ),
         Figure(
-            f"each further viewer, of {counts[2]}",
+            f"each further viewer, of {VIEWERS[2]}",
             further,
             "ms",
             baseline=max(0.0, one - nobody),
             baseline_is="what the first one adds",
-            note=_sent(found[counts[2]]),
+            target=VIEWER_TARGET,
         ),
     ]
-
-
-def _sent(found: Found) -> str:
-    return f"{found['sent'] / 1000:.1f} KB a second sent to each"
-
-
-def growth_figures(lengths: Mapping[str, Mapping[int, float]]) -> list[Figure]:
-    """Pages of a Mysis that remembers much beside one that remembers little."""
-    figures = []
-    for page, seconds in lengths.items():
-        few, many = sorted(seconds)
-        figures.append(
-            Figure(
-                f"{page} of a Mysis with {many:,} memories (median)",
-                seconds[many] * 1000,
-                "ms",
-                baseline=seconds[few] * 1000,
-                baseline_is=f"one with {few:,}",
-                target=GROWTH_TARGET,
-                aim=Aim.RATIO_BELOW,
-            )
-        )
-    return figures

@@ -16,7 +16,6 @@ from agents.models import Account, ModelCall, Mysis, Turn
 from memory.models import (
     AccountClock,
     GameSnapshot,
-    HistorySummary,
     Memory,
     Origin,
     Role,
@@ -52,20 +51,6 @@ SYSTEM = {
         {"id": "mars", "name": "Mars"},
     ],
 }
-# Half orders, half answers, of the game's usual length.
-REMEMBER = """
-INSERT INTO memory_memory (mysis_id, role, origin, sender, content, reasoning,
-  signature, tool_calls, tool_call_id, tool_name, args, is_error, pending, tokens,
-  created_at)
-SELECT %(mysis)s, CASE WHEN n %% 2 = 0 THEN 'user' ELSE 'assistant' END,
-  CASE WHEN n %% 2 = 0 THEN 'human' ELSE 'agent' END, '',
-  'line ' || n || ' of a history: ' || repeat(md5(n::text) || ' ', 3), '', '', '[]',
-  '', '', '{}', false, false, 40, now()
-FROM generate_series(1, %(rows)s) AS n
-"""
-#: Memories that are newer than the summary, in a long history as in a short one.
-UNCOVERED = 60
-
 
 # --- Fleets
 
@@ -80,28 +65,6 @@ def make_resting_myses(count: int) -> None:
         add_turns(mysis, share=number % 20 / 20)
 
 
-def make_remembering_mysis(count: int) -> int:
-    """Make a Mysis with so many memories, the older in a summary; its id."""
-    mysis = Mysis.objects.create(name=f"Remembers {count}", state="stopped")
-    add_account(mysis)
-    with connection.cursor() as cursor:
-        cursor.execute(REMEMBER, {"mysis": mysis.pk, "rows": count})
-    ids = Memory.objects.filter(mysis=mysis).values_list("pk", flat=True)
-    HistorySummary.objects.create(
-        mysis=mysis,
-        first_id=ids.order_by("pk")[0],
-        through_id=ids.order_by("-pk")[UNCOVERED],
-        generation=1,
-        text="Much was done.",
-        status=HistorySummary.Status.ACTIVE,
-        history_hash="",
-    )
-    mysis.last_memory_at = timezone.now()
-    mysis.save()
-    add_turns(mysis)
-    return mysis.pk
-
-
 def vacuum() -> None:
     """Leave the tables as the server's own vacuum does before long."""
     with connection.cursor() as cursor:
@@ -109,7 +72,6 @@ def vacuum() -> None:
 
 
 def sign_in_admin() -> str:
-    """Make an admin and sign in; the key of the session."""
     client = Client()
     client.force_login(User.objects.create_superuser("bench"))
     return str(client.session.session_key)
@@ -165,7 +127,6 @@ def add_account(mysis: Mysis, *, credits: int = 11_153, stale: bool = False) -> 
 
 
 def add_conversation(mysis: Mysis, exchanges: int = 3) -> list[Memory]:
-    """A conversation with an order, calls, results and thoughts."""
     rows = [
         mysis.memories.create(
             role=Role.USER,

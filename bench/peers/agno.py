@@ -29,8 +29,6 @@ AGENT = "bench"
 
 
 class Agno(Store):
-    """A session of an agent."""
-
     packages = ("agno", "sqlalchemy", "psycopg")
 
     def __init__(self, url: str) -> None:

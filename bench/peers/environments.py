@@ -63,38 +63,20 @@ class Peer:
 
 
 PLAIN = "psycopg"
+NEWEST = "`SELECT` of the newest 50"
+NEXT, FOUND = "`assemble_next`", "`search_messages`"
 PEERS = (
-    Peer(
-        PLAIN,
-        "raw psycopg",
-        "plain",
-        "`SELECT` of the newest 50",
-        search="`ILIKE`",
-    ),
+    Peer(PLAIN, "raw psycopg", "plain", NEWEST, search="`ILIKE`"),
     Peer(
         "psycopg-search",
         "raw psycopg, with a GIN index",
         "plain",
-        "`SELECT` of the newest 50",
-        options=("search",),
+        NEWEST,
+        ("search",),
         search="`tsvector`, GIN",
     ),
-    Peer(
-        "zoea",
-        "Zoea, `window`",
-        "zoea",
-        "`assemble_next`",
-        options=("window",),
-        search="`search_messages`",
-    ),
-    Peer(
-        "zoea-tiered",
-        "Zoea, `tiered`",
-        "zoea",
-        "`assemble_next`",
-        options=("tiered",),
-        search="`search_messages`",
-    ),
+    Peer("zoea", "Zoea, `window`", "zoea", NEXT, ("window",), search=FOUND),
+    Peer("zoea-tiered", "Zoea, `tiered`", "zoea", NEXT, ("tiered",), search=FOUND),
     Peer(
         "langgraph",
         "LangGraph PostgresSaver",
@@ -107,8 +89,8 @@ PEERS = (
         "LangGraph, `DeltaChannel` (beta)",
         "langgraph",
         "`get_state`: all",
-        options=("delta",),
-        environment="langgraph",
+        ("delta",),
+        "langgraph",
     ),
     Peer(
         "openai",

@@ -28,8 +28,6 @@ class DeltaState(TypedDict):
 
 
 class LangGraph(Store):
-    """A thread of a graph."""
-
     packages = ("langgraph", "langgraph-checkpoint-postgres", "psycopg")
 
     def __init__(self, url: str, kind: str = "messages") -> None:

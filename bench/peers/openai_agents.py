@@ -18,8 +18,6 @@ SQLAlchemySession: Any = import_module("agents.extensions.memory").SQLAlchemySes
 
 
 class OpenAIAgents(Store):
-    """A session, as the SDK's runner uses it."""
-
     packages = ("openai-agents", "sqlalchemy", "asyncpg")
 
     def __init__(self, url: str) -> None:

@@ -43,8 +43,6 @@ INDEXED = (
 
 
 class Plain(Store):
-    """Rows in a table."""
-
     packages = ("psycopg",)
 
     def __init__(self, url: str, kind: str = "bare") -> None:

@@ -54,7 +54,6 @@ class Turn:
 
     @property
     def call_id(self) -> str:
-        """The id of the call."""
         return f"call_{self.number}"
 
 

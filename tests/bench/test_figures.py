@@ -1,8 +1,8 @@
-"""What a figure says of itself, and how samples are taken."""
+"""What a figure says of itself, how samples are taken, and where tables go."""
 
 from __future__ import annotations
 
-from io import StringIO
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -11,77 +11,67 @@ from bench import figures as timing
 from bench.figures import (
     Aim,
     Figure,
-    figure_table,
+    Table,
+    describe_counts,
+    describe_times,
+    find_figures,
     format_amount,
-    list_baselines,
+    markdown_table,
     measure_medians,
-    percentile,
-    show_steps,
+    rich_table,
+    write_docs,
 )
-
-
-def test_a_figure_knows_its_ratio_and_its_target():
-    figure = Figure("x", 30.0, "s", baseline=10.0, target=20.0)
-    assert (figure.ratio, figure.met) == (3.0, False)
-    assert Figure("x", 1.0, "s").document()["met"] is None
-    assert Figure("x", 1.0, "s").ratio is None
 
 
 @pytest.mark.parametrize(
-    ("aim", "target", "met"),
+    ("aim", "target", "met", "goal"),
     [
-        (Aim.BELOW, 30.0, False),
-        (Aim.BELOW, 30.1, True),
-        (Aim.AT_MOST, 30.0, True),
-        (Aim.AT_MOST, 29.9, False),
-        (Aim.AT_LEAST, 30.0, True),
-        (Aim.AT_LEAST, 30.1, False),
-        (Aim.RATIO_BELOW, 3.0, False),
-        (Aim.RATIO_BELOW, 3.1, True),
+        (Aim.BELOW, 30.0, False, "< 30.0 %"),
+        (Aim.BELOW, 30.1, True, "< 30.1 %"),
+        (Aim.AT_MOST, 30.0, True, "at most 30.0 %"),
+        (Aim.AT_MOST, 29.9, False, "at most 29.9 %"),
+        (Aim.RATIO_BELOW, 3.0, False, "< 3.00 x"),
+        (Aim.RATIO_BELOW, 3.1, True, "< 3.10 x"),
     ],
 )
-def test_a_target_lies_on_the_side_of_its_aim(aim: Aim, target: float, met: bool):
+def test_a_target_lies_on_the_side_of_its_aim(
+    aim: Aim, target: float, met: bool, goal: str
+):
     figure = Figure("x", 30.0, "%", baseline=10.0, target=target, aim=aim)
-    assert figure.met is met
+    assert (figure.met, figure.goal, figure.ratio) == (met, goal, 3.0)
 
 
 def test_a_ratio_without_a_baseline_meets_nothing():
     assert Figure("x", 0.1, "s", target=2, aim=Aim.RATIO_BELOW).met is False
 
 
-def test_a_goal_shows_its_side():
-    assert Figure("x", 1, "ms", target=50).goal == "< 50.0 ms"
-    assert Figure("x", 1, "%", target=95, aim=Aim.AT_LEAST).goal == ">= 95.0 %"
-    assert Figure("x", 1, "s", target=1.5, aim=Aim.RATIO_BELOW).goal == "< 1.50 x"
-    assert Figure("x", 1, "", target=8, aim=Aim.AT_MOST).goal == "at most 8"
-    assert Figure("x", 1, "s").goal == ""
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1500, "bytes", "1.5 KB"),
+        (2_340_000, "bytes", "2.3 MB"),
+        (498_000_000, "bytes", "498 MB"),
+        (0.345, "ms", "0.34 ms"),
+        (50, "ms", "50.0 ms"),
+        (30_926, "tokens", "30,926 tok"),
+        (None, "s", ""),
+    ],
+)
+def test_amounts_are_short(value: float | None, unit: str, text: str):
+    assert format_amount(value, unit) == text
 
 
-def test_a_table_tells_what_was_missed():
-    console = Console(width=120, record=True, file=StringIO())
-    console.print(figure_table("All", [Figure("slow", 3, "s", target=2, note="why")]))
-    shown = console.export_text()
-    assert "slow" in shown and "why" in shown and "missed" in shown
-
-
-def test_amounts_are_short():
-    assert format_amount(1500, "bytes") == "1.5 KB"
-    assert format_amount(300_000, "bytes") == "300.0 KB"
-    assert format_amount(2_340_000, "bytes") == "2.3 MB"
-    assert format_amount(498_000_000, "bytes") == "498 MB"
-    assert format_amount(2.345, "s") == "2.3 s"
-    assert format_amount(0.345, "ms") == "0.34 ms"
-    assert format_amount(50, "ms") == "50.0 ms"
-    assert format_amount(30_926, "tokens") == "30,926 tok"
-    assert format_amount(None, "s") == ""
-
-
-def test_a_baseline_is_explained_once():
-    names = ("a", "b", "c: one", "c: two")
+def test_figures_are_a_table_that_explains_each_baseline_once():
+    names = ("a", "c: one", "c: two")
     figures = [Figure(name, 1, "s", baseline=1, baseline_is="that") for name in names]
-    assert (
-        list_baselines([*figures, Figure("d", 1, "s")]) == "Baseline of a, b, c: that."
-    )
+    slow = Figure("slow [x]", 3, "s", target=2, note="why")
+    [table] = find_figures("All", [*figures, slow], "all").tables
+    assert table.notes == ["Baseline of a, c: that."]
+    console = Console(width=120)
+    with console.capture() as shown:
+        console.print(rich_table(table))
+    assert "slow [x] (why)" in shown.get()
+    assert table.rows[-1][-1] == "missed"
 
 
 def test_tasks_take_turns(monkeypatch: pytest.MonkeyPatch):
@@ -93,19 +83,25 @@ def test_tasks_take_turns(monkeypatch: pytest.MonkeyPatch):
     assert list(found) == ["a", "b"] and min(found.values()) >= 0
 
 
-def test_a_percentile_is_one_of_the_values():
-    values = [float(value) for value in range(1, 101)]
-    assert percentile(values, 0.95) == 96
-    assert percentile(values, 1) == 100
-    assert percentile([7.0], 0.5) == 7
+def test_times_and_counts_have_the_same_percentiles():
+    times = [float(each) for each in range(1, 1001)]
+    counts = {str(each): 1 for each in range(1, 1001)}
+    assert describe_times(times) == describe_counts(counts)
+    assert describe_times(times)["p95"] == 951
+    assert describe_times([]) == describe_counts({}) == {}
 
 
-def test_a_log_has_a_line_for_each_step_and_a_terminal_only_the_newest():
-    log, terminal = StringIO(), StringIO()
-    for place, is_terminal in ((log, False), (terminal, True)):
-        with show_steps(Console(file=place, force_terminal=is_terminal)) as step:
-            step("Stopping [worker-1]")
-            step("Starting it")
-    assert log.getvalue() == "Stopping [worker-1]\nStarting it\n"
-    assert "Starting it" in terminal.getvalue()
-    assert "Stopping" not in terminal.getvalue().rpartition("Starting")[2]
+def test_tables_are_written_between_their_marks_and_nowhere_else(tmp_path: Path):
+    page = tmp_path / "page.md"
+    page.write_text("# A\n<!-- bench a: begin -->\nold\n<!-- bench a: end -->\nB\n")
+    other = tmp_path / "other.md"
+    other.write_text("# Mine\n")
+    tables = [Table("T", ["", "n|m"], [["x", "1"]], ["Why."], mark=m) for m in "aab"]
+    for _ in range(2):
+        assert write_docs(tables, "Measured.", [page, other]) == ["a"]
+    written = page.read_text()
+    assert written.startswith("# A\n<!-- bench a: begin -->\n\nMeasured.\n\n### T\n\n")
+    assert written.endswith("<!-- bench a: end -->\nB\n")
+    assert written.count(markdown_table(tables[0])) == 2
+    assert "| --- | ---: |" in written and "| x | 1 |\n\nWhy." in written
+    assert other.read_text() == "# Mine\n"

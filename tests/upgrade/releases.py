@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from bench.processes import ROOT, clean_environment
-from bench.upgrades import ENDING, KEPT, KEY
+from tests.upgrade.databases import ENDING, KEPT, KEY
 from zoea.postgres import DATABASE, USER
 from zoea.postgres.cluster import Cluster
 

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from bench.upgrades import (
+from sandbox.game.testing import SandboxServer
+from tests import postgres
+from tests.commands import Commands
+from tests.upgrade.databases import (
     KEY,
     count_lost,
     list_releases,
@@ -17,9 +20,6 @@ from bench.upgrades import (
     read_columns,
     read_rows,
 )
-from sandbox.game.testing import SandboxServer
-from tests import postgres
-from tests.commands import Commands
 from tests.upgrade.releases import RELEASES
 from zoea.postgres.cluster import Cluster
 

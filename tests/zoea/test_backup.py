@@ -18,7 +18,11 @@ from django.db import connection
 from agents import actions, fence
 from agents.models import Mysis
 from bench.processes import ROOT, clean_environment, database_url
-from bench.upgrades import (
+from memory.models import AuditEntry
+from tests import postgres
+from tests.commands import Commands
+from tests.factories import make_account, make_memory
+from tests.upgrade.databases import (
     KEY,
     NAME,
     count_lost,
@@ -27,10 +31,6 @@ from bench.upgrades import (
     read_columns,
     read_rows,
 )
-from memory.models import AuditEntry
-from tests import postgres
-from tests.commands import Commands
-from tests.factories import make_account, make_memory
 from zoea import backups
 from zoea.postgres import acquire
 from zoea.postgres.cluster import Cluster

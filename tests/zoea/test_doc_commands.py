@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import re
 import shlex
-from importlib import import_module
-from importlib.util import find_spec
 
 import pytest
 import yaml
 from django.core.management import CommandError, get_commands, load_command_class
 
+from bench.__main__ import parse_options
 from tests.zoea.documents import ALL_TEXT, list_blocks, read_document
 from zoea.management.commands import up
 from zoea.supervise.programs import HOST
 
 _MAKE = re.compile(r'make ([a-z-]+)(?: ARGS="([^"]*)")?')
-_BENCH = re.compile(r"python -m (bench\.\w+)((?: [^\s`#()]+)*)")
+_BENCH = re.compile(r"python -m (bench(?: [a-z]+)?)((?: [^\s`#()]+)*)")
 _MANAGE = re.compile(r"python manage\.py (\w+)((?: [^\s`#()]+)*)")
 _RECIPE = re.compile(
-    r"^([a-z-]+):.*\n\t@(?:exec )?\$\(PYTHON\) (?:-m |manage\.py )(\w\S*) \$\(ARGS\)$",
+    r"^([a-z-]+):.*\n\t@(?:exec )?\$\(PYTHON\) (?:-m |manage\.py )(\w[\w ]*) \$\(ARGS\)$",
     re.MULTILINE,
 )
 RECIPES = dict(_RECIPE.findall(read_document("Makefile")))
@@ -35,17 +34,12 @@ MANAGED = [
 
 
 def parse(program: str, options: list[str]) -> None:
-    """Read the options of a part of ``bench`` or a command; ends where they are wrong."""
+    """Read the options of a benchmark or a command; ends where they are wrong."""
     if not program.startswith("bench"):
         command = load_command_class(get_commands()[program], program)
         command.create_parser("manage.py", program).parse_args(options)
         return
-    found = find_spec(program)
-    assert found is not None
-    package = found.submodule_search_locations is not None
-    module = import_module(f"{program}.__main__" if package else program)
-    if options:
-        module.parse_options(options)
+    parse_options([*program.split()[1:], *options])
 
 
 @pytest.mark.parametrize(
@@ -64,7 +58,7 @@ def test_the_targets_that_take_options_are_found():
 
 def test_an_option_that_there_is_not_is_refused():
     with pytest.raises(SystemExit):
-        parse("bench.soak", ["--nowhere"])
+        parse("bench load", ["--nowhere"])
     with pytest.raises(CommandError):
         parse("up", ["--nowhere"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -26,11 +27,11 @@ from agents.models import (
     Provider,
     ToolCatalogue,
 )
-from bench.core.histories import prepare_account
 from memory.assembly import turn_reads
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.assembly.turn_reads import TurnReads
 from memory.context import registry
+from memory.gamestate.extract import read_result
 from memory.models import (
     ContextPolicy,
     ContextText,
@@ -38,6 +39,7 @@ from memory.models import (
     Memory,
     SentContext,
 )
+from memory.snapshots import writes
 from sandbox.game.testing import SandboxServer
 from tests.agents.lab.histories import make_pilot, record_call, record_turn
 from tests.agents.runtime.conftest import fly
@@ -230,11 +232,30 @@ def test_a_history_without_calls_has_nothing_to_replay(db: None):
     assert (found["calls"], found["equal"], found["policies"]) == (0, 0, [])
 
 
+def capture_state(username: str) -> None:
+    """What an account knows that has flown a little."""
+    hold = [{"item_id": "ore_iron", "name": "Iron Ore", "quantity": 3, "size": 1}]
+    ship = {"hull": 100, "shield": 50, "fuel": 90, "cargo_used": 3, "cargo": hold}
+    for tool, answer in {
+        "get_status": {"player": {"credits": 5, "current_poi": "belt"}, "ship": ship},
+        "get_ship": {"ship": ship},
+        "get_cargo": {"cargo": hold, "used": 3, "available": 47},
+        "get_poi": {"poi": {"id": "belt"}, "resources": [{"resource_id": "ore_iron"}]},
+        "get_nearby": {"nearby": [], "count": 0, "poi_id": "belt"},
+        "get_skills": {"player_skills": []},
+        "view_market": {"items": []},
+    }.items():
+        text = json.dumps(answer)
+        writes.capture_snapshot(
+            username=username, tool=tool, args={}, text=text, result=read_result(text)
+        )
+
+
 def test_a_call_whose_budget_was_too_small_comes_out_as_it_was_sent(db: None):
     """Room was kept in it for the short form of the state, which it does not show."""
     mysis = make_pilot(strategy="full", budget_tokens=1_800, budget_reserve=100)
     assert mysis.account is not None
-    prepare_account(mysis.account.username, 3)
+    capture_state(mysis.account.username)
     for number in range(60):
         make_memory(mysis, role="assistant", content=f"Line {number} of a long talk.")
     rows = record_turn(mysis, calls=1)

@@ -1,3 +1,0 @@
-"""A whole fleet of real processes, to which everything bad happens at once."""
-
-from __future__ import annotations

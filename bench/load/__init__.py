@@ -1,0 +1,1 @@
+"""A whole fleet under load, and a database of very many memories."""

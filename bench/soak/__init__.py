@@ -1,3 +1,0 @@
-"""A whole fleet for a long time, many events at once, and a very long memory."""
-
-from __future__ import annotations
