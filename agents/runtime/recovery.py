@@ -38,7 +38,6 @@ from agents.events import get_connection_parameters
 from agents.lab import kept_replays
 from agents.lab.rewind import fail_lost
 from agents.models import Mysis, Turn
-from agents.runtime import clock_jumps
 from agents.runtime.finish import put_to_rest
 from agents.runtime.game_polls import event_polls
 from agents.runtime.turn_rows import close_open_turns
@@ -289,9 +288,7 @@ async def _try_to_reconcile() -> None:
 async def reconcile() -> None:
     """Run one pass; safe in several processes at once."""
     now = asyncio.get_running_loop().time()
-    await clock_jumps.watch_clock()
-    if not clock_jumps.database_clock.was_set_forward(now, STALLED_SECONDS):
-        await _end_stalled()
+    await _end_stalled()
     await finish_forgotten(now)
     for step in (
         reschedule_lost,
