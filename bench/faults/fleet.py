@@ -21,7 +21,7 @@ from bench.chaos.models import Decision, Mind, OpenAI, RequestFacts
 from bench.chaos.run import TOLD_WINDOW, Operator
 from bench.faults.proxy import Proxy
 from sandbox.game.testing import SandboxServer
-from tests.fakes.openai import KEY, Reply
+from tests.fakes.openai import KEY
 
 TICK = 0.5
 PATIENCE = 120.0
@@ -52,27 +52,10 @@ SELECT (SELECT count(*) FROM agents_turn WHERE outcome IS NULL)
 
 
 class CalmMind(Mind):
-    """Models that never fail by themselves; ``ballast`` more bytes come with an answer."""
-
-    ballast = 0
+    """Models that never fail by themselves."""
 
     def _choose_failure(self, chance: Any, seen: RequestFacts) -> Decision | None:
         return None
-
-
-class HeavyProvider(OpenAI):
-    """Answers may be as large as the mind wants them."""
-
-    def __init__(self, mind: CalmMind) -> None:
-        super().__init__(mind)
-        self._heavy = mind
-
-    def reply(self, body: dict[str, Any]) -> Reply:
-        """What this Mysis wants, with ballast."""
-        found = super().reply(body)
-        assert isinstance(found.body, dict)
-        found.body["ballast"] = "x" * self._heavy.ballast
-        return found
 
 
 def wait_until(holds: Callable[[], object], what: str) -> float:
@@ -189,11 +172,6 @@ class Fleet:
         one = self.operator.list_myses()[0]
         return str(one["activity"] or one["last_error"])
 
-    def find_activities(self, text: str) -> list[str]:
-        """What those are said to do whose activity names this."""
-        told = [str(one["activity"]) for one in self.operator.list_myses()]
-        return [activity for activity in told if text in activity]
-
     def read_outcomes(self, turns: list[int]) -> str:
         """How these turns are said to have ended."""
         told = {
@@ -281,7 +259,7 @@ def fly_fleet(folder: Path, myses: int) -> Iterator[Fleet]:
     """A fleet in this folder, at rest; every program has ended after the block."""
     mind = CalmMind(seed=1)
     with (
-        HeavyProvider(mind) as provider,
+        OpenAI(mind) as provider,
         SandboxServer(tick=TICK, max_players=1000) as game,
         Proxy(read_port(provider.url)) as model,
         Proxy(read_port(game.url)) as play,

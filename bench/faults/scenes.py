@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import resource
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,9 +19,6 @@ from zoea.postgres.process import DATABASE, USER
 
 OUTAGE = 600.0
 """Seconds for which provider and game are away; the pauses are not waited for."""
-
-#: Bytes of an answer for which a starved worker has no room; fewer than it refuses.
-BALLAST = 3_500_000
 
 HOUR = 3600
 
@@ -243,61 +239,6 @@ def kill_worker(fleet: Fleet) -> Trial:
     return Trial(seconds, fleet.read_outcomes(turns))
 
 
-def starve_workers(fleet: Fleet) -> Trial:
-    """Let no worker have any more memory for a while.
-
-    Both begin anew: one that had a large answer before keeps the room that it freed.
-    """
-    begin_anew(fleet)
-    pids = [fleet.installation.children[name].process.pid for name in WORKERS]
-    await_turn_of(fleet, WORKERS[0])
-    former = [starve(pid) for pid in pids]
-    fleet.mind.ballast = BALLAST
-    told = await_some(lambda: list(find_starved(fleet)), "a lack of memory")
-    fleet.mind.ballast = 0
-    for pid, limits in zip(pids, former, strict=True):
-        with suppress(ProcessLookupError):
-            resource.prlimit(pid, resource.RLIMIT_AS, limits)
-    begun = time.monotonic()
-    ended = await_some(lambda: list(find_ended(fleet)), "the end of a worker")
-    fleet.installation.revive()
-    fleet.await_turns(fleet.find_newest_turn())
-    seconds = time.monotonic() - begun
-    # No other scene is to meet one that ends later.
-    begin_anew(fleet)
-    return Trial(seconds, "; ".join(dict.fromkeys([told[0], ended[0]])))
-
-
-def begin_anew(fleet: Fleet) -> None:
-    """End both workers, by force if need be, and start them again."""
-    for name in WORKERS:
-        child = fleet.installation.children.pop(name)
-        child.process.kill()
-        child.process.wait()
-        fleet.installation.begin_worker(name)
-
-
-def find_starved(fleet: Fleet) -> Iterator[str]:
-    """What tells of it: turns that say so, and workers that it has ended."""
-    yield from fleet.find_activities("MemoryError")
-    yield from find_ended(fleet)
-
-
-def find_ended(fleet: Fleet) -> Iterator[str]:
-    """The workers that have ended."""
-    for name in WORKERS:
-        if fleet.installation.children[name].process.poll() is not None:
-            yield f"{name} ended"
-
-
-def starve(pid: int) -> tuple[int, int]:
-    """Bound a process to what it has; its former limits."""
-    used = psutil.Process(pid).memory_info().rss
-    former = resource.prlimit(pid, resource.RLIMIT_AS)
-    resource.prlimit(pid, resource.RLIMIT_AS, (used, former[1]))
-    return former
-
-
 def lose_host(fleet: Fleet) -> Trial:
     """Cut the way of one of two workers to the database, without a word to anybody."""
     return silence_host(fleet)
@@ -390,7 +331,6 @@ SCENES = (
     ),
     Scene("logs", "the disk of a worker's log is full", fill_log_disk),
     Scene("memory", "a worker is killed for its memory", kill_worker),
-    Scene("starved", "workers get no more memory", starve_workers),
     Scene("web", "the web server is killed under viewers", kill_web),
     Scene("host", "one of two hosts is cut off in silence", lose_host),
     Scene(

@@ -44,7 +44,6 @@ from agents.events import get_connection_parameters
 from agents.game.local import read_running_game, speaks_mcp
 from agents.llm.complete import load_wire
 from agents.llm.endpoints import list_providers
-from agents.process_memory import refusals
 from agents.runtime.recovery import GRACE_SECONDS, LEAVE_LOCK, LockKeeper
 from agents.telemetry import telemetry
 
@@ -59,14 +58,6 @@ BLOCKED = 0.5
 REST = 5.0
 # So many seconds after the moment, by another clock than ours, a job is surely due.
 MARGIN = 0.002
-# So long a worker runs at least before it ends for want of memory: `up` gives up on a
-# program that ends too soon too often (zoea.supervise.children.BackOff).
-RUN_BEFORE_END = 30.0
-NO_MEMORY = (
-    "The system refused this worker memory or a thread, and it may not work well any "
-    "more: start it again, with more of it or with fewer turns at once (--concurrency)."
-)
-
 # Pauses between two tries while the database is away.
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 # Seconds for which a worker that ends waits for its database, to take its leave.
@@ -211,10 +202,7 @@ def _refuse_moved_game() -> None:
 
 
 def _load_wires() -> None:
-    """Load what calls all providers that are known now.
-
-    What is loaded while there is no memory stays broken: every later turn would fail.
-    """
+    """Load what calls all providers that are known now, before it is frozen."""
     for provider in list_providers():
         load_wire(provider.kind)
 
@@ -404,24 +392,12 @@ class Command(procrastinate.Command):
             self._run_queue(*args, **options)
 
     def _work(self, *args: Any, **options: Any) -> None:
-        """Work until this process is told to end, or was refused memory."""
+        """Work until this process is told to end."""
         _require_game()
         _enter_fence()
-        process_memory.end_where_no_thread_begins()
-        usual: Any = settings.PROCRASTINATE_WORKER_DEFAULTS["shutdown_graceful_timeout"]
-        grace = options.get("shutdown_graceful_timeout")
-        refusals.end_process(RUN_BEFORE_END, usual if grace is None else grace)
         failures = SideTaskFailures()
         logging.getLogger("procrastinate").addHandler(failures)
-        try:
-            self._run_queue(*args, **options)
-        except (Exception, SystemExit) as error:
-            # The queue exits with the text of what failed: a MemoryError has none.
-            refusals.note(error)
-            if not refusals.noted:
-                raise
-        if refusals.noted:
-            raise CommandError(NO_MEMORY)
+        self._run_queue(*args, **options)
         if failures.text:
             raise CommandError(failures.text)
 

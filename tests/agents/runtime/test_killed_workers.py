@@ -22,7 +22,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob, ProcrastinateW
 from procrastinate.jobs import Status
 from pytest_django import Settings
 
-from agents import actions, process_memory
+from agents import actions
 from agents.events import get_connection_parameters
 from agents.management.commands import procrastinate
 from agents.management.commands.procrastinate import SILENCE, WorkerJobManager
@@ -336,8 +336,6 @@ def test_a_worker_bounds_its_silence_before_it_connects(
         lambda: bounded.append(SILENCE[0] in str(options.get("options"))),
     )
     monkeypatch.setattr(procrastinate.Command, "_run_queue", lambda *_, **__: None)
-    monkeypatch.setattr(process_memory, "end_where_no_thread_begins", lambda: None)
-    monkeypatch.setattr(process_memory.refusals, "end_process", lambda *_: None)
     procrastinate.Command().handle(command="worker")
     assert bounded == [True]
 

@@ -62,16 +62,6 @@ def test_an_outage_of_ten_minutes_is_met_with_few_tries_and_ends_by_itself(
     assert before > 0
 
 
-def test_workers_without_memory_leave_no_half_turn(fleet: Fleet):
-    trial = play(fleet, "starved")
-    assert trial.lost == ()
-    assert trial.seen.endswith("ended")
-    # Where the memory is missing first decides whether a turn tells of it before.
-    if not trial.seen.split("; ")[0].endswith("ended"):
-        assert "waiting to try again" in trial.seen
-        assert "MemoryError" in trial.seen
-
-
 def test_a_web_server_that_is_killed_costs_a_program_no_event(fleet: Fleet):
     trial = play(fleet, "web")
     assert trial.lost == ()
