@@ -232,17 +232,6 @@ def _has_due(target: AlertTarget, now: datetime) -> bool:
     return _list_due(target, now).exists()
 
 
-def shorten_pauses() -> None:
-    """Try now what would be paused for longer than any pause is: the clock was set back."""
-    now = timezone.now()
-    far = AlertTarget.objects.filter(retry_at__gt=now + LONGEST_PAUSE)
-    far.update(retry_at=now)
-    waiting = AlertDelivery.objects.filter(state__in=AlertDelivery.OPEN)
-    claimed = Q(refusals=0, due_at__gt=now + LEASE)
-    refused = Q(due_at__gt=now + LONGEST_REFUSED)
-    waiting.filter(claimed | refused).update(due_at=now)
-
-
 @transaction.atomic
 def queue_delivery(target_id: int) -> None:
     """Queue a job that tells a target what is due, unless one waits already."""

@@ -24,7 +24,6 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from agents.game import http as game_http
-from agents.process_memory import refusals
 
 ResultT = TypeVar("ResultT", bound=types.Result)
 CONNECT_SECONDS = 30.0
@@ -196,8 +195,7 @@ async def _open(connection: Connection, url: str) -> GameCallError | None:
         found = error
     except TimeoutError:
         found = GameUnreachableError("does not answer")
-    except (ValidationError, RuntimeError) as error:
-        refusals.note(error)
+    except (ValidationError, RuntimeError):
         found = GameUnreachableError("does not speak MCP as the game does")
     else:
         return None

@@ -45,11 +45,6 @@ VALUES (%(host)s, clock_timestamp() + %(shut)s * interval '1 second')
 ON CONFLICT (host) DO UPDATE SET full_at = greatest(gate.full_at, excluded.full_at)
 """
 
-# One from the future, as a clock was set back, would keep everybody out until then.
-OPEN = """
-UPDATE agents_gamegate SET full_at = least(full_at, clock_timestamp() + %(slack)s * interval '1 second')
-"""
-
 
 class RateLimiter:
     """The limit of one game, as one event loop sees it."""
@@ -105,13 +100,6 @@ def block_host(host: str, seconds: float) -> None:
     """Give no token for some seconds."""
     _, slack = _spacing()
     db.fetch_row(SHUT, {"host": host, "shut": seconds + slack})
-
-
-def open_gates() -> None:
-    """Let the next token be taken soon, whatever moment was kept."""
-    if settings.ZOEA_GAME_OPENINGS > 0:
-        _, slack = _spacing()
-        db.fetch_row(OPEN, {"slack": slack})
 
 
 def make_shut_out_error(seconds: float) -> GameUnreachableError:

@@ -31,7 +31,6 @@ from agents.game.client import (
     connect,
 )
 from agents.game.connect_limit import LONGEST_WAIT, RateLimiter, make_shut_out_error
-from agents.process_memory import refusals
 from memory.game_calls import find_api_version, resolve_call
 
 # Longer than a turn is waited for: opening anew is what the game has least of.
@@ -148,7 +147,6 @@ class GameSession:
             self._fail_ready(error)
         except Exception as error:
             # Groups out of the SDK's tasks: their texts may quote messages.
-            refusals.note(error)
             logger.error("A game session ended by %s.", type(error).__name__)
             self._fail_ready(GameUnreachableError("The game server cannot be used."))
         finally:
@@ -185,7 +183,6 @@ class GameSession:
             _settle(job.outcome, error)
         except Exception as error:
             # Its text may quote the answer.
-            refusals.note(error)
             logger.error("A game call ended by %s.", type(error).__name__)
         finally:
             self._running.discard(job)

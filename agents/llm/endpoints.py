@@ -36,7 +36,6 @@ from agents.llm.context_windows import (
 from agents.llm.model_types import Endpoint, Kind, ModelError, UnknownProviderError
 from agents.llm.wires import http
 from agents.models import ErrorCode, Provider
-from agents.process_memory import refusals
 from memory.secret_patterns import has_query
 
 LOCAL_OLLAMA = "http://127.0.0.1:11434/v1"
@@ -288,7 +287,6 @@ async def ask_window(endpoint: Endpoint) -> Found | None:
             return await _read_window(client, endpoint)
     except Exception as error:
         # Whatever a stranger's list may hold: the catalogue or 8,192 stand in.
-        refusals.note(error)
         log.info("%s did not tell its window: %r", endpoint.name, type(error).__name__)
         return None
 

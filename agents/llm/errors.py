@@ -93,12 +93,6 @@ def make_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
             "; redirects are not followed.",
             "Set the base URL of the provider to where its API is.",
         )
-    if _caused_by(error, MemoryError):
-        return ModelError(
-            f"The worker got no memory for what {endpoint.name} answered (MemoryError).",
-            "Give it memory, or fewer turns at once (--concurrency).",
-            retryable=True,
-        )
     if large := _caused_by(error, TooLargeError):
         return ModelError(
             f"{endpoint.name} answered {large}, and the rest was not read.",

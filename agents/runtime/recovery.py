@@ -38,7 +38,6 @@ from agents.events import get_connection_parameters
 from agents.lab import kept_replays
 from agents.lab.rewind import fail_lost
 from agents.models import Mysis, Turn
-from agents.runtime import clock_jumps
 from agents.runtime.finish import put_to_rest
 from agents.runtime.game_polls import event_polls
 from agents.runtime.turn_rows import close_open_turns
@@ -227,7 +226,9 @@ class LockKeeper:
             **get_connection_parameters(), autocommit=True
         )
         async with database:
-            self._held = await hold_lock(database, self.number)
+            await database.execute(HOLD_LOCK, [self.number])
+            await database.execute(ENTER_LOCK, [self.number])
+            self._held = True
             self._tried.set()
             # What was free before is no news: all may have lost their connections.
             self._seen_free = set()
@@ -262,20 +263,6 @@ async def _end_worker(database: psycopg.AsyncConnection[Any], number: int) -> li
     return list(ended[0]) if ended else []
 
 
-async def hold_lock(database: psycopg.AsyncConnection[Any], number: int) -> bool:
-    """Hold the lock of a worker while the connection lasts; False behind a pooler.
-
-    A pooler gives the connection to others between two statements. It shows in the
-    number of the server's process, which the driver was told at the beginning.
-    """
-    cursor = await database.execute("SELECT pg_backend_pid()")
-    if await cursor.fetchone() != (database.info.backend_pid,):
-        return False
-    await database.execute(HOLD_LOCK, [number])
-    await database.execute(ENTER_LOCK, [number])
-    return True
-
-
 async def _try_to_reconcile() -> None:
     try:
         await reconcile()
@@ -289,9 +276,7 @@ async def _try_to_reconcile() -> None:
 async def reconcile() -> None:
     """Run one pass; safe in several processes at once."""
     now = asyncio.get_running_loop().time()
-    await clock_jumps.watch_clock()
-    if not clock_jumps.database_clock.was_set_forward(now, STALLED_SECONDS):
-        await _end_stalled()
+    await _end_stalled()
     await finish_forgotten(now)
     for step in (
         reschedule_lost,

@@ -26,7 +26,6 @@ from procrastinate.testing import InMemoryConnector
 from psycopg_pool import ConnectionPool
 from psycopg_pool.base import AttemptWithBackoff
 
-from agents import process_memory
 from agents.management.commands import procrastinate as command
 from agents.management.commands.procrastinate import (
     Command,
@@ -188,8 +187,6 @@ def test_a_worker_whose_own_task_fails_does_not_end_as_if_it_were_asked_to(
     monkeypatch.setattr(worker.Worker, "_periodic_deferrer", fail)
     monkeypatch.setattr(command, "_require_game", lambda: None)
     monkeypatch.setattr(command, "_enter_fence", lambda: None)
-    monkeypatch.setattr(process_memory, "end_where_no_thread_begins", lambda: None)
-    monkeypatch.setattr(process_memory.refusals, "end_process", lambda *_: None)
     monkeypatch.setattr(Command, "_run_queue", run_queue)
     with pytest.raises(CommandError, match="The local game is elsewhere now"):
         Command().handle(command="worker")

@@ -33,7 +33,6 @@ from agents.llm.model_types import (
     Usage,
     price_usage,
 )
-from agents.process_memory import refusals
 from memory.context.tokens import estimate_tokens
 from memory.context.types import ToolCall
 
@@ -83,7 +82,6 @@ async def request_completion(
     except Exception as error:
         # A broken answer may fail anywhere in two libraries. Without its cause:
         # that one holds the request with its headers.
-        refusals.note(error)
         raise make_model_error(request.endpoint, error) from None
 
 

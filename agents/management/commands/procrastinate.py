@@ -13,21 +13,21 @@ import math
 import sys
 import time
 from collections.abc import (
-    AsyncIterator,
     Awaitable,
     Callable,
     Iterable,
     Sequence,
 )
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any, TextIO, TypeVar, cast
 
+import psutil
 import psycopg
 from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import InterfaceError, OperationalError, ProgrammingError, connections
-from procrastinate import PsycopgConnector
+from procrastinate import JobContext, PsycopgConnector
 from procrastinate.connector import BaseConnector, Notify
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.management.commands import procrastinate
@@ -35,16 +35,14 @@ from procrastinate.contrib.django.utils import connector_params
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
-from psycopg import AsyncConnection
+from procrastinate.worker import Worker
 from psycopg_pool import AsyncConnectionPool
 
 from agents import db, fence, process_memory
 from agents.db import run_in_db
-from agents.events import get_connection_parameters
 from agents.game.local import read_running_game, speaks_mcp
 from agents.llm.complete import load_wire
 from agents.llm.endpoints import list_providers
-from agents.process_memory import refusals
 from agents.runtime.recovery import GRACE_SECONDS, LEAVE_LOCK, LockKeeper
 from agents.telemetry import telemetry
 
@@ -59,13 +57,9 @@ BLOCKED = 0.5
 REST = 5.0
 # So many seconds after the moment, by another clock than ours, a job is surely due.
 MARGIN = 0.002
-# So long a worker runs at least before it ends for want of memory: `up` gives up on a
-# program that ends too soon too often (zoea.supervise.children.BackOff).
-RUN_BEFORE_END = 30.0
-NO_MEMORY = (
-    "The system refused this worker memory or a thread, and it may not work well any "
-    "more: start it again, with more of it or with fewer turns at once (--concurrency)."
-)
+# As long as a call of a model may take. A turn that lasts longer is cut, and taken up by
+# another worker, so that one long turn does not keep all others waiting.
+LAST_TURNS_SECONDS = 300.0
 
 # Pauses between two tries while the database is away.
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
@@ -129,17 +123,9 @@ class PunctualConnector(PsycopgConnector):
         tell = self._tell_when_due(on_notification, names)
         async with asyncio.TaskGroup() as group:
             # LISTEN does not last behind a pooler.
-            if not settings.ZOEA_POLLING:
+            if not settings.ZOEA_PGBOUNCER:
                 group.create_task(outlast(listen))
             group.create_task(tell)
-
-    @asynccontextmanager
-    async def _get_standalone_connection(self) -> AsyncIterator[AsyncConnection[Any]]:
-        # For LISTEN, which no pooler passes on.
-        async with await AsyncConnection.connect(
-            **get_connection_parameters(), autocommit=True
-        ) as connection:
-            yield connection
 
     def look_again(self) -> None:
         """Tell the worker of what is due now, though nothing was queued."""
@@ -211,16 +197,61 @@ def _refuse_moved_game() -> None:
 
 
 def _load_wires() -> None:
-    """Load what calls all providers that are known now.
-
-    What is loaded while there is no memory stays broken: every later turn would fail.
-    """
+    """Load what calls all providers that are known now, before it is frozen."""
     for provider in list_providers():
         load_wire(provider.kind)
 
 
 class GameMovedError(Exception):
     """The local game of this worker is gone, and another one runs."""
+
+
+class MemoryLimit:
+    """Ends a worker between turns once its process has more than ZOEA_WORKER_MEMORY_MB."""
+
+    def __init__(self) -> None:
+        self.is_reached = False
+        self._jobs = 0
+        self._end: Callable[[], object] | None = None
+
+    async def run_job(
+        self, run: Callable[[], Awaitable[T]], _: JobContext, worker: Worker
+    ) -> T:
+        """Count a job while it runs: a middleware of the worker."""
+        self._end = worker.stop
+        self._jobs += 1
+        try:
+            return await run()
+        finally:
+            self._jobs -= 1
+
+    def ends_worker(self) -> bool:
+        """Whether no job may be taken any more; without one in hand the worker ends.
+
+        A worker runs at least one job, so turns go on under any limit.
+        """
+        if self._end is None:
+            return False
+        if not self.is_reached and self._is_exceeded():
+            self.is_reached = True
+            loop = asyncio.get_running_loop()
+            loop.call_later(LAST_TURNS_SECONDS, self._end)
+        if self.is_reached and not self._jobs:
+            self._end()
+        return self.is_reached
+
+    def _is_exceeded(self) -> bool:
+        most: int = settings.ZOEA_WORKER_MEMORY_MB
+        used = psutil.Process().memory_info().rss // 1_000_000
+        if not most or used <= most:
+            return False
+        logger.warning(
+            "This worker has %d MB, more than ZOEA_WORKER_MEMORY_MB (%d): it finishes "
+            "its turns and ends, so that another takes its place.",
+            used,
+            most,
+        )
+        return True
 
 
 class WorkerJobManager(JobManager):
@@ -235,6 +266,7 @@ class WorkerJobManager(JobManager):
     ) -> None:
         super().__init__(connector)
         self._look_again = look_again
+        self.memory_limit = MemoryLimit()
         self._keepers: dict[int, LockKeeper] = {}
 
     async def prune_stalled_workers(self, seconds_since_heartbeat: float) -> list[int]:
@@ -245,8 +277,9 @@ class WorkerJobManager(JobManager):
     async def register_worker(self) -> int:
         """Have the lock before the first job."""
         number = await outlast(super().register_worker)
-        self._keepers[number] = keeper = LockKeeper(number)
-        await keeper.begin()
+        if not settings.ZOEA_PGBOUNCER:
+            self._keepers[number] = keeper = LockKeeper(number)
+            await keeper.begin()
         await outlast(partial(run_in_db, _load_wires))
         process_memory.freeze_loaded()
         return number
@@ -262,7 +295,9 @@ class WorkerJobManager(JobManager):
     async def fetch_job(
         self, queues: Iterable[str] | None, worker_id: int
     ) -> Job | None:
-        """Take the next job; none while the database is away."""
+        """Take the next job; none while the database is away, or for want of memory."""
+        if self.memory_limit.ends_worker():
+            return None
         try:
             return await super().fetch_job(queues, worker_id)
         except ConnectorException as error:
@@ -302,7 +337,8 @@ class WorkerJobManager(JobManager):
 
         Without a database others find out by themselves, as of one that was killed.
         """
-        await self._keepers.pop(worker_id).end()
+        if keeper := self._keepers.pop(worker_id, None):
+            await keeper.end()
         try:
             async with asyncio.timeout(LEAVE_SECONDS):
                 await self.connector.execute_query_async(LEAVE_LOCK, number=worker_id)
@@ -365,7 +401,7 @@ def bound_silence() -> None:
     """
     database = connections["default"].settings_dict
     # A pooler refuses what it does not know.
-    if not database["DISABLE_SERVER_SIDE_CURSORS"]:
+    if not settings.ZOEA_PGBOUNCER:
         words = " ".join(f"-c {each}" for each in SILENCE)
         database["OPTIONS"].setdefault("options", words)
 
@@ -404,24 +440,12 @@ class Command(procrastinate.Command):
             self._run_queue(*args, **options)
 
     def _work(self, *args: Any, **options: Any) -> None:
-        """Work until this process is told to end, or was refused memory."""
+        """Work until this process is told to end."""
         _require_game()
         _enter_fence()
-        process_memory.end_where_no_thread_begins()
-        usual: Any = settings.PROCRASTINATE_WORKER_DEFAULTS["shutdown_graceful_timeout"]
-        grace = options.get("shutdown_graceful_timeout")
-        refusals.end_process(RUN_BEFORE_END, usual if grace is None else grace)
         failures = SideTaskFailures()
         logging.getLogger("procrastinate").addHandler(failures)
-        try:
-            self._run_queue(*args, **options)
-        except (Exception, SystemExit) as error:
-            # The queue exits with the text of what failed: a MemoryError has none.
-            refusals.note(error)
-            if not refusals.noted:
-                raise
-        if refusals.noted:
-            raise CommandError(NO_MEMORY)
+        self._run_queue(*args, **options)
         if failures.text:
             raise CommandError(failures.text)
 
@@ -436,5 +460,11 @@ class Command(procrastinate.Command):
             kwargs=connector_params(), min_size=1, max_size=4, max_idle=30, timeout=5
         )
         with app.replace_connector(connector) as queue:
-            queue.job_manager = WorkerJobManager(connector, connector.look_again)
+            manager = WorkerJobManager(connector, connector.look_again)
+            queue.job_manager = manager
+            if options["command"] == "worker":
+                options["worker_middleware"] = [manager.memory_limit.run_job]
             super().handle(*args, app=app, **options)
+        if manager.memory_limit.is_reached:
+            # Its supervisor starts another as after any failure.
+            sys.exit(1)

@@ -120,21 +120,6 @@ def test_a_dead_target_is_told_all_when_it_is_back_and_holds_up_nobody(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_clock_that_was_set_back_keeps_nobody_untold(receiver: Receiver):
-    """What was claimed, and a target that was away, count from an hour to come."""
-    now = timezone.now()
-    then = now + timedelta(hours=1)
-    target = make_target(receiver.url)
-    tell()
-    fill_outbox(then)
-    assert claim_next(target.pk, then) is not None
-    AlertTarget.objects.update(retry_at=then + timedelta(seconds=8))
-    assert deliver(target) == 0
-    outbox.shorten_pauses()
-    assert deliver(target) == 1
-
-
-@pytest.mark.django_db(transaction=True)
 def test_one_that_is_refused_holds_up_no_other(receiver: Receiver):
     target = make_target(receiver.url)
     first, second = tell(number=1), tell(number=2)

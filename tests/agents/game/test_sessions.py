@@ -8,8 +8,7 @@ import threading
 import pytest
 from pytest_django import Settings
 
-from agents import process_memory
-from agents.game import client, http, sessions
+from agents.game import http, sessions
 from agents.game.client import GameUnreachableError, ReplyLostError, SessionLostError
 from agents.game.sessions import get_pool
 from tests.agents.game.faulty import FaultyServer, Reply, result
@@ -122,32 +121,6 @@ async def test_a_session_in_use_is_not_idle(
         assert session.open
         held.set()
         assert (await waiting).blocks == ("late",)
-
-
-@pytest.mark.parametrize(
-    ("place", "name", "error"),
-    [
-        (sessions, "_log_version", MemoryError()),
-        (client, "_name_server", RuntimeError("can't start new thread")),
-    ],
-)
-async def test_a_session_that_got_no_memory_is_remembered(
-    settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
-    place: object,
-    name: str,
-    error: Exception,
-) -> None:
-    def refuse(connection: object) -> None:
-        raise error
-
-    monkeypatch.setattr(place, name, refuse)
-    monkeypatch.setattr(process_memory.refusals, "noted", False)
-    async with FaultyServer() as server:
-        settings.SPACEMOLT_MCP_URL = server.url
-        with pytest.raises(GameUnreachableError):
-            await get_pool().session(1)
-    assert process_memory.refusals.noted
 
 
 async def test_closing_ends_every_session_and_answers_who_waits(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from typing import Any
 
 import pytest
 from pytest_django import Settings
 
-from agents import actions, events, process_memory
+from agents import actions, events
 from agents.llm.model_types import MOST_CALLS
 from agents.models import ModelCall, Mysis, Provider, Turn
 from agents.runtime.turn import take_turn
@@ -266,31 +265,3 @@ async def test_a_strategy_that_fails_is_told_once(
     told = await in_db(events.read_after)(0, kinds=["error"])
     assert len(told) == 1
     assert "gone" in told[0]["data"]["detail"]
-
-
-@pytest.mark.parametrize(
-    "where",
-    ["runtime.turn.resolve_with_window", "llm.wires.model_request._read_completion"],
-)
-async def test_a_turn_that_got_no_memory_is_remembered_and_says_so(
-    where: str,
-    eve: Mysis,
-    provider: FakeProvider,
-    sandbox: SandboxServer,
-    monkeypatch: pytest.MonkeyPatch,
-):
-    def refuse(*_: Any) -> None:
-        raise MemoryError
-
-    provider.answer(completion("Hello."))
-    monkeypatch.setattr(f"agents.{where}", refuse)
-    refusals = process_memory.Refusals()
-    monkeypatch.setattr("agents.llm.wires.model_request.refusals", refusals)
-    monkeypatch.setattr(logging.getLogger("agents"), "handlers", [refusals])
-    row = await refreshed(eve)
-    assert row.next_job
-    await take_turn(eve.pk, job_id=row.next_job, trigger="start")
-    error = (await in_db(Turn.objects.get)()).error
-    assert "MemoryError" in error
-    assert "base URL" not in error
-    assert refusals.noted

@@ -336,8 +336,6 @@ def test_a_worker_bounds_its_silence_before_it_connects(
         lambda: bounded.append(SILENCE[0] in str(options.get("options"))),
     )
     monkeypatch.setattr(procrastinate.Command, "_run_queue", lambda *_, **__: None)
-    monkeypatch.setattr(process_memory, "end_where_no_thread_begins", lambda: None)
-    monkeypatch.setattr(process_memory.refusals, "end_process", lambda *_: None)
     procrastinate.Command().handle(command="worker")
     assert bounded == [True]
 
@@ -393,6 +391,19 @@ async def manager(
     await connector.open_async()
     yield WorkerJobManager(connector, lambda: told.append("look"))
     await connector.close_async()
+
+
+async def test_a_worker_behind_a_pooler_has_no_lock(
+    manager: WorkerJobManager, settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    """It would stay with a connection of the pooler, also after the worker's death."""
+    settings.ZOEA_PGBOUNCER = True
+    monkeypatch.setattr(process_memory, "freeze_loaded", lambda: None)
+    number = await manager.register_worker()
+    assert await in_db(count_queue_rows)(number) == 1
+    assert await in_db(WorkerLock.objects.count)() == 0
+    await manager.unregister_worker(number)
+    assert await in_db(count_queue_rows)(number) == 0
 
 
 @pytest.mark.parametrize("first", ["heartbeat", "job"])
