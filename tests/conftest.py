@@ -41,7 +41,7 @@ LONGEST = (
     "bench/soak/test_load.py",
     "browser/test_fleet.py",
     "agents/runtime/test_offered_tools.py",
-    "upgrade/test_every_release.py",
+    "upgrade/test_landed.py",
     "bench/chaos/test_run.py",
     "sandbox/pilot/test_closed_loop.py",
     "browser/test_mysis.py",
