@@ -49,6 +49,7 @@ from memory.redaction import (
 from zoea import rate_limits
 from zoea.auth import API_ROOT, READS, find_address, find_user_caller
 from zoea.commandline import connect_directly
+from zoea.releases import find_refusal
 
 # Without the last year: a lookup by year ends at the first day of the next one.
 YEARS = range(MINYEAR, MAXYEAR)
@@ -167,12 +168,15 @@ def _check_ready() -> JsonResponse:
         # Past the pool, which would try for 20 s.
         with connect_directly(CONNECT_SECONDS) as fresh:
             fresh.execute("SELECT 1")
-        pending = count_pending_migrations()
+        refusal = find_refusal()
+        pending = 0 if refusal else count_pending_migrations()
     except (Error, psycopg.Error) as error:
         problem = find_busy(error)
         return _not_ready(
             problem.detail if problem else "The database does not answer."
         )
+    if refusal:
+        return _not_ready(refusal)
     if pending:
         return _not_ready(
             f"{pending} migrations are not applied: run `manage.py migrate`."

@@ -52,7 +52,7 @@ class GameSnapshot(models.Model):
     # The confidence by age that was announced last.
     announced = models.CharField(max_length=20, blank=True)
     logged_out_at = models.DateTimeField(null=True, blank=True)
-    # Counted up by the database at every write of the row (a trigger, migration 0011):
+    # Counted up by the database at every write of the row (a trigger):
     # what was made of a row is good for as long as its version is the same.
     version = models.BigIntegerField(db_default=0, editable=False)
     # What get_status tells of the credits; null where it does not. With it whoever adds

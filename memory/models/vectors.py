@@ -20,7 +20,7 @@ from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import Expression, F, Func, TextField, Value
 from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast, Coalesce, Concat, Left
+from django.db.models.functions import Cast, Coalesce, Left
 
 from memory.game_calls import is_secret_call
 from memory.gamestate import values
@@ -97,11 +97,9 @@ def build_scoped_vector(*fields: str) -> Func:
     posting lists, without the btree_gin extension.
     """
     owner = Func(
-        Concat(
-            Value(OWNER),
-            Cast(F("mysis"), TextField()),
-            output_field=TextField(),
-        ),
+        Value(OWNER),
+        Cast(F("mysis"), TextField()),
+        arg_joiner=" || ",
         template="array_to_tsvector(ARRAY[%(expressions)s])",
         output_field=SearchVectorField(),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from agents.actions import messages, orders
 from agents.actions.base import ActionError
 from agents.db import fetch_row
 from agents.events import Kind
-from agents.models import Broadcast, Delivery, Mysis, Order, OrderRecipient
+from agents.models import Broadcast, Mysis, Order, OrderRecipient
 from agents.order_status import STATES, read_order
 from agents.retention import find_old_messages, plan_steps
 from agents.runtime import recovery
@@ -456,32 +455,6 @@ def test_an_order_that_fails_takes_its_messages_back(fleet: list[Mysis]) -> None
         messages.send_order(myses=fleet, text="Go.", by="x", supersedes=True)
         raise RuntimeError
     assert (Order.objects.count(), Memory.objects.count()) == (0, 0)
-
-
-def test_times_of_orders_from_before_the_upgrade_are_those_of_their_deliveries(
-    fleet: list[Mysis], operator: Program
-) -> None:
-    number = give(operator, fleet=True)["id"]
-    order = Order.objects.get(pk=number)
-    ada, bo, cy = OrderRecipient.objects.order_by("mysis_id")
-    hear(ada)
-    report(ada.mysis, number, "working")
-    hear(bo, answered=False)
-    operator.patch(f"/orders/{number}", {"state": "done", "mysis": "Cy"})
-    heard = Delivery.objects.get(memory=ada.memory_id)
-    long_ago = timezone.now() - timedelta(days=9)
-    parts = OrderRecipient.objects.filter(order=number)
-    parts.update(shown_at=None, answered_at=None, since_at=long_ago)
-    upgrade = import_module("agents.migrations.0024_order_times").KNOWN_TIMES
-    with connection.cursor() as cursor:
-        cursor.execute(upgrade)
-    for row in (ada, bo, cy):
-        row.refresh_from_db()
-    assert (ada.shown_at, ada.answered_at) == (heard.shown_at, heard.done_at)
-    assert ada.since_at == ada.changed_at, "its last report"
-    assert (bo.shown_at is None, bo.answered_at) == (False, None)
-    assert (cy.shown_at, cy.answered_at) == (None, None)
-    assert bo.since_at == cy.since_at == order.created_at
 
 
 def test_prune_removes_orders_that_ended_and_no_open_one(

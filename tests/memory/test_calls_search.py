@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.conf import settings
-from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,21 +94,6 @@ def test_calls_of_secret_tools_are_no_match_but_what_is_said_beside_is() -> None
         assert "[called mine" in text
         (text,) = found("Setting", **wanted)
         assert text == "Setting it.\n[called set_pin with [hidden]]"
-
-
-@pytest.mark.django_db
-def test_the_migration_says_in_words_what_is_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ada = make_mysis()
-    rows = [speech(ada, call("note", f'{{"n": "iron {n}"}}')) for n in range(5)]
-    Memory.objects.update(calls_text="")
-    assert found("iron") == []
-    migration = import_module("memory.migrations.0009_calls_are_searched")
-    monkeypatch.setattr(migration, "BATCH", 2)
-    with connection.schema_editor() as editor:
-        migration.fill(apps, editor)
-    assert len(found("iron")) == len(rows)
 
 
 @pytest.mark.django_db

@@ -1,4 +1,4 @@
-"""While a deploy lasts: a worker of the release before beside one of now."""
+"""While a deploy lasts: a worker of the landed release beside one of now."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from bench.processes import ROOT, clean_environment, database_url
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.logs import assert_paired, log
 from tests.required import require
-from tests.upgrade.releases import RELEASES, missing_history, unpack
+from tests.upgrade.landed import LANDED, missing_history, unpack
 from tests.zoea.running import eventually
 
-BEFORE = list(RELEASES.values())[-1]
-MISSING = missing_history(BEFORE)
+MISSING = missing_history(LANDED)
 FLEET, TICK = 3, 0.3
 WORKER = ("procrastinate", "worker")
 SEEN = """
@@ -81,7 +80,7 @@ def see_hands(wanted: int) -> set[tuple[int, int]]:
 
 
 def test_both_take_turns_of_every_mysis_and_lose_none(tmp_path: Path) -> None:
-    unpack(BEFORE, tmp_path / "before")
+    unpack(LANDED, tmp_path / "before")
     fleet = [actions.create_mysis(name=f"Of two {n}x", by="test") for n in range(FLEET)]
     outputs = [tmp_path / "before.log", tmp_path / "now.log"]
     with SandboxServer(tick=TICK) as game, ExitStack() as workers:

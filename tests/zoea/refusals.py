@@ -70,8 +70,9 @@ def read_modules() -> Iterator[tuple[ModuleType, ast.Module]]:
     """The modules of the product, imported and parsed."""
     for package in ("agents", "memory", "zoea"):
         for path in sorted((ROOT / package).rglob("*.py")):
-            if "migrations" not in path.parts:
-                name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            if "migrations" not in parts:
+                name = ".".join(parts)
                 yield import_module(name), ast.parse(path.read_text())
 
 

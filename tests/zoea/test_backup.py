@@ -22,12 +22,11 @@ from memory.models import AuditEntry
 from tests import postgres
 from tests.commands import Commands
 from tests.factories import make_account, make_memory
-from tests.upgrade.databases import (
+from tests.upgrade.landed import (
     KEY,
     NAME,
     count_lost,
-    list_releases,
-    open_release,
+    open_landed,
     read_columns,
     read_rows,
 )
@@ -168,12 +167,12 @@ def test_a_database_with_tables_is_not_written_over(flying: Mysis, home: Path) -
 
 
 @pytest.mark.skipif(postgres.OUTSIDE, reason="its database is made in the embedded one")
-def test_a_backup_of_an_older_release_is_brought_up_to_date(
+def test_a_backup_of_the_landed_release_is_brought_up_to_date(
     empty: str, home: Path
 ) -> None:
-    """Made by PostgreSQL's own program, as that release had no command for it."""
+    """Made by PostgreSQL's own program, as without a command of Zoea's."""
     server = Cluster(postgres.DATA)
-    with open_release(list_releases()[0], server) as database:
+    with open_landed(server) as database:
         columns = read_columns(database)
         before = read_rows(database, columns)
         words = ["--format=custom", f"--file={home / 'zoea.dump'}"]

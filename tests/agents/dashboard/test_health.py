@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from importlib import import_module
 
 import pytest
 from django.db import connection
@@ -204,25 +203,3 @@ def test_the_cause_of_an_error_is_stored_with_it_and_goes_with_it():
         finish_turn(begun, ending, 0)
         mysis.refresh_from_db()
         assert (mysis.last_error_code, bool(mysis.last_error)) == (code, bool(code))
-
-
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        ("openai:gpt: no provider is named so.", "model"),
-        ("The game server cannot be reached.", "game"),
-        ("openai:gpt answered 400: bad request. Look at the game.", "request"),
-        ("openai:gpt: 90 tokens. Choose a smaller budget.", "context"),
-        ("openai:gpt answered 401: no. Check the API key of the provider.", "key"),
-        ("openai:gpt answered 503: busy. Is the provider up?", "provider"),
-        ("Something else.", ""),
-        ("", ""),
-    ],
-)
-def test_errors_of_before_get_their_code_once(words: str, code: str):
-    mysis = make_mysis(name="Ada", model="openai:gpt", last_error=words)
-    fill = import_module("agents.migrations.0013_mysis_last_error_code").FILL
-    with connection.cursor() as cursor:
-        cursor.execute(fill)
-    mysis.refresh_from_db()
-    assert mysis.last_error_code == code

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -46,7 +45,7 @@ from agents.tools.request import (
 from agents.tools.snapshot import store_call
 from agents.tools.unknown_outcomes import lose_events
 from memory.models import GameSnapshot
-from tests.factories import make_account, make_memory, make_mysis, make_turn
+from tests.factories import make_account, make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db
 
@@ -323,47 +322,6 @@ def test_the_page_of_a_mysis_tells_what_the_board_tells(world: World, ada: Mysis
     lines = list_lines(add_up_yield(now - timedelta(hours=1), now), "mysis")
     assert trend is not None
     assert trend.change == lines[0].sums.credits == 88
-
-
-def test_the_update_takes_over_what_turns_had_kept(world: World, ada: Mysis):
-    """Gaps between two turns too, by account and not by Mysis."""
-    bea = world.myses[1]
-    CreditChange.objects.all().delete()
-    kept = [
-        (ada, "X", 100, 150, 1),
-        (bea, "Y", 500, 500, 1),
-        # 30 more than it had: of the turn before.
-        (ada, "X", 180, 180, 0),
-        # 5 more after a turn without an action, and another Mysis on another account.
-        (ada, "X", 185, 180, 1),
-        (ada, "Y", 520, 510, 1),
-        (ada, "", None, None, 1),
-    ]
-    turns = [
-        make_turn(
-            mysis,
-            username=name,
-            credits_before=before,
-            credits_after=after,
-            actions=actions,
-            finished_at=timezone.now(),
-        )
-        for mysis, name, before, after, actions in kept
-    ]
-    GameSnapshot.objects.create(
-        username="X", tool_name="get_status", credits=200, captured_at=timezone.now()
-    )
-    migration = import_module("agents.migrations.0031_credit_changes")
-    with connection.cursor() as cursor:
-        cursor.execute(migration.FROM_TURNS)
-    first, _, _, fourth, fifth, _ = (turn.pk for turn in turns)
-    assert list_changes(ada) == [
-        *((50, first), (30, first), (5, None), (-5, fourth), (20, fourth)),
-        *((20, None), (-10, fifth)),
-    ]
-    assert list_changes(bea) == []
-    levels = CreditChange.objects.order_by("username", "-pk").distinct("username")
-    assert dict(levels.values_list("username", "credits")) == {"X": 200, "Y": 510}
 
 
 # --- The sum

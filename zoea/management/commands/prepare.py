@@ -12,8 +12,6 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.db import connection
-from django.db.migrations.loader import MigrationLoader
 
 from agents import events, fence
 from agents.actions.lifecycle import create_demo_fleet
@@ -23,8 +21,6 @@ from memory.snapshots import writes
 from zoea.auth import LINK_ROOT, create_sign_in_link
 from zoea.commandline import DatabaseError
 from zoea.proxies import refuses_links
-
-OURS = ("agents", "memory", "zoea")
 
 
 class Command(ActingCommand):
@@ -44,7 +40,6 @@ class Command(ActingCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Write what was made on standard output, and the path of the link."""
-        _refuse_newer()
         call_command("migrate", interactive=False, verbosity=0)
         try:
             said = fence.enter()
@@ -81,22 +76,3 @@ class Command(ActingCommand):
             )
         origin = next((one for one in settings.ZOEA_ORIGINS if "*" not in one), "")
         return f"{origin.rstrip('/')}{LINK_ROOT}/"
-
-
-def _refuse_newer() -> None:
-    """Raise DatabaseError where a newer release has changed the tables.
-
-    Django ignores migrations that it does not know, and the fleet would fly on tables
-    that it does not know.
-    """
-    loader = MigrationLoader(connection)
-    known = set(loader.disk_migrations)
-    known.update(*(each.replaces for each in loader.disk_migrations.values()))
-    unknown = loader.applied_migrations.keys() - known
-    for app, name in sorted(unknown):
-        if app in OURS:
-            raise DatabaseError(
-                f"The database is of a newer release ({app}.{name} is not known here): "
-                "start that release, or choose another data folder (ZOEA_DATA) or "
-                "database (DATABASE_URL)."
-            )
