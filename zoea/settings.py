@@ -360,6 +360,11 @@ PROCRASTINATE_WORKER_DEFAULTS = {
     "shutdown_graceful_timeout": 2.0,
 }
 
+# A worker that has more memory finishes its turns and ends, to be started again. 0: none.
+ZOEA_WORKER_MEMORY_MB = env.int(
+    "ZOEA_WORKER_MEMORY_MB", 1000, validate=validate.Range(0)
+)
+
 # How lines of logs look; `zoea.json_logs` reads it too, where settings cannot be.
 ZOEA_LOG_FORMAT = env.str(
     "ZOEA_LOG_FORMAT", "text", validate=validate.OneOf(("text", "json"))

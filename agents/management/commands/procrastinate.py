@@ -23,11 +23,12 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, TextIO, TypeVar, cast
 
+import psutil
 import psycopg
 from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import InterfaceError, OperationalError, ProgrammingError, connections
-from procrastinate import PsycopgConnector
+from procrastinate import JobContext, PsycopgConnector
 from procrastinate.connector import BaseConnector, Notify
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.management.commands import procrastinate
@@ -35,6 +36,7 @@ from procrastinate.contrib.django.utils import connector_params
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
+from procrastinate.worker import Worker
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
@@ -58,6 +60,10 @@ BLOCKED = 0.5
 REST = 5.0
 # So many seconds after the moment, by another clock than ours, a job is surely due.
 MARGIN = 0.002
+# As long as a call of a model may take. A turn that lasts longer is cut, and taken up by
+# another worker, so that one long turn does not keep all others waiting.
+LAST_TURNS_SECONDS = 300.0
+
 # Pauses between two tries while the database is away.
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 # Seconds for which a worker that ends waits for its database, to take its leave.
@@ -211,6 +217,54 @@ class GameMovedError(Exception):
     """The local game of this worker is gone, and another one runs."""
 
 
+class MemoryLimit:
+    """Ends a worker between turns once its process has more than ZOEA_WORKER_MEMORY_MB."""
+
+    def __init__(self) -> None:
+        self.is_reached = False
+        self._jobs = 0
+        self._end: Callable[[], object] | None = None
+
+    async def run_job(
+        self, run: Callable[[], Awaitable[T]], _: JobContext, worker: Worker
+    ) -> T:
+        """Count a job while it runs: a middleware of the worker."""
+        self._end = worker.stop
+        self._jobs += 1
+        try:
+            return await run()
+        finally:
+            self._jobs -= 1
+
+    def ends_worker(self) -> bool:
+        """Whether no job may be taken any more; without one in hand the worker ends.
+
+        A worker runs at least one job, so turns go on under any limit.
+        """
+        if self._end is None:
+            return False
+        if not self.is_reached and self._is_exceeded():
+            self.is_reached = True
+            loop = asyncio.get_running_loop()
+            loop.call_later(LAST_TURNS_SECONDS, self._end)
+        if self.is_reached and not self._jobs:
+            self._end()
+        return self.is_reached
+
+    def _is_exceeded(self) -> bool:
+        most: int = settings.ZOEA_WORKER_MEMORY_MB
+        used = psutil.Process().memory_info().rss // 1_000_000
+        if not most or used <= most:
+            return False
+        logger.warning(
+            "This worker has %d MB, more than ZOEA_WORKER_MEMORY_MB (%d): it finishes "
+            "its turns and ends, so that another takes its place.",
+            used,
+            most,
+        )
+        return True
+
+
 class WorkerJobManager(JobManager):
     """The queue's own, which knows when a worker begins and ends, and outlasts a lost database.
 
@@ -223,6 +277,7 @@ class WorkerJobManager(JobManager):
     ) -> None:
         super().__init__(connector)
         self._look_again = look_again
+        self.memory_limit = MemoryLimit()
         self._keepers: dict[int, LockKeeper] = {}
 
     async def prune_stalled_workers(self, seconds_since_heartbeat: float) -> list[int]:
@@ -250,7 +305,9 @@ class WorkerJobManager(JobManager):
     async def fetch_job(
         self, queues: Iterable[str] | None, worker_id: int
     ) -> Job | None:
-        """Take the next job; none while the database is away."""
+        """Take the next job; none while the database is away, or for want of memory."""
+        if self.memory_limit.ends_worker():
+            return None
         try:
             return await super().fetch_job(queues, worker_id)
         except ConnectorException as error:
@@ -412,5 +469,11 @@ class Command(procrastinate.Command):
             kwargs=connector_params(), min_size=1, max_size=4, max_idle=30, timeout=5
         )
         with app.replace_connector(connector) as queue:
-            queue.job_manager = WorkerJobManager(connector, connector.look_again)
+            manager = WorkerJobManager(connector, connector.look_again)
+            queue.job_manager = manager
+            if options["command"] == "worker":
+                options["worker_middleware"] = [manager.memory_limit.run_job]
             super().handle(*args, app=app, **options)
+        if manager.memory_limit.is_reached:
+            # Its supervisor starts another as after any failure.
+            sys.exit(1)
