@@ -181,8 +181,6 @@ def _list_settings() -> Iterator[tuple[str, str]]:
         yield "ZOEA_SECRET_KEY", key
     password = str(settings.DATABASES["default"].get("PASSWORD") or "")
     yield "The password in DATABASE_URL", password
-    direct = urlsplit(settings.ZOEA_DIRECT_DATABASE_URL or "").password or ""
-    yield "The password in ZOEA_DIRECT_DATABASE_URL", unquote(direct)
 
 
 def _split_secret(text: str) -> Iterator[str]:

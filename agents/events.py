@@ -22,7 +22,6 @@ from enum import StrEnum
 from typing import Any, NamedTuple, TypedDict
 
 import psycopg
-from django.conf import settings
 from django.db import connections, transaction
 
 from agents.db import fetch_row
@@ -355,9 +354,7 @@ hinter = Hinter()
 
 
 def get_connection_parameters() -> dict[str, Any]:
-    """Psycopg's parameters for a connection of its own, past a pooler if one is named."""
-    if settings.ZOEA_DIRECT_DATABASE_URL:
-        return {"conninfo": settings.ZOEA_DIRECT_DATABASE_URL, "connect_timeout": 10}
+    """Psycopg's parameters for a connection of its own."""
     params = connections["default"].get_connection_params()
     for key in ("pool", "cursor_factory", "context"):
         params.pop(key, None)

@@ -155,7 +155,7 @@ class Hub:
             **get_connection_parameters(), autocommit=True
         )
         async with database:
-            if not settings.ZOEA_POLLING:
+            if not settings.ZOEA_PGBOUNCER:
                 await database.execute(f"LISTEN {CHANNEL}")
             await database.execute(events.SETTLE_FOREIGN)
             if not self._ready.is_set():

@@ -213,30 +213,20 @@ def open_database(
 
 
 def _check_outside_server() -> None:
-    """Connect once to each address that is set; raises DatabaseError."""
-    remedy = "or unset it to use the embedded one"
-    with _refuse_address("DATABASE_URL", remedy), connect_directly() as connection:
-        version = connection.info.server_version // 10_000
+    """Connect once to the server of DATABASE_URL; raises DatabaseError."""
+    try:
+        with connect_directly() as connection:
+            version = connection.info.server_version // 10_000
+    except psycopg.Error as error:
+        reason = str(error).strip().splitlines()[0].removeprefix("connection failed: ")
+        raise DatabaseAwayError(
+            f"DATABASE_URL cannot be used ({reason}): start that server or correct "
+            "the address, or unset it to use the embedded one."
+        ) from error
     if version < OLDEST_VERSION:
         raise DatabaseError(
             f"DATABASE_URL leads to PostgreSQL {version}: use {OLDEST_VERSION} or newer."
         )
-    if direct := settings.ZOEA_DIRECT_DATABASE_URL:
-        remedy = "or unset it: then news is looked for"
-        with _refuse_address("ZOEA_DIRECT_DATABASE_URL", remedy):
-            psycopg.connect(direct, connect_timeout=5).close()
-
-
-@contextmanager
-def _refuse_address(variable: str, remedy: str) -> Iterator[None]:
-    try:
-        yield
-    except psycopg.Error as error:
-        reason = str(error).strip().splitlines()[0].removeprefix("connection failed: ")
-        raise DatabaseAwayError(
-            f"{variable} cannot be used ({reason}): start that server or correct "
-            f"the address, {remedy}."
-        ) from error
 
 
 def check_secret_key(app_configs: Any = None, **kwargs: Any) -> list[Error]:

@@ -169,22 +169,17 @@ def openings_at(url: str) -> int:
     return 0 if is_local_game(url) else 25
 
 
-def _read_direct_address() -> str:
-    url: str = env.str("ZOEA_DIRECT_DATABASE_URL", "")
-    if url and not url.startswith(("postgresql://", "postgres://")):
-        raise ImproperlyConfigured(
-            "ZOEA_DIRECT_DATABASE_URL must begin with postgresql://: name the server "
-            "behind the pooler, or unset it."
-        )
-    return url if env.str("DATABASE_URL", "") else ""
-
-
 # How a pool tries to connect again: for as long as that takes, at most 4 s apart. By
 # itself it would double its pauses for five minutes, and then leave who waits alone.
 ZOEA_POOL_PATIENCE: dict[str, Any] = {
     "reconnect_timeout": 8,
     "reconnect_failed": lambda pool: pool.check(),
 }
+
+
+# Behind a pooler in transaction mode nothing lasts longer than a transaction: no LISTEN,
+# so that all must be looked for, and no lock of a worker.
+ZOEA_PGBOUNCER = env.bool("ZOEA_PGBOUNCER", False)
 
 
 def _read_database() -> dict[str, Any]:
@@ -217,18 +212,13 @@ def _read_database() -> dict[str, Any]:
         "keepalives_count": 3,
         "tcp_user_timeout": 20_000,
         # What a pooler in transaction mode prepares, its next client does not find.
-        "prepare_threshold": None if env.bool("ZOEA_PGBOUNCER", False) else 2,
+        "prepare_threshold": None if ZOEA_PGBOUNCER else 2,
     }
     # Tests use the same server under another name; a server-side pooler in
     # transaction mode cannot keep a named cursor open between statements.
-    found["DISABLE_SERVER_SIDE_CURSORS"] = env.bool("ZOEA_PGBOUNCER", False)
+    found["DISABLE_SERVER_SIDE_CURSORS"] = ZOEA_PGBOUNCER
     return found
 
-
-# Past the pooler: for what lasts longer than a transaction (LISTEN, a worker's lock).
-ZOEA_DIRECT_DATABASE_URL = _read_direct_address()
-# Whether the database tells of nothing, so that all must be looked for.
-ZOEA_POLLING = env.bool("ZOEA_PGBOUNCER", False) and not ZOEA_DIRECT_DATABASE_URL
 
 ZOEA_EMBEDDED_POSTGRES = not env.str("DATABASE_URL", "")
 DATABASES = {"default": _read_database()}
@@ -355,7 +345,7 @@ PROCRASTINATE_WORKER_DEFAULTS = {
     "stalled_worker_timeout": ZOEA_STALLED_SECONDS,
     # Seconds. A worker is told of each job when it is due (`manage.py procrastinate`);
     # where the database tells of nothing, only polling finds them.
-    "fetch_job_polling_interval": 0.5 if ZOEA_POLLING else 5.0,
+    "fetch_job_polling_interval": 0.5 if ZOEA_PGBOUNCER else 5.0,
     # Jobs that still run then are cancelled and taken over by other workers.
     "shutdown_graceful_timeout": 2.0,
 }

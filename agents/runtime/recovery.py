@@ -226,7 +226,9 @@ class LockKeeper:
             **get_connection_parameters(), autocommit=True
         )
         async with database:
-            self._held = await hold_lock(database, self.number)
+            await database.execute(HOLD_LOCK, [self.number])
+            await database.execute(ENTER_LOCK, [self.number])
+            self._held = True
             self._tried.set()
             # What was free before is no news: all may have lost their connections.
             self._seen_free = set()
@@ -259,20 +261,6 @@ async def _end_worker(database: psycopg.AsyncConnection[Any], number: int) -> li
         if ended:
             await database.execute(LEAVE_QUEUE, [number])
     return list(ended[0]) if ended else []
-
-
-async def hold_lock(database: psycopg.AsyncConnection[Any], number: int) -> bool:
-    """Hold the lock of a worker while the connection lasts; False behind a pooler.
-
-    A pooler gives the connection to others between two statements. It shows in the
-    number of the server's process, which the driver was told at the beginning.
-    """
-    cursor = await database.execute("SELECT pg_backend_pid()")
-    if await cursor.fetchone() != (database.info.backend_pid,):
-        return False
-    await database.execute(HOLD_LOCK, [number])
-    await database.execute(ENTER_LOCK, [number])
-    return True
 
 
 async def _try_to_reconcile() -> None:

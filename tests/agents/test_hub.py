@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
+import psycopg
 import pytest
 from channels.db import database_sync_to_async
+from pytest_django import Settings
 
 from agents import events
 from agents.events import Item, Kind
@@ -45,6 +48,26 @@ async def test_the_backlog_then_live_without_gap(hub):
     await append(4)
     await append(5)
     assert await take(stream, 2) == [4, 5]
+
+
+async def test_behind_a_pooler_it_looks_and_does_not_listen(
+    hub, settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    """A LISTEN would stay with a connection of the pooler, for whoever has it next."""
+    settings.ZOEA_PGBOUNCER = True
+    said: list[str] = []
+    execute = psycopg.AsyncConnection.execute
+
+    async def note(self: Any, query: Any, *args: Any) -> Any:
+        said.append(str(query))
+        return await execute(self, query, *args)
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "execute", note)
+    viewer = await hub.subscribe()
+    await append(0)
+    assert (await asyncio.wait_for(viewer.next(), 60))[1]["data"] == {"n": 0}
+    assert events.READ in said
+    assert not [one for one in said if "LISTEN" in one]
 
 
 async def test_a_client_that_comes_back_gets_the_rest_once(hub):

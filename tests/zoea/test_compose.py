@@ -54,11 +54,7 @@ def test_the_local_game_runs_only_where_it_is_played() -> None:
 
 
 # Where the containers keep things, and the database that they have of their own.
-OF_THE_CONTAINERS = {
-    "ZOEA_DATA",
-    "ZOEA_PGBOUNCER",
-    "ZOEA_DIRECT_DATABASE_URL",
-}
+OF_THE_CONTAINERS = {"ZOEA_DATA", "ZOEA_PGBOUNCER"}
 
 
 @pytest.mark.parametrize("service", ["worker", "web", "migrate", "sandbox"])

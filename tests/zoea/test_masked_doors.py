@@ -81,9 +81,11 @@ def test_free_json_in_answers_is_masked_by_its_keys() -> None:
         assert shown == [{name: dict.fromkeys(free, HIDDEN), "token": "viewer"}]
 
 
-def test_plain_words_and_plain_paths_are_looked_for_nowhere(settings: Settings) -> None:
+def test_plain_words_and_plain_paths_are_looked_for_nowhere(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.OPENAI_API_KEY = "ollama"
-    settings.ZOEA_DIRECT_DATABASE_URL = "postgresql://u:s3cret99@127.0.0.1/z"
+    monkeypatch.setitem(settings.DATABASES["default"], "PASSWORD", "s3cret99")
     for name, key in (("a", "postgres"), ("b", "a-long-passphrase-of-words")):
         row = Provider(name=name, kind="openai", base_url="http://x/v1")
         row.api_key = key

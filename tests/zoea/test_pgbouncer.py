@@ -9,22 +9,17 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
-from asgiref.sync import sync_to_async
 from django.db import connection
 
-from agents import actions, events
-from agents.hub import Hub
-from agents.models import Turn, WorkerLock
-from agents.runtime.recovery import hold_lock
-from bench.processes import ROOT, clean_environment, database_url
+from agents import actions
+from agents.models import Turn
+from bench.processes import ROOT, clean_environment
 from memory.models import Memory
 from sandbox.game.testing import SandboxServer
 from tests.postgres import OUTSIDE
@@ -120,109 +115,3 @@ def list_channels(pooled: str) -> set[str]:
             rows = database.execute("SELECT pg_listening_channels()")
             found |= {channel for (channel,) in rows}
     return found
-
-
-async def test_live_pages_look_where_there_is_only_the_pooler(
-    pooled: str, settings: Any
-) -> None:
-    settings.ZOEA_DIRECT_DATABASE_URL, settings.ZOEA_POLLING = pooled, True
-    hub = Hub()
-    try:
-        viewer = await hub.subscribe()
-        await sync_to_async(events.append)(events.Kind.ERROR, mysis_id=None, data={})
-        _, item = await viewer.next()
-        assert item["kind"] == "error"
-        assert await sync_to_async(list_channels)(pooled) == set()
-    finally:
-        await hub.close()
-
-
-@pytest.fixture
-def direct() -> str:
-    """The address of the same database past the pooler, and by it who uses it."""
-    return f"{database_url()}?application_name=direct"
-
-
-def await_sessions(*wanted: str) -> None:
-    """Wait for sessions that went past the pooler, by the statement of each."""
-    until = time.monotonic() + PATIENCE
-    seen = "SELECT query FROM pg_stat_activity WHERE application_name = 'direct'"
-    with connection.cursor() as cursor:
-        while time.monotonic() < until:
-            cursor.execute(seen)
-            told = " ".join(query for (query,) in cursor.fetchall())
-            if all(one in told for one in wanted):
-                return
-            time.sleep(0.05)
-    raise AssertionError(told)
-
-
-def test_a_worker_behind_a_pooler_listens_and_holds_its_lock_past_it(
-    pooled: str, direct: str
-) -> None:
-    told = {
-        "DATABASE_URL": pooled,
-        "ZOEA_PGBOUNCER": "1",
-        "ZOEA_DIRECT_DATABASE_URL": direct,
-        "SPACEMOLT_MCP_URL": "http://127.0.0.1:9/mcp",
-    }
-    with subprocess.Popen(
-        [sys.executable, "manage.py", "procrastinate", "worker"],
-        cwd=ROOT,
-        env=clean_environment(Path(os.environ["ZOEA_DATA"])) | told,
-        stdout=subprocess.DEVNULL,
-    ) as worker:
-        try:
-            await_sessions('LISTEN "procrastinate', "agents_workerlock")
-            assert WorkerLock.objects.count() == 1
-        finally:
-            worker.terminate()
-    assert not WorkerLock.objects.exists()
-
-
-async def test_live_pages_listen_and_are_told_past_the_pooler(
-    direct: str, settings: Any
-) -> None:
-    settings.ZOEA_DIRECT_DATABASE_URL = direct
-    hub, hinter = Hub(), events.Hinter()
-    try:
-        await hub.subscribe()
-        hinter.send()
-        await sync_to_async(await_sessions)("agents_event", "NOTIFY zoea_events")
-    finally:
-        await hub.close()
-        await sync_to_async(hinter.close)()
-
-
-@pytest.mark.parametrize(
-    ("address", "said"),
-    [
-        ("postgresql://zoea:secret@127.0.0.1:1/zoea", "Connection refused"),
-        ("nonsense:secret", "must begin with postgresql://"),
-    ],
-)
-def test_a_direct_address_that_cannot_be_used_is_refused(
-    pooled: str, address: str, said: str
-) -> None:
-    told = {"DATABASE_URL": pooled, "ZOEA_DIRECT_DATABASE_URL": address}
-    ended = subprocess.run(
-        [sys.executable, "manage.py", "prune", "--keep-days=30"],
-        cwd=ROOT,
-        env=clean_environment(Path(os.environ["ZOEA_DATA"])) | told,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
-    assert "ZOEA_DIRECT_DATABASE_URL" in ended.stderr
-    assert said in ended.stderr
-    assert "secret" not in ended.stderr
-
-
-async def test_a_worker_holds_no_lock_through_a_pooler(pooled: str) -> None:
-    """Nobody would own it: the others go by the worker's heartbeat alone."""
-    async with await psycopg.AsyncConnection.connect(
-        pooled, autocommit=True, prepare_threshold=None
-    ) as database:
-        assert not await hold_lock(database, 1)
-    assert not await WorkerLock.objects.aexists()

@@ -13,13 +13,12 @@ import math
 import sys
 import time
 from collections.abc import (
-    AsyncIterator,
     Awaitable,
     Callable,
     Iterable,
     Sequence,
 )
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any, TextIO, TypeVar, cast
 
@@ -37,12 +36,10 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 from procrastinate.worker import Worker
-from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from agents import db, fence, process_memory
 from agents.db import run_in_db
-from agents.events import get_connection_parameters
 from agents.game.local import read_running_game, speaks_mcp
 from agents.llm.complete import load_wire
 from agents.llm.endpoints import list_providers
@@ -126,17 +123,9 @@ class PunctualConnector(PsycopgConnector):
         tell = self._tell_when_due(on_notification, names)
         async with asyncio.TaskGroup() as group:
             # LISTEN does not last behind a pooler.
-            if not settings.ZOEA_POLLING:
+            if not settings.ZOEA_PGBOUNCER:
                 group.create_task(outlast(listen))
             group.create_task(tell)
-
-    @asynccontextmanager
-    async def _get_standalone_connection(self) -> AsyncIterator[AsyncConnection[Any]]:
-        # For LISTEN, which no pooler passes on.
-        async with await AsyncConnection.connect(
-            **get_connection_parameters(), autocommit=True
-        ) as connection:
-            yield connection
 
     def look_again(self) -> None:
         """Tell the worker of what is due now, though nothing was queued."""
@@ -288,8 +277,9 @@ class WorkerJobManager(JobManager):
     async def register_worker(self) -> int:
         """Have the lock before the first job."""
         number = await outlast(super().register_worker)
-        self._keepers[number] = keeper = LockKeeper(number)
-        await keeper.begin()
+        if not settings.ZOEA_PGBOUNCER:
+            self._keepers[number] = keeper = LockKeeper(number)
+            await keeper.begin()
         await outlast(partial(run_in_db, _load_wires))
         process_memory.freeze_loaded()
         return number
@@ -347,7 +337,8 @@ class WorkerJobManager(JobManager):
 
         Without a database others find out by themselves, as of one that was killed.
         """
-        await self._keepers.pop(worker_id).end()
+        if keeper := self._keepers.pop(worker_id, None):
+            await keeper.end()
         try:
             async with asyncio.timeout(LEAVE_SECONDS):
                 await self.connector.execute_query_async(LEAVE_LOCK, number=worker_id)
@@ -410,7 +401,7 @@ def bound_silence() -> None:
     """
     database = connections["default"].settings_dict
     # A pooler refuses what it does not know.
-    if not database["DISABLE_SERVER_SIDE_CURSORS"]:
+    if not settings.ZOEA_PGBOUNCER:
         words = " ".join(f"-c {each}" for each in SILENCE)
         database["OPTIONS"].setdefault("options", words)
 

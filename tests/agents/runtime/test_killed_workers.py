@@ -22,7 +22,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob, ProcrastinateW
 from procrastinate.jobs import Status
 from pytest_django import Settings
 
-from agents import actions
+from agents import actions, process_memory
 from agents.events import get_connection_parameters
 from agents.management.commands import procrastinate
 from agents.management.commands.procrastinate import SILENCE, WorkerJobManager
@@ -391,6 +391,19 @@ async def manager(
     await connector.open_async()
     yield WorkerJobManager(connector, lambda: told.append("look"))
     await connector.close_async()
+
+
+async def test_a_worker_behind_a_pooler_has_no_lock(
+    manager: WorkerJobManager, settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    """It would stay with a connection of the pooler, also after the worker's death."""
+    settings.ZOEA_PGBOUNCER = True
+    monkeypatch.setattr(process_memory, "freeze_loaded", lambda: None)
+    number = await manager.register_worker()
+    assert await in_db(count_queue_rows)(number) == 1
+    assert await in_db(WorkerLock.objects.count)() == 0
+    await manager.unregister_worker(number)
+    assert await in_db(count_queue_rows)(number) == 0
 
 
 @pytest.mark.parametrize("first", ["heartbeat", "job"])
