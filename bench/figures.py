@@ -209,8 +209,10 @@ def find_figures(title: str, figures: Sequence[Figure], mark: str) -> Found:
             ]
         )
     baselines.pop("", None)
+    of_all = len(baselines) == 1
     table.notes = [
-        f"Baseline of {', '.join(of)}: {it}." for it, of in baselines.items()
+        f"Baseline: {it}." if of_all else f"Baseline of {', '.join(of)}: {it}."
+        for it, of in baselines.items()
     ]
     return Found([table], document=[asdict(figure) for figure in figures])
 

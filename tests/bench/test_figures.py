@@ -66,7 +66,10 @@ def test_figures_are_a_table_that_explains_each_baseline_once():
     figures = [Figure(name, 1, "s", baseline=1, baseline_is="that") for name in names]
     slow = Figure("slow [x]", 3, "s", target=2, note="why")
     [table] = find_figures("All", [*figures, slow], "all").tables
-    assert table.notes == ["Baseline of a, c: that."]
+    assert table.notes == ["Baseline: that."]
+    other = Figure("d", 1, "s", baseline=1, baseline_is="this")
+    [both] = find_figures("All", [*figures, other], "all").tables
+    assert both.notes == ["Baseline of a, c: that.", "Baseline of d: this."]
     console = Console(width=120)
     with console.capture() as shown:
         console.print(rich_table(table))
