@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from sandbox.game.actions.action import Call
 from sandbox.game.config import GameError, Json
 from sandbox.game.dashboards import render_result, render_state
 from sandbox.game.game import Game
 from sandbox.game.grouped import choose_groups, group_tools, read_call
 from sandbox.game.state import State
 from sandbox.game.table import QUERIES
+from sandbox.game.tools.rules import Call
 from sandbox.game.world.models import Player
 
 

@@ -18,13 +18,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from sandbox.game import happenings
-from sandbox.game.actions.action import Call
 from sandbox.game.answers import render_query
 from sandbox.game.config import GameError, Json, make_view
 from sandbox.game.faults import Order, parse_plan
 from sandbox.game.game import Game
 from sandbox.game.host import Host
 from sandbox.game.table import QUERIES
+from sandbox.game.tools.rules import Call
 from sandbox.game.views import view_log
 from sandbox.game.world.models import Player
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from sandbox.game import truth
-from sandbox.game.actions.combat import kill
 from sandbox.game.config import GameError, make_dice
 from sandbox.game.game import Game
 from sandbox.game.happenings import HAPPENINGS
 from sandbox.game.persistence import dump_game, restore_game
+from sandbox.game.tools.combat import kill
 from sandbox.game.world.models import Drone, Module, Ship
 from tests.sandbox.arguments import GOODS, arguments
 from tests.sandbox.captains import Captain, make_game

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import (
+from sandbox.game.config import Json, make_view
+from sandbox.game.state import State
+from sandbox.game.tool import GOODS
+from sandbox.game.tools.rules import (
     DOCKED,
-    GOODS,
     Call,
     Move,
-    Takes,
     act,
     ask,
+    pick,
     read_item,
     read_positive,
 )
-from sandbox.game.config import GameError, Json, make_view
-from sandbox.game.state import State
-from sandbox.game.tool import MOST_QUANTITY, Parameter, text
 from sandbox.game.views import view_offers
 from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.models import Order
@@ -119,13 +118,14 @@ def _open(call: Call, side: str) -> Json:
     return {"order_id": order.id, "listing_fee": order.fee}
 
 
-def _find_own(call: Call) -> Order:
-    order = call.state.orders.get(call.given["order_id"])
-    if order is None or order.player_id != call.player.id:
-        raise GameError("invalid_order", "No such order. Use 'view_orders'.")
-    if order.base_id != call.base.id:
-        raise GameError("wrong_base", "This order stands at another base.")
-    return order
+_find_own = pick(
+    "order_id", lambda call: call.state.orders.values(), "invalid_order",
+    "No such order. Use 'view_orders'.",
+    fits=lambda call, order: order.player_id == call.player.id)  # fmt: skip
+_ELSEWHERE = (
+    (lambda call: call.thing.base_id != call.base.id, "wrong_base",
+     "This order stands at another base."),
+)  # fmt: skip
 
 
 def _price_rise(call: Call) -> int:
@@ -144,16 +144,6 @@ def _cancel(call: Call) -> Json:
     return {"item_id": call.thing.item_id, "returned": call.thing.remaining}
 
 
-def _amount(name: str) -> Parameter:
-    words = "Credits for one"
-    return Parameter(name, "integer", words, own_error=True, most=MOST_QUANTITY)
-
-
-_OFFER = Takes(
-    (*GOODS.parameters, _amount("price_each")),
-    {"item_id": "ore_iron", "quantity": 10, "price_each": 6},
-)
-_ORDER = text("order_id", "The order's ID, from view_orders")
 _ROOM = (
     (_has_too_many, "too_many_orders", f"At most {MOST_ORDERS} orders at a time."),
 )
@@ -164,22 +154,23 @@ ORDERS = (
     ask("get_listings", "trading", "List what this station sells.", _get_listings,
         notes=DOCKED),
     ask("estimate_purchase", "trading", "See what a purchase would cost.",
-        _estimate_purchase,
-        Takes(GOODS.parameters, {"item_id": "fuel_cell", "quantity": 5}), notes=DOCKED),
-    act("create_sell_order", "trading", "Offer items of your hold for sale.", _OFFER,
+        _estimate_purchase, *GOODS, example={"item_id": "fuel_cell", "quantity": 5},
+        notes=DOCKED),
+    act("create_sell_order", "trading", "Offer items of your hold for sale.", *GOODS,
+        "price_each",
         notes="What is earned goes to your storage. A listing fee is due.", where="dock",
         service="market", unless=_ROOM, costs=_fee, moves=(Move(Call.hold, None),),
         changes=lambda call: _open(call, "sell")),
-    act("create_buy_order", "trading", "Offer to buy items.", _OFFER,
+    act("create_buy_order", "trading", "Offer to buy items.", *GOODS, "price_each",
         notes="Credits are escrowed. What is bought goes to your storage.", where="dock",
         service="market", unless=_ROOM, costs=lambda call: _worth(call) + _fee(call),
         changes=lambda call: _open(call, "buy")),
     act("modify_order", "trading", "Change the price of an order.",
-        Takes((_ORDER, _amount("new_price")), {"order_id": "order_id", "new_price": 7}),
-        where="dock", names=_find_own, costs=_price_rise,
+        "order_id", "new_price", where="dock", names=_find_own, unless=_ELSEWHERE,
+        costs=_price_rise,
         changes=lambda call: setattr(call.thing, "price_each", call.given["new_price"])),
     act("cancel_order", "trading", "Take an order back.",
-        Takes((_ORDER,), {"order_id": "order_id"}), where="dock", names=_find_own,
+        "order_id", where="dock", names=_find_own, unless=_ELSEWHERE,
         earns=lambda call: 0 if call.thing.side == "sell"
         else call.thing.remaining * call.thing.price_each,
         moves=(Move(None, Call.store, _list_returned),), changes=_cancel),

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from sandbox.game.actions.action import Action, Call, Intent
 from sandbox.game.config import GameError, Json, must_undock
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
-from sandbox.game.tool import Parameter, Tool, text
+from sandbox.game.tool import make_tool, number, text
+from sandbox.game.tools.rules import Action, Call, Intent
 from sandbox.game.world.catalogue import STARTER, ShipClass
 from sandbox.game.world.models import Module, Player, Ship, Wreck
 from sandbox.game.world.npcs import Pirate
@@ -23,7 +23,9 @@ _GUN = "Hull Gun"
 _DAMAGE = 12
 _BACK_AFTER = 50
 _KILL_XP = 20
-_TARGET = text("target_id", "The ID of a ship at your location, from get_nearby")
+_TARGET = text(
+    "target_id", "The ID of a ship at your location, from get_nearby", "player_id"
+)
 DAMAGE_TYPE = "kinetic"
 LASTS_TICKS = 60
 CLONE_COST = 50
@@ -323,15 +325,14 @@ def _destroy_pirate(call: Call, pirate: Pirate) -> Event:
 
 ACTIONS = (
     Action(
-        Tool("scan", "combat", "Scan a ship at your location.", (_TARGET,),
-             {"target_id": "player_id"}, "The result comes as a notification.",
-             mutation=True), _prepare_scan, _finish_scan),
+        make_tool("scan", "combat", "Scan a ship at your location.", _TARGET,
+                  notes="The result comes as a notification.", mutation=True),
+        _prepare_scan, _finish_scan),
     Action(
-        Tool("attack", "combat", "Attack a pirate or a captain at your location.",
-             (_TARGET,
-              Parameter("weapon_idx", "integer", "Which weapon", required=False)),
-             {"target_id": "pirate_id", "weapon_idx": 0},
-             "A pirate shoots back until one of you is gone or you leave.",
-             mutation=True, destructive=True), _prepare_attack, _finish_attack,
-        needs="space"),
+        make_tool("attack", "combat", "Attack a pirate or a captain at your location.",
+                  _TARGET, number("weapon_idx", "Which weapon", 0, required=False),
+                  example={"target_id": "pirate_id"},
+                  notes="A pirate shoots back until one of you is gone or you leave.",
+                  mutation=True, destructive=True),
+        _prepare_attack, _finish_attack, needs="space"),
 )  # fmt: skip

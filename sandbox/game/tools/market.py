@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import (
+from sandbox.game.config import GameError, Json
+from sandbox.game.sessions import Event
+from sandbox.game.tool import GOODS, make_tool
+from sandbox.game.tools.rules import (
     DOCKED,
-    GOODS,
     Action,
     Call,
     Intent,
@@ -12,9 +14,6 @@ from sandbox.game.actions.action import (
     check_room,
     read_item,
 )
-from sandbox.game.config import GameError, Json
-from sandbox.game.sessions import Event
-from sandbox.game.tool import ITEM, QUANTITY, Tool
 from sandbox.game.world.catalogue import Item
 from sandbox.game.world.markets import Shelf
 from sandbox.game.world.models import Player
@@ -204,16 +203,18 @@ def _finish_repair(call: Call) -> list[Event]:
 
 ACTIONS = (
     Action(
-        Tool("buy", "trading", "Buy an item from the station.", (ITEM, QUANTITY),
-             {"item_id": "fuel_cell", "quantity": 5}, DOCKED, mutation=True),
+        make_tool("buy", "trading", "Buy an item from the station.", *GOODS,
+                  example={"item_id": "fuel_cell", "quantity": 5}, notes=DOCKED,
+                  mutation=True),
         _prepare_buy, _finish_buy, needs="dock"),
     Action(
-        Tool("sell", "trading", "Sell an item from your hold to the station.", *GOODS,
-             DOCKED, mutation=True), _prepare_sell, _finish_sell, needs="dock"),
+        make_tool("sell", "trading", "Sell an item from your hold to the station.",
+                  *GOODS, notes=DOCKED, mutation=True),
+        _prepare_sell, _finish_sell, needs="dock"),
     Action(
-        Tool("refuel", "ship", "Fill the tank.",
-             notes="From the station where you are docked, else from fuel cells.",
-             mutation=True), _prepare_refuel, _finish_refuel, needs="dock"),
-    Action(Tool("repair", "ship", "Repair the hull.", notes=DOCKED, mutation=True),
+        make_tool("refuel", "ship", "Fill the tank.", mutation=True,
+                  notes="From the station where you are docked, else from fuel cells."),
+        _prepare_refuel, _finish_refuel, needs="dock"),
+    Action(make_tool("repair", "ship", "Repair the hull.", notes=DOCKED, mutation=True),
            _prepare_repair, _finish_repair, needs="dock"),
 )  # fmt: skip

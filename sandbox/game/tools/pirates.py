@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.combat import DAMAGE_TYPE, kill, shoot
 from sandbox.game.config import make_dice, make_hex_id, make_view
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
+from sandbox.game.tools.combat import DAMAGE_TYPE, kill, shoot
 from sandbox.game.world.models import Player
 from sandbox.game.world.npcs import TIERS, Pirate, make_pirate
 

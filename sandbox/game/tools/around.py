@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Mapping
 
 from sandbox.game import views
-from sandbox.game.actions.action import DOCKED, Call, Takes, ask, one
-from sandbox.game.actions.space import JUMP_FUEL
 from sandbox.game.config import GameError, Json, make_view
-from sandbox.game.minor.orders import Offers, list_offers
 from sandbox.game.state import State
 from sandbox.game.tool import text
+from sandbox.game.tools.flight import JUMP_FUEL
+from sandbox.game.tools.orders import Offers, list_offers
+from sandbox.game.tools.rules import DOCKED, Call, ask
 from sandbox.game.world.catalogue import ITEMS, find_item
 from sandbox.game.world.markets import Shelf
 from sandbox.game.world.places import Poi, System, World
@@ -256,9 +256,6 @@ def find_path(systems: Mapping[str, System], start: str, target: str) -> list[st
     return way[::-1]
 
 
-_ITEM = text("item_id", "Only this item", required=False)
-_SYSTEM = text("system_id", "Only this system", required=False)
-
 HERE = (
     ask("get_system", "query", "Get the current system with its POIs.", _get_system),
     ask("get_poi", "query", "Get the POI where you are, with resources and base.",
@@ -267,14 +264,14 @@ HERE = (
         _get_base, notes=DOCKED),
     ask("get_nearby", "query", "See who else is at your POI.", _get_nearby),
     ask("get_map", "query", "Get all systems of the galaxy and their connections.",
-        _get_map, Takes((_SYSTEM,), {"system_id": "sol"})),
+        _get_map, text("system_id", "Only this system", "sol", required=False)),
 )  # fmt: skip
 SEARCHES = (
     ask("view_market", "trading", "See what the station buys and sells.", _view_market,
-        Takes((_ITEM,), {"item_id": "ore_iron"}), notes=DOCKED),
+        text("item_id", "Only this item", "ore_iron", required=False), notes=DOCKED),
     ask("find_route", "navigation", "Find the shortest way to a system.", _find_route,
-        one("target_system", "The system's ID", "sol")),
+        text("target_system", "The system's ID", "sol")),
     ask("search_systems", "navigation", "Search systems by name.", _search_systems,
-        Takes((text("query", "Part of the name", own_error=True),), {"query": "sol"}),
+        text("query", "Part of the name", "sol", own_error=True),
         notes="At most 20 systems."),
 )  # fmt: skip

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sandbox.game import views
-from sandbox.game.actions.action import Call, Takes, ask
 from sandbox.game.config import NS, GameError, Json, make_view
-from sandbox.game.tool import Parameter, text
+from sandbox.game.tool import Parameter, flag, number, text
+from sandbox.game.tools.rules import Call, ask
 from sandbox.game.world import catalogue
 from sandbox.game.world.models import LogEntry
 
@@ -145,23 +145,20 @@ NEWS = (
     ask("get_notifications", "query",
         "Poll for pending notifications (chat, combat, trades, etc.).",
         _get_notifications,
-        Takes((Parameter("limit", "integer", "How many at most", **_UNLISTED, least=1,
-                         most=100),
-               Parameter("clear", "boolean", "Remove what was read", **_UNLISTED),
-               Parameter("types", "array", "Only these types", **_UNLISTED)),
-              {"limit": 50, "clear": True}),
+        number("limit", "How many at most", 50, **_UNLISTED, least=1, most=100),
+        flag("clear", "Remove what was read", **_UNLISTED),
+        Parameter("types", "array", "Only these types", **_UNLISTED),
         notes="Reading clears. The queue holds 100; the oldest are dropped."),
     ask("get_skills", "query", "Get all skills and what you have learned.",
         _get_skills),
 )  # fmt: skip
 LOG = (
     ask("captains_log_add", "log", "Add an entry to your captain's log.", _add_to_log,
-        Takes((text("entry", "The text of the entry", own_error=True,
-                    longest=LONGEST_ENTRY),), {"entry": "Day 1: found a rich belt."}),
+        text("entry", "The text of the entry", "Day 1: found a rich belt.",
+             own_error=True, longest=LONGEST_ENTRY),
         notes="Keeps 20 entries; the oldest is dropped.", writes=True),
     ask("captains_log_list", "log", "List your captain's log, newest first.",
         _list_log),
     ask("captains_log_get", "log", "Get a specific entry from your captain's log.",
-        lambda call: _get_entry(call.player.log, call.given["index"]),
-        Takes((Parameter("index", "integer", "0 is the newest entry"),), {"index": 0})),
+        lambda call: _get_entry(call.player.log, call.given["index"]), "index"),
 )  # fmt: skip

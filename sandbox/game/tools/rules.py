@@ -8,14 +8,14 @@ query (`ask`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from sandbox.game.config import GameError, Json, must_undock, not_docked_here
 from sandbox.game.sessions import Event, Session
 from sandbox.game.state import State
-from sandbox.game.tool import ITEM, QUANTITY, Parameter, Tool, text
+from sandbox.game.tool import Parameter, Tool, make_tool
 from sandbox.game.world.catalogue import ITEMS, Item, find_item
 from sandbox.game.world.models import Goods, Job, Player, add_goods, measure_goods
 from sandbox.game.world.places import Base
@@ -156,21 +156,6 @@ def check_room(player: Player, goods: Mapping[str, int]) -> None:
 # --- Minor actions ---------------------------------------------------------------
 
 
-class Takes(NamedTuple):
-    """The parameters of a tool, and the example that its refusals give."""
-
-    parameters: tuple[Parameter, ...] = ()
-    example: Json = {}
-
-
-def one(name: str, description: str, example: str = "") -> Takes:
-    """Take one text, most often an id."""
-    return Takes((text(name, description),), {name: example or name})
-
-
-NOTHING = Takes()
-GOODS = Takes((ITEM, QUANTITY), {"item_id": "ore_iron", "quantity": 10})
-
 # Goods that can be moved from or to; None is out of the game.
 Place = Callable[[Call], Goods] | None
 
@@ -205,6 +190,7 @@ class Move:
 
 
 Amount = Callable[[Call], int]
+Find = Callable[[Call], Any]
 # When an action is refused, with the code and the sentence of the refusal.
 Unless = tuple[Callable[[Call], Any], str, str]
 
@@ -224,7 +210,7 @@ class Row:
     tool: Tool
     where: str = ""
     service: str = ""
-    names: Callable[[Call], Any] | None = None
+    names: Find | None = None
     unless: tuple[Unless, ...] = ()
     costs: Amount = lambda call: 0
     earns: Amount = lambda call: 0
@@ -279,8 +265,8 @@ def act(
     name: str,
     category: str,
     description: str,
-    takes: Takes = NOTHING,
-    *,
+    *takes: str | Parameter,
+    example: Json | None = None,
     notes: str | None = None,
     destructive: bool = False,
     **row: Any,
@@ -288,8 +274,8 @@ def act(
     """A minor action; where a base is needed, the tool's notes say so."""
     if notes is None:
         notes = DOCKED if row.get("where") == "dock" else ""
-    words = (name, category, description, *takes, notes)
-    tool = Tool(*words, mutation=True, destructive=destructive)
+    kind: Json = {"notes": notes, "mutation": True, "destructive": destructive}
+    tool = make_tool(name, category, description, *takes, example=example, **kind)
     made = Row(tool, **row)
     return Action(tool, made.prepare, made.finish, needs=made.where)
 
@@ -299,7 +285,27 @@ def ask(
     category: str,
     description: str,
     answer: Callable[[Call], Json | str],
-    takes: Takes = NOTHING,
+    *takes: str | Parameter,
     **words: Any,
 ) -> Query:
-    return Query(Tool(name, category, description, *takes, **words), answer)
+    return Query(make_tool(name, category, description, *takes, **words), answer)
+
+
+def pick(
+    argument: str,
+    things: Callable[[Call], Iterable[Any]],
+    code: str,
+    message: str,
+    *,
+    fits: Callable[[Call, Any], object] = lambda call, thing: True,
+) -> Find:
+    """Find the thing whose id an argument gives, or refuse with code and message."""
+
+    def find(call: Call) -> Any:
+        wanted = call.given[argument]
+        for thing in things(call):
+            if thing.id == wanted and fits(call, thing):
+                return thing
+        raise GameError(code, message.format(wanted))
+
+    return find
