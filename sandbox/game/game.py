@@ -19,8 +19,7 @@ from sandbox.game.sessions import Write
 from sandbox.game.state import Sources, State
 from sandbox.game.table import ACTIONS, QUERIES, list_tools
 from sandbox.game.tool import Tool
-from sandbox.game.tools.combat import clear_wrecks
-from sandbox.game.tools.pirates import move_pirates
+from sandbox.game.tools.combat import clear_wrecks, move_pirates
 from sandbox.game.tools.rules import Call
 from sandbox.game.world.npcs import choose_goal
 

@@ -6,14 +6,12 @@ from dataclasses import replace
 
 from sandbox.game.tool import Tool, make_tool, number, text
 from sandbox.game.tools import (
-    around,
     combat,
     flight,
+    looking,
     market,
     missions,
-    orders,
     outings,
-    own,
     people,
     ships,
     storage,
@@ -43,22 +41,22 @@ _ABOUT = (
 # In the order in which the game lists them.
 _ROWS: tuple[Tool | Action | Query, ...] = (
     *_AUTH,
-    *own.STATE,
-    *around.HERE,
-    *own.NEWS,
+    *looking.STATE,
+    *looking.HERE,
+    *looking.NEWS,
     *_ABOUT,
-    *around.SEARCHES,
+    *looking.SEARCHES,
     *flight.ACTIONS,
     *market.ACTIONS,
     *combat.ACTIONS,
-    *own.LOG,
+    *looking.LOG,
     *missions.ROUND,
     *storage.STORAGE,
     *outings.SALVAGE,
     *people.CHAT,
     *storage.TRADES,
     *workshop.WORKSHOP,
-    *orders.ORDERS,
+    *market.ORDERS,
     *storage.GIFTS,
     *missions.DECISIONS,
     *storage.INSURANCE,
@@ -73,7 +71,7 @@ _TOOLS = (row if isinstance(row, Tool) else row.tool for row in _ROWS)
 TOOLS = {tool.name: tool for tool in _TOOLS}
 # What takes a captain's turn.
 ACTIONS = {row.tool.name: row for row in _ROWS if isinstance(row, Action)}
-# What takes no turn: questions, and what is written down.
+# What takes no turn: questions, and what is written dlooking.
 QUERIES = {row.tool.name: row.answer for row in _ROWS if isinstance(row, Query)}
 # Tools that were taken away, and those that were not there from the first.
 _ONLY_IN = {

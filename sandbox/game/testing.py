@@ -27,7 +27,7 @@ from sandbox.game.game import Game
 from sandbox.game.host import Host, HostOptions, format_url, open_listener
 from sandbox.game.sessions import Write
 from sandbox.game.state import Sources
-from sandbox.game.tools.pirates import ambush
+from sandbox.game.tools.combat import ambush
 from sandbox.game.truth import make_control
 from sandbox.game.world.models import Player
 

@@ -6,10 +6,10 @@ from collections.abc import Container, Mapping
 
 from sandbox.game.config import NEVER, Json, make_hex_id, make_view
 from sandbox.game.world.catalogue import ITEMS, MODULES, ShipClass
+from sandbox.game.world.galaxy import Base, Deposit, Poi, System
 from sandbox.game.world.markets import Market
 from sandbox.game.world.models import BaseState, Faction, LogEntry, Module, Player, Ship
 from sandbox.game.world.npcs import Npc, Pirate
-from sandbox.game.world.places import Base, Deposit, Poi, System
 
 _PLAYER = make_view(
     "id username empire credits created_at last_login_at last_active_at"

@@ -9,7 +9,7 @@ import pytest
 from sandbox.game import truth
 from sandbox.game.game import Game
 from sandbox.game.testing import SandboxServer
-from sandbox.game.tools.pirates import WARNING_TICKS, ambush
+from sandbox.game.tools.combat import WARNING_TICKS, ambush
 from sandbox.game.world.models import Skill
 from tests.sandbox.captains import Captain, make_game
 from tests.sandbox.remote import flying

@@ -10,7 +10,7 @@ from sandbox.game.tool import make_tool, text
 from sandbox.game.tools.combat import leave_battle
 from sandbox.game.tools.rules import Action, Call, Intent, act
 from sandbox.game.world.catalogue import ITEMS
-from sandbox.game.world.places import Base, Poi
+from sandbox.game.world.galaxy import Base, Poi
 
 JUMP_TICKS = 2
 JUMP_FUEL = 2

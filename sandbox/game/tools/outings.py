@@ -7,8 +7,8 @@ from sandbox.game.tool import GOODS, text
 from sandbox.game.tools.combat import LASTS_TICKS, kill, leave_wreck
 from sandbox.game.tools.rules import Call, Move, act, ask, pick
 from sandbox.game.views import view_goods_briefly
+from sandbox.game.world.galaxy import Deposit
 from sandbox.game.world.models import Drone, Goods, Wreck
-from sandbox.game.world.places import Deposit
 
 STEEL = {"refined_steel": 2}
 VALUE = 90

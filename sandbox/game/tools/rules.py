@@ -17,8 +17,8 @@ from sandbox.game.sessions import Event, Session
 from sandbox.game.state import State
 from sandbox.game.tool import Parameter, Tool, make_tool
 from sandbox.game.world.catalogue import ITEMS, Item, find_item
+from sandbox.game.world.galaxy import Base
 from sandbox.game.world.models import Goods, Job, Player, add_goods, measure_goods
-from sandbox.game.world.places import Base
 
 DOCKED = "You must be docked."
 

@@ -9,7 +9,7 @@ from sandbox.game import truth
 from sandbox.game.config import GameError
 from sandbox.game.happenings import HAPPENINGS
 from sandbox.game.testing import SandboxServer
-from sandbox.game.tools.pirates import ambush
+from sandbox.game.tools.combat import ambush
 from sandbox.game.world.models import Player
 
 NAME = "Rival"
