@@ -182,7 +182,6 @@ def flag(name: str, description: str, **more: Any) -> Parameter:
 
 
 _OWN_ERROR: Json = {"own_error": True}
-_CREDITS: Json = {"required": False, "least": 0, "most": MOST_QUANTITY}
 _PRICE: Json = {**_OWN_ERROR, "most": MOST_QUANTITY}
 # The arguments that mean the same in every tool that names them.
 _SHARED = {one.name: one for one in (

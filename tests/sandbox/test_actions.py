@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from sandbox.game.config import GameError
 from sandbox.game.game import Game
 from sandbox.game.world.npcs import Pirate
-from tests.sandbox.captains import Captain
+from tests.sandbox.captains import Captain, make_game
 
 
 def test_undock_and_dock(captain: Captain) -> None:
@@ -177,6 +180,38 @@ def test_selling_pays_the_recorded_prices(captain: Captain) -> None:
     assert captain.player.ship.cargo == {"ore_iron": 3}
     assert captain.player.stats["trades_completed"] == 2
     assert captain.player.stats["credits_earned"] == 67
+
+
+@settings(max_examples=60, deadline=None)
+@given(have=st.integers(0, 50), sell=st.integers(1, 60), wanted=st.integers(0, 60))
+def test_a_sale_moves_goods_and_money_and_makes_none(
+    have: int, sell: int, wanted: int
+) -> None:
+    game = make_game()
+    captain = Captain(game)
+    if have:
+        captain.player.ship.cargo = {"ore_iron": have}
+    shelf = game.state.markets.at(game.state.world.bases["sol_base"]).shelves[
+        "ore_iron"
+    ]
+    shelf.wanted = wanted
+    stock = shelf.stock
+    try:
+        captain.call("sell", item_id="ore_iron", quantity=sell)
+    except GameError as error:
+        assert error.code == "insufficient_items"
+        assert sell > have
+        return
+    # The tick alone, so that no market drifts while it is looked at.
+    game.state.tick += 1
+    game.resolution.resolve()
+    sold = captain.news()[0]["data"]
+    assert sold["quantity_sold"] == min(sell, wanted)
+    left = captain.player.ship.cargo.get("ore_iron", 0)
+    assert left + shelf.stock == have + stock
+    assert wanted - shelf.wanted == sold["quantity_sold"]
+    paid = sum(fill["subtotal"] for fill in sold["fills"])
+    assert captain.player.credits == 100 + sold["total_earned"] == 100 + paid
 
 
 def test_what_nobody_wants_stays(captain: Captain) -> None:
