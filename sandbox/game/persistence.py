@@ -150,7 +150,11 @@ def _apply(state: State, saved: SavedGame) -> None:
 def _look_up(state: State, saved: SavedGame) -> None:
     """Look every id up once, so that no later tick can fail on it. Raises KeyError."""
     world, items = state.world, catalogue.ITEMS
-    places = {"poi_id": world.pois, "revealed": world.pois, "system_id": world.systems}
+    places: Known = {
+        "poi_id": world.pois,
+        "revealed": world.pois,
+        "system_id": world.systems,
+    }
     bases = dict.fromkeys(("base_id", "home_base", "docked_at"), world.bases)
     goods = dict.fromkeys(("item_id", "resource_id"), items)
     named: Known = {**places, **bases, **goods, "class_id": catalogue.SHIP_CLASSES}

@@ -345,6 +345,8 @@ ACTIONS = (
 )  # fmt: skip
 
 
+# --- Pirates
+
 WARNING_TICKS = 3
 # Below this police level pirates attack; elsewhere they only shoot back.
 LAWLESS = 20

@@ -18,6 +18,8 @@ from sandbox.game.world.galaxy import Chart, Poi, System, World
 from sandbox.game.world.markets import Shelf
 from sandbox.game.world.models import LogEntry
 
+# --- What is one's own
+
 MOST_ENTRIES = 20
 LONGEST_ENTRY = 100_000
 _SKILL = make_view("id name description category")
@@ -173,6 +175,8 @@ LOG = (
 )  # fmt: skip
 
 
+# --- What is around
+
 MOST_FOUND = 20
 MOST_NEARBY = 100
 _FOUND = make_view("system_id=id name position=position.view connections")
@@ -199,16 +203,11 @@ def _modern_system(call: Call, system: System) -> Json:
     """The form since v0.87: places and connections as objects inside the system."""
     state, known = call.state, system.known(call.player.revealed)
     pois = {poi.id: _poi_view(state, poi) for poi in known}
-    empire = {"empire": system.empire} if system.empire else {}
     words = views.describe_security(system.police_level)
     return {
         "action": "get_system",
         "system": {
-            "id": system.id,
-            "name": system.name,
-            "description": system.description,
-            **empire,
-            "police_level": system.police_level,
+            **views.view_system_briefly(system),
             "security_status": words,
             "pois": list(pois.values()),
             "connections": [

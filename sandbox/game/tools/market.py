@@ -25,6 +25,8 @@ from sandbox.game.world.catalogue import ITEMS, Item
 from sandbox.game.world.markets import Shelf
 from sandbox.game.world.models import Order, Player
 
+# --- The station
+
 FUEL_PRICE = 1
 CELL_FUEL = 10
 HULL_PRICE = 2
@@ -226,6 +228,8 @@ ACTIONS = (
            _prepare_repair, _finish_repair, needs="dock"),
 )  # fmt: skip
 
+
+# --- Standing offers; what one needs is given when it is made
 
 # By item and side.
 Offers = dict[tuple[str, str], list[Json]]

@@ -46,7 +46,7 @@ _find_wreck = pick(
 
 def _find_lost_ship(call: Call) -> Wreck:
     """A ship's wreck that nobody else has in tow."""
-    wreck = _find_wreck(call)
+    wreck: Wreck = _find_wreck(call)
     if wreck.type != "ship":
         raise GameError("invalid_wreck", "This is no ship's wreck.")
     towed = [one.id for one in call.state.players.values() if one.towing == wreck.id]

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 from random import Random
 
-from sandbox.game.config import GameError, Json, make_dice
+from sandbox.game.config import GameError, Json, make_dice, make_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +163,8 @@ CAPITALS = (
 BY_EMPIRE = {capital.empire: capital for capital in CAPITALS}
 
 
+# --- Where the stars are, and which of them are joined
+
 MOST_CONNECTIONS = 8
 _MEAN_CONNECTIONS = 4.2
 _SPACING = 222.0  # half the usual distance of neighbours
@@ -251,6 +253,9 @@ def _near_pairs(points: list[Position], each: int = 8) -> list[tuple[int, int]]:
     return sorted(pairs)
 
 
+# --- The map as text
+
+
 class Chart:
     """The map's text with only the changing parts left open.
 
@@ -279,20 +284,13 @@ def _changing(online: int, visited_at: str) -> str:
     )
 
 
+_BEFORE = make_view("system_id=id name position=position.view connections empire?")
+_AFTER = make_view("description? is_stronghold?=stronghold")
+
+
 def _halves(star: System) -> tuple[str, str]:
     """Give what stands before and after the changing lines of a system."""
-    empire = {"empire": star.empire} if star.empire else {}
-    before: Json = {
-        "system_id": star.id,
-        "name": star.name,
-        "position": star.position.view,
-        "connections": star.connections,
-        **empire,
-        "poi_count": len(star.known()),
-    }
-    after: Json = {"description": star.description} if star.description else {}
-    if star.stronghold:
-        after["is_stronghold"] = True
+    before, after = {**_BEFORE(star), "poi_count": len(star.known())}, _AFTER(star)
     ends = f",\n{_indent(after)}" if after else ""
     return f"    {{\n{_indent(before)},\n", f"{ends}\n    }}"
 
@@ -301,6 +299,8 @@ def _indent(view: Json) -> str:
     lines = json.dumps(view, indent=2, ensure_ascii=False).splitlines()[1:-1]
     return "\n".join(f"    {line}" for line in lines)
 
+
+# --- What is in a system
 
 _NUMERALS = ("I", "II", "III", "IV", "V", "VI")
 _SERVICES = (
@@ -415,6 +415,8 @@ def _hide(system: System, rng: Random) -> None:
     poi.deposits = _make_deposits(_RARE[:2], 3000)
     poi.hidden = True
 
+
+# --- The whole
 
 _TOWNS_EACH = 13
 _STRONGHOLDS = 9
