@@ -28,8 +28,6 @@ from sandbox.game.world.npcs import Pirate
 FORMAT = 1
 # What the kinds of work were called that earlier games have saved.
 _EARLIER_JOBS = {"recipe": "crafting_update", "ship": "ship_commission_complete"}
-# What may be named, by the name of the field.
-Known = dict[str, Mapping[str, Any]]
 _log = logging.getLogger(__name__)
 
 
@@ -149,20 +147,17 @@ def _apply(state: State, saved: SavedGame) -> None:
 
 def _look_up(state: State, saved: SavedGame) -> None:
     """Look every id up once, so that no later tick can fail on it. Raises KeyError."""
-    world, items = state.world, catalogue.ITEMS
-    places: Known = {
-        "poi_id": world.pois,
-        "revealed": world.pois,
-        "system_id": world.systems,
-    }
-    bases = dict.fromkeys(("base_id", "home_base", "docked_at"), world.bases)
-    goods = dict.fromkeys(("item_id", "resource_id"), items)
-    named: Known = {**places, **bases, **goods, "class_id": catalogue.SHIP_CLASSES}
-    named |= {"type_id": catalogue.MODULES, "template_id": catalogue.TEMPLATES}
-    named |= {"player_id": {one.id: one for one in saved.players}}
-    named |= {"kind": HAPPENINGS, "tool": ACTIONS}
-    by_base = dict.fromkeys(("bases", "stores", "saved_credits"), world.bases)
-    keyed: Known = {**by_base, "cargo": items, "skills": catalogue.SKILLS}
+    world, players = state.world, {one.id: one for one in saved.players}
+    things: tuple[tuple[str, Mapping[str, Any]], ...] = (
+        ("poi_id revealed", world.pois), ("system_id", world.systems),
+        ("base_id home_base docked_at", world.bases), ("player_id", players),
+        ("item_id resource_id", catalogue.ITEMS), ("type_id", catalogue.MODULES),
+        ("class_id", catalogue.SHIP_CLASSES), ("template_id", catalogue.TEMPLATES),
+        ("kind", HAPPENINGS), ("tool", ACTIONS),
+    )  # fmt: skip
+    named = {name: known for names, known in things for name in names.split()}
+    keyed = dict.fromkeys(("bases", "stores", "saved_credits"), named["base_id"])
+    keyed |= {"cargo": named["item_id"], "skills": catalogue.SKILLS}
 
     def walk(name: str, value: Any) -> None:
         if isinstance(value, dict):

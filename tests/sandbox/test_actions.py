@@ -357,36 +357,8 @@ def test_a_duel_with_a_pirate(captain: Captain, pirate: Pirate) -> None:
     assert len(captain.call("get_nearby")["pirates"]) == 1
 
 
-def test_losing_a_duel_leads_home(captain: Captain, pirate: Pirate) -> None:
-    witness = Captain(captain.game, "Witness")
-    witness.go_mining()
-    captain.go_mining()
-    captain.fill_hold()
-    captain.do("attack", target_id=pirate.id)
-    captain.player.ship.hull, captain.player.ship.shield = 1, 0
-    captain.game.step()
-    died = captain.news()[-1]
-    assert died["msg_type"] == "player_died"
-    assert died["data"]["respawn_base"] == "sol_base"
-    status = captain.call("get_status")
-    assert status["player"]["docked_at_base"] == "sol_base"
-    assert status["player"]["credits"] == 50
-    assert status["ship"]["cargo"] == []
-    assert status["ship"]["hull"] == 100
-    assert captain.call("get_nearby")["poi_id"] == "sol_station"
-    left = [other["username"] for other in witness.call("get_nearby")["nearby"]]
-    assert "Wanderer" not in left
-
-
 def test_who_is_docked_cannot_be_attacked(game: Game, captain: Captain) -> None:
     other = Captain(game, "Other")
     captain.do("undock")
     target = other.registered["player_id"]
     assert captain.refused("attack", target_id=target).code == "invalid_target"
-
-
-def test_flight_ends_a_duel(captain: Captain, pirate: Pirate) -> None:
-    captain.go_mining()
-    captain.do("attack", target_id=pirate.id)
-    news = captain.do("travel", target_poi="sol_station")
-    assert [item["msg_type"] for item in news] == ["ok"]
