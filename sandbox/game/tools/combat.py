@@ -20,8 +20,8 @@ from sandbox.game.config import (
 )
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
-from sandbox.game.tool import make_tool, number, text
-from sandbox.game.tools.rules import Action, Call, Intent
+from sandbox.game.tool import number, text
+from sandbox.game.tools.rules import Call, Intent, act
 from sandbox.game.world.catalogue import STARTER, ShipClass
 from sandbox.game.world.models import Module, Player, Ship, Wreck
 from sandbox.game.world.npcs import TIERS, Pirate, make_pirate
@@ -331,17 +331,14 @@ def _destroy_pirate(call: Call, pirate: Pirate) -> Event:
 
 
 ACTIONS = (
-    Action(
-        make_tool("scan", "combat", "Scan a ship at your location.", _TARGET,
-                  notes="The result comes as a notification.", mutation=True),
-        _prepare_scan, _finish_scan),
-    Action(
-        make_tool("attack", "combat", "Attack a pirate or a captain at your location.",
-                  _TARGET, number("weapon_idx", "Which weapon", 0, required=False),
-                  example={"target_id": "pirate_id"},
-                  notes="A pirate shoots back until one of you is gone or you leave.",
-                  mutation=True, destructive=True),
-        _prepare_attack, _finish_attack, needs="space"),
+    act("scan", "combat", "Scan a ship at your location.", _TARGET,
+        notes="The result comes as a notification.",
+        steps=(_prepare_scan, _finish_scan)),
+    act("attack", "combat", "Attack a pirate or a captain at your location.", _TARGET,
+        number("weapon_idx", "Which weapon", 0, required=False),
+        example={"target_id": "pirate_id"}, destructive=True, needs="space",
+        notes="A pirate shoots back until one of you is gone or you leave.",
+        steps=(_prepare_attack, _finish_attack)),
 )  # fmt: skip
 
 

@@ -6,9 +6,9 @@ import math
 
 from sandbox.game.config import GameError, Json, make_dice, must_undock
 from sandbox.game.sessions import Event
-from sandbox.game.tool import make_tool, text
+from sandbox.game.tool import text
 from sandbox.game.tools.combat import leave_battle
-from sandbox.game.tools.rules import Action, Call, Intent, act
+from sandbox.game.tools.rules import Call, Intent, act
 from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.galaxy import Base, Poi
 
@@ -194,17 +194,14 @@ def _finish_mine(call: Call) -> list[Event]:
 
 
 ACTIONS = (
-    Action(
-        make_tool("travel", "navigation", "Travel to another POI in this system.",
-                  text("target_poi", "The POI's ID, from get_system", "main_belt"),
-                  notes="You must be undocked.", mutation=True),
-        _prepare_travel, _finish_travel, _depart, "space"),
-    Action(
-        make_tool("jump", "navigation", "Jump to an adjacent star system.",
-                  text("target_system", "The system's ID, from get_system", "sol"),
-                  notes="Takes 2 ticks and 2 fuel. You must be undocked.",
-                  mutation=True),
-        _prepare_jump, _finish_jump, _depart, "space"),
+    act("travel", "navigation", "Travel to another POI in this system.",
+        text("target_poi", "The POI's ID, from get_system", "main_belt"),
+        notes="You must be undocked.", needs="space",
+        steps=(_prepare_travel, _finish_travel, _depart)),
+    act("jump", "navigation", "Jump to an adjacent star system.",
+        text("target_system", "The system's ID, from get_system", "sol"),
+        notes="Takes 2 ticks and 2 fuel. You must be undocked.", needs="space",
+        steps=(_prepare_jump, _finish_jump, _depart)),
     act("dock", "navigation", "Dock at the base of this POI.", names=_find_base,
         previews=lambda call: {"base_name": call.thing.name, "base_id": call.thing.id},
         changes=_dock),
@@ -212,8 +209,7 @@ ACTIONS = (
         unless=((lambda call: not call.player.docked_at, "not_docked", "Not docked"),),
         previews=lambda call: {"message": "Undocking..."},
         changes=lambda call: setattr(call.player, "docked_at", None)),
-    Action(
-        make_tool("mine", "mining", "Mine the resources of this POI.", mutation=True,
-                  notes="Needs a mining laser, room in the hold, and a belt, cloud or field."),
-        _prepare_mine, _finish_mine, needs="space"),
+    act("mine", "mining", "Mine the resources of this POI.",
+        notes="Needs a mining laser, room in the hold, and a belt, cloud or field.",
+        needs="space", steps=(_prepare_mine, _finish_mine)),
 )  # fmt: skip

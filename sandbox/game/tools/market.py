@@ -5,10 +5,9 @@ from __future__ import annotations
 from sandbox.game.config import GameError, Json, make_view
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
-from sandbox.game.tool import GOODS, make_tool
+from sandbox.game.tool import GOODS
 from sandbox.game.tools.rules import (
     DOCKED,
-    Action,
     Call,
     Intent,
     Move,
@@ -211,21 +210,16 @@ def _finish_repair(call: Call) -> list[Event]:
 
 
 ACTIONS = (
-    Action(
-        make_tool("buy", "trading", "Buy an item from the station.", *GOODS,
-                  example={"item_id": "fuel_cell", "quantity": 5}, notes=DOCKED,
-                  mutation=True),
-        _prepare_buy, _finish_buy, needs="dock"),
-    Action(
-        make_tool("sell", "trading", "Sell an item from your hold to the station.",
-                  *GOODS, notes=DOCKED, mutation=True),
-        _prepare_sell, _finish_sell, needs="dock"),
-    Action(
-        make_tool("refuel", "ship", "Fill the tank.", mutation=True,
-                  notes="From the station where you are docked, else from fuel cells."),
-        _prepare_refuel, _finish_refuel, needs="dock"),
-    Action(make_tool("repair", "ship", "Repair the hull.", notes=DOCKED, mutation=True),
-           _prepare_repair, _finish_repair, needs="dock"),
+    act("buy", "trading", "Buy an item from the station.", *GOODS,
+        example={"item_id": "fuel_cell", "quantity": 5}, notes=DOCKED, needs="dock",
+        steps=(_prepare_buy, _finish_buy)),
+    act("sell", "trading", "Sell an item from your hold to the station.", *GOODS,
+        notes=DOCKED, needs="dock", steps=(_prepare_sell, _finish_sell)),
+    act("refuel", "ship", "Fill the tank.", needs="dock",
+        notes="From the station where you are docked, else from fuel cells.",
+        steps=(_prepare_refuel, _finish_refuel)),
+    act("repair", "ship", "Repair the hull.", notes=DOCKED, needs="dock",
+        steps=(_prepare_repair, _finish_repair)),
 )  # fmt: skip
 
 

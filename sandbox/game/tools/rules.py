@@ -1,9 +1,9 @@
 """The forms of what captains can do, and what most actions ask for.
 
 An action is checked when it is asked for, and carried out at a tick; how its steps are
-told to the player is the business of the era (see `eras`). A minor action is a row that
-says what it needs, costs, moves, changes and teaches (`act`). What takes no turn is a
-query (`ask`).
+told to the player is the business of the era (see `eras`). Most actions are rows that say
+what they need, cost, move, change and teach; those with rules of their own name their
+`steps` (both by `act`). What takes no turn is a query (`ask`).
 """
 
 from __future__ import annotations
@@ -95,6 +95,12 @@ class Intent:
     ticks: int = 1
 
 
+Prepare = Callable[[Call], Intent]
+Finish = Callable[[Call], list[Event]]
+Begin = Callable[[Call], None]
+Steps = tuple[Prepare, Finish] | tuple[Prepare, Finish, Begin]
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """One action.
@@ -107,9 +113,9 @@ class Action:
     """
 
     tool: Tool
-    prepare: Callable[[Call], Intent]
-    finish: Callable[[Call], list[Event]]
-    begin: Callable[[Call], None] | None = None
+    prepare: Prepare
+    finish: Finish
+    begin: Begin | None = None
     needs: str = ""
 
 
@@ -271,11 +277,17 @@ def act(
     destructive: bool = False,
     **row: Any,
 ) -> Action:
-    """A minor action; where a base is needed, the tool's notes say so."""
+    """An action by its own `steps`, or by the fields of a `Row`.
+
+    Where a row says that a base is needed, the tool's notes say so.
+    """
     if notes is None:
         notes = DOCKED if row.get("where") == "dock" else ""
     kind: Json = {"notes": notes, "mutation": True, "destructive": destructive}
     tool = make_tool(name, category, description, *takes, example=example, **kind)
+    steps: Steps | None = row.pop("steps", None)
+    if steps is not None:
+        return Action(tool, *steps, **row)
     made = Row(tool, **row)
     return Action(tool, made.prepare, made.finish, needs=made.where)
 
