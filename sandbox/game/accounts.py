@@ -7,13 +7,13 @@ import hmac
 import unicodedata
 
 from sandbox.game import views
-from sandbox.game.actions.combat import new_ship
 from sandbox.game.config import GameError, Json, describe_release
 from sandbox.game.sessions import Session
 from sandbox.game.state import State
+from sandbox.game.tools.combat import new_ship
 from sandbox.game.world.catalogue import STARTER
+from sandbox.game.world.galaxy import BY_EMPIRE, Capital
 from sandbox.game.world.models import Player
-from sandbox.game.world.places import BY_EMPIRE, Capital
 
 _EMPIRES = (
     "Invalid empire. Choose one of:\n"

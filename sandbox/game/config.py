@@ -108,12 +108,17 @@ def format_plain_time(now_ns: int) -> str:
 def make_view(words: str) -> Callable[[object], Json]:
     """Make a view of an object: each word is an attribute to show.
 
-    `name=path` shows the attribute at a dotted path under another name.
+    `name=path` shows the attribute at a dotted path under another name; `name?` is
+    left out where it is empty.
     """
-    pairs = [word.partition("=") for word in words.split()]
-    names = [name for name, _, _ in pairs]
-    read = attrgetter(*(path or name for name, _, path in pairs))
-    return lambda thing: dict(zip(names, read(thing), strict=True))
+    fields: list[tuple[str, bool, Callable[[object], Any]]] = []
+    for word in words.split():
+        shown, _, path = word.partition("=")
+        name = shown.removesuffix("?")
+        fields.append((name, name == shown, attrgetter(path or name)))
+    return lambda thing: {
+        name: value for name, always, read in fields if (value := read(thing)) or always
+    }
 
 
 class GameError(Exception):

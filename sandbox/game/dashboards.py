@@ -8,85 +8,105 @@ their manner: parts of a line stand between bars, a table has a title with its c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sandbox.game.config import Json
 
-_SHIP = "Ship: {name} ({class_id})"
+_MODULES = "id type=type_id slot size wear stats"
+_ITEMS = "item qty size"
 
 
 def render_result(command: str, result: Any) -> str:
     """The text of a command's result."""
     if not isinstance(result, Mapping):
         return str(result)
-    render = _FORMS.get(command)
-    text = render(dict(result)) if render else _render_any(dict(result))
-    for name, words in (
-        ("auto_docked", "Automatically docked (required for {})"),
-        ("auto_undocked", "Automatically undocked (required for {})"),
-    ):
-        if result.get(name):
-            text = f"{text.rstrip()}\n{words.format(command)}\n"
+    text = _FORMS.get(command, _render_any)(dict(result))
+    for move in ("dock", "undock"):
+        if result.get(f"auto_{move}ed"):
+            words = f"Automatically {move}ed (required for {command})"
+            text = f"{text.rstrip()}\n{words}\n"
     return text
 
 
 def render_state(status: Json, around: Json) -> str:
     """get_status: the account, and what is around it.
 
-    `around` has the name of the system, its connections and security, and who is near.
+    `around` has the system, who is near (none on the way), and the account's cargo,
+    skills and missions, each as its own query answers.
     """
     player, ship = status["player"], status["ship"]
+    system, near = around["system"], around["near"]
     power = f"CPU: {_ratio(ship, 'cpu_used', 'cpu_capacity')} | Power: "
     power += _ratio(ship, "power_used", "power_capacity")
     lines = [
         f"{player['username']} [{player['empire']}] | {player['credits']:,}cr"
-        f" | {around['system_name']}",
-        f"{_SHIP.format(**ship)} | Hull: {_ratio(ship, 'hull', 'max_hull')} | Shield: "
-        f"{_ratio(ship, 'shield', 'max_shield')} (+{ship['shield_recharge']}/tick)"
+        f" | {system['name']}",
+        f"{_hull(ship)} (+{ship['shield_recharge']}/tick)"
         f" | Armor: {ship['armor']} | Speed: {ship['speed']}",
-        f"Fuel: {_ratio(ship, 'fuel', 'max_fuel')} | Cargo: "
-        f"{_ratio(ship, 'cargo_used', 'cargo_capacity')} | {power}",
+        f"{_tank(ship)} | {power}",
     ]
     if docked := player.get("docked_at_base"):
         lines.append(f"Docked at: {docked}")
     lines.append(f"Security: {around['security']}")
-    lines.append(f"Connections: {', '.join(around['connections'])}")
+    lines.append(f"Connections: {', '.join(system['connections'])}")
+    others = [
+        {**one, "combat": "yes" if one.get("in_combat") else "", "status": "online"}
+        for one in near.get("nearby") or ()
+    ]
     lines += _table(
-        "Nearby players", around["players"], "name ship faction combat status"
+        "Nearby players",
+        others,
+        "name=username ship=ship_class faction=clan_tag combat status",
     )
-    lines += _table("Nearby pirates", around["pirates"], "name tier hull shield")
     lines += _table(
-        "Modules", _modules(status["modules"]), "id type slot size wear stats"
+        "Nearby pirates", near.get("pirates") or (), "name tier hull shield"
     )
-    lines += _table("Cargo", around["cargo"], "item qty size", " items")
-    lines += _table("Skills", around["skills"], "skill level xp next_level")
-    if around["missions"]:
-        lines.append(f"Active missions ({len(around['missions'])}/5):")
-        lines += [f"- {title}" for title in around["missions"]]
+    lines += _table("Modules", map(_module, status["modules"]), _MODULES)
+    lines += _table("Cargo", map(_item, around["cargo"]), _ITEMS, " items")
+    lines += _table(
+        "Skills",
+        around["skills"],
+        "skill=skill_id level xp=current_xp next_level=next_level_xp",
+    )
+    missions = around["missions"] or ()
+    if missions:
+        lines.append(f"Active missions ({len(missions)}/5):")
+        lines += [f"- {one['title']} ({one['type']})" for one in missions]
     return _join(lines)
 
 
-def _modules(modules: list[Json]) -> list[Json]:
-    return [
-        {
-            "id": one["id"],
-            "type": one["type_id"],
-            "slot": "weapon" if one["type"] == "weapon" else "utility",
-            "size": one.get("size", 10),
-            "wear": "Pristine",
-            "stats": f"mining_power:{one['mining_power']}"
-            if "mining_power" in one
-            else "",
-        }
-        for one in modules
-    ]
+def _hull(ship: Json) -> str:
+    return (
+        f"Ship: {ship['name']} ({ship['class_id']}) | Hull: "
+        f"{_ratio(ship, 'hull', 'max_hull')} | Shield: "
+        f"{_ratio(ship, 'shield', 'max_shield')}"
+    )
+
+
+def _tank(ship: Json) -> str:
+    used = _ratio(ship, "cargo_used", "cargo_capacity")
+    return f"Fuel: {_ratio(ship, 'fuel', 'max_fuel')} | Cargo: {used}"
+
+
+def _module(one: Json) -> Json:
+    power = one.get("mining_power")
+    return {
+        "size": 10,
+        **one,
+        "slot": "weapon" if one["type"] == "weapon" else "utility",
+        "wear": "Pristine",
+        "stats": "" if power is None else f"mining_power:{power}",
+    }
+
+
+def _item(one: Json) -> Json:
+    return {"size": 1, **one, "item": one["name"], "qty": f"{one['quantity']:,}"}
 
 
 def _login(view: Json) -> str:
-    player, session = view["player"], view["session_id"]
-    lines = [f"Welcome back, {player['username']}! Session ID: {session}"]
-    release = view["release_info"]
+    player, release = view["player"], view["release_info"]
+    lines = [f"Welcome back, {player['username']}! Session ID: {view['session_id']}"]
     lines.append(f"Latest release: v{release['version']}")
     return "\n".join([*lines, *(f"  - {note}" for note in release["notes"])])
 
@@ -100,26 +120,13 @@ def _register(view: Json) -> str:
 
 
 def _cargo(view: Json) -> str:
-    rows = [_item(one) for one in view["cargo"]]
     used = f"Cargo: {view['used']}/{view['capacity']} | Available: {view['available']}"
-    return _join([used, *_table("Cargo", rows, "item qty size", " items")])
-
-
-def _item(one: Json) -> Json:
-    name = one.get("name") or one["item_id"]
-    return {"item": name, "qty": f"{one['quantity']:,}", "size": one.get("size", 1)}
+    return _join([used, *_table("Cargo", map(_item, view["cargo"]), _ITEMS, " items")])
 
 
 def _ship(view: Json) -> str:
-    ship = view["ship"]
-    lines = [
-        f"{_SHIP.format(**ship)} | Hull: {_ratio(ship, 'hull', 'max_hull')} | Shield: "
-        f"{_ratio(ship, 'shield', 'max_shield')}",
-        f"Fuel: {_ratio(ship, 'fuel', 'max_fuel')} | Cargo: "
-        f"{_ratio(ship, 'cargo_used', 'cargo_capacity')}",
-    ]
-    rows = _modules(view["modules"])
-    return _join([*lines, *_table("Modules", rows, "id type slot size wear stats")])
+    modules = _table("Modules", map(_module, view["modules"]), _MODULES)
+    return _join([_hull(view["ship"]), _tank(view["ship"]), *modules])
 
 
 def _system(view: Json) -> str:
@@ -128,15 +135,11 @@ def _system(view: Json) -> str:
     system = view["system"]
     empire = f" | Empire: {system['empire']}" if system.get("empire") else ""
     head = f"System: {system['name']} ({system['id']}){empire}"
-    places = [
-        {**one, "class": "", "base": one.get("base_name", "")} for one in system["pois"]
-    ]
-    ways = [
-        {**one, "distance": f"{one['distance']} GU"} for one in system["connections"]
-    ]
+    ways = system["connections"]
+    ways = [{**one, "distance": f"{one['distance']} GU"} for one in ways]
     return _join([
         f"{head} | Security: {view['security_status']}",
-        *_table("POIs", places, "id name type class base online"),
+        *_table("POIs", system["pois"], "id name type class base=base_name online"),
         *_table("Connections", ways, "system_id name distance"),
     ])  # fmt: skip
 
@@ -148,35 +151,27 @@ def _poi(view: Json) -> str:
     line = f"POI: {poi['name']} ({poi['id']}) | Type: {poi['type']}"
     if base:
         line += f" | Base: {base['name']} ({base['id']})"
-    rows = [
-        {"resource": one["name"], "supports_power": 1, **one}
-        for one in view.get("resources") or ()
-    ]
-    return _join([
-        line, *_table("Resources", rows, "resource richness remaining supports_power")
-    ])  # fmt: skip
+    rows = [{**one, "supports_power": 1} for one in view.get("resources") or ()]
+    columns = "resource=name richness remaining supports_power"
+    return _join([line, *_table("Resources", rows, columns)])
 
 
 def _skills(view: Json) -> str:
     rows = [
         {
-            "skill": one["skill_id"],
-            "name": one["name"],
-            "category": one["category"],
+            **one,
             "level": f"{one['level']}/{one['max_level']}",
             "progress": f"{one['current_xp']}/{one['next_level_xp']} XP",
         }
         for one in view["player_skills"]
     ]
     title = f"Skills ({len(rows)} trained, 0-{view.get('max_level', 100)} scale):"
-    _, *table = _table("Skills", rows, "skill name category level progress") or [""]
-    return _join([title, *table])
+    columns = "skill=skill_id name category level progress"
+    return _join([title, *_table("", rows, columns)[1:]])
 
 
 def _active_missions(view: Json) -> str:
-    if not view.get("missions"):
-        return "No active missions."
-    return _render_any(view)
+    return _render_any(view) if view.get("missions") else "No active missions."
 
 
 def _notifications(view: Json) -> str:
@@ -191,24 +186,24 @@ def _notifications(view: Json) -> str:
 
 
 def _sell(view: Json) -> str:
-    sold, wanted = view["quantity_sold"], view.get("unsold", 0)
+    sold, left = view["quantity_sold"], view.get("unsold", 0)
     text = f"Sold {sold} {view['item']} for {view['total_earned']:,}cr."
-    if wanted:
-        text += f" {wanted} unsold (no buyers)."
+    if left:
+        text += f" {left} unsold (no buyers)."
+    fills = view.get("fills") or ()
+    if not fills:
+        return text
     rows = [
         {
-            "qty": one["quantity"],
+            "source": "station",
+            **one,
             "price": f"{one['price_each']}cr",
             "subtotal": f"{one['subtotal']}cr",
-            "source": one.get("source", "station"),
-            "buyer": one.get("counterparty", ""),
         }
-        for one in view.get("fills") or ()
+        for one in fills
     ]
-    if not rows:
-        return text
-    _, *table = _table("Fills", rows, "qty price subtotal source buyer")
-    return _join([text, "Fills:", *table])
+    columns = "qty=quantity price subtotal source buyer=counterparty"
+    return _join([text, "Fills:", *_table("", rows, columns)[1:]])
 
 
 def _refuel(view: Json) -> str:
@@ -246,7 +241,8 @@ def _render_any(view: Json) -> str:
     for name, value in view.items():
         if isinstance(value, list):
             rows = [
-                one if isinstance(one, Mapping) else {"value": one} for one in value
+                dict(one) if isinstance(one, Mapping) else {"value": one}
+                for one in value
             ]
             names = list(dict.fromkeys(key for row in rows for key in row))
             lines += _table(_words(name), rows, " ".join(names))
@@ -256,13 +252,14 @@ def _render_any(view: Json) -> str:
     return _join(filter(None, lines))
 
 
-def _table(title: str, rows: Any, columns: str, more: str = "") -> list[str]:
-    """A table with tabs; nothing for no rows."""
-    names = columns.split()
-    listed = [[_cell(row.get(name)) for name in names] for row in rows]
+def _table(title: str, rows: Iterable[Json], columns: str, more: str = "") -> list[str]:
+    """A table with tabs; nothing for no rows. A column is `name` or `title=name`."""
+    pairs = [column.partition("=") for column in columns.split()]
+    listed = [[_cell(row.get(key or name)) for name, _, key in pairs] for row in rows]
     if not listed:
         return []
-    lines = ["\t".join(names), *("\t".join(row) for row in listed)]
+    heads = "\t".join(name for name, _, _ in pairs)
+    lines = [heads, *("\t".join(row) for row in listed)]
     return [f"{title} ({len(listed)}{more}):", *lines]
 
 

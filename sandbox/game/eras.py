@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sandbox.game.actions.action import Action, Call, Intent
 from sandbox.game.config import GameError, Json
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
 from sandbox.game.table import ACTIONS
+from sandbox.game.tools.rules import Action, Call, Intent
 from sandbox.game.views import view_condition
 from sandbox.game.world.models import Pending, Player
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 
 from sandbox.game import accounts
-from sandbox.game.actions.action import Call
-from sandbox.game.actions.combat import clear_wrecks
-from sandbox.game.actions.pirates import move_pirates
 from sandbox.game.config import (
     Config,
     GameError,
@@ -22,6 +19,8 @@ from sandbox.game.sessions import Write
 from sandbox.game.state import Sources, State
 from sandbox.game.table import ACTIONS, QUERIES, list_tools
 from sandbox.game.tool import Tool
+from sandbox.game.tools.combat import clear_wrecks, move_pirates
+from sandbox.game.tools.rules import Call
 from sandbox.game.world.npcs import choose_goal
 
 _REGROWTH = 500

@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sandbox.game.answers import Api
+from sandbox.game.api import Api
 from sandbox.game.config import GameError, Json
 from sandbox.game.faults import Faults, Reshaped
 from sandbox.game.game import Game

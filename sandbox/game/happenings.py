@@ -11,13 +11,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.game.actions.combat import DAMAGE_TYPE, clear_queue, kill, new_ship, shoot
-from sandbox.game.actions.pirates import ambush
 from sandbox.game.config import Json
-from sandbox.game.minor.orders import is_fair
-from sandbox.game.minor.workshop import RECIPES
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
+from sandbox.game.tools.combat import (
+    DAMAGE_TYPE,
+    ambush,
+    clear_queue,
+    kill,
+    new_ship,
+    shoot,
+)
+from sandbox.game.tools.market import is_fair
+from sandbox.game.tools.workshop import RECIPES
 from sandbox.game.world.catalogue import SHIP_CLASSES, SKILLS, xp_needed
 from sandbox.game.world.models import BaseState, Job, Player, add_goods
 from sandbox.game.world.npcs import TIERS

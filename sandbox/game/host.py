@@ -17,7 +17,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from starlette.applications import Starlette
 
-from sandbox.game.answers import Api, Listed
+from sandbox.game.api import Api, Listed
 from sandbox.game.config import VERSIONS, GameError, unknown_command
 from sandbox.game.faults import Faults, Plan
 from sandbox.game.game import Game

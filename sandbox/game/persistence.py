@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -21,7 +22,6 @@ from sandbox.game.happenings import HAPPENINGS
 from sandbox.game.state import State
 from sandbox.game.table import ACTIONS
 from sandbox.game.world import catalogue, models
-from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.models import Player
 from sandbox.game.world.npcs import Pirate
 
@@ -118,12 +118,17 @@ def restore_game(game: Game, data: bytes) -> None:
 
 def _apply(state: State, saved: SavedGame) -> None:
     state.tick = state.markets.tick = saved.tick
+    for job in saved.jobs:
+        job.kind = _EARLIER_JOBS.get(job.kind, job.kind)
+    # Earlier games mended their bases without a job.
+    in_repair = {job.base_id for job in saved.jobs if job.kind == "station_repaired"}
+    for name in set(saved.bases) - in_repair:
+        saved.bases[name].damage = 0
+    _look_up(state, saved)
     for player in saved.players:
-        _check(state, player)
         state.add_player(player)
     for npc_id, poi_id in saved.npcs.items():
         state.move_npc(state.npcs[npc_id], state.world.pois[poi_id].id)
-    _check_dealings(state, saved)
     for name in _BY_ID:
         getattr(state, name).update({one.id: one for one in getattr(saved, name)})
     state.bases = saved.bases
@@ -140,47 +145,32 @@ def _apply(state: State, saved: SavedGame) -> None:
         state.markets.touch(base_id)
 
 
-def _check_dealings(state: State, saved: SavedGame) -> None:
-    """Look up every id of what captains have with each other and with the bases."""
-    known: list[object] = [state.world.bases[name] for name in saved.bases]
-    owned = [(one.player_id, one.base_id) for one in saved.orders]
-    owned += [(one.player_id, one.base_id) for one in saved.jobs]
-    known += [state.players[player_id] for player_id, _ in owned]
-    known += [state.world.bases[base_id] for _, base_id in owned if base_id]
-    known += [ITEMS[order.item_id] for order in saved.orders]
-    for job in saved.jobs:
-        job.kind = _EARLIER_JOBS.get(job.kind, job.kind)
-        known.append(HAPPENINGS[job.kind])
-    # Earlier games mended their bases without a job.
-    in_repair = {job.base_id for job in saved.jobs if job.kind == "station_repaired"}
-    for name in set(saved.bases) - in_repair:
-        saved.bases[name].damage = 0
+def _look_up(state: State, saved: SavedGame) -> None:
+    """Look every id up once, so that no later tick can fail on it. Raises KeyError."""
+    world, players = state.world, {one.id: one for one in saved.players}
+    things: tuple[tuple[str, Mapping[str, Any]], ...] = (
+        ("poi_id revealed", world.pois), ("system_id", world.systems),
+        ("base_id home_base docked_at", world.bases), ("player_id", players),
+        ("item_id resource_id", catalogue.ITEMS), ("type_id", catalogue.MODULES),
+        ("class_id", catalogue.SHIP_CLASSES), ("template_id", catalogue.TEMPLATES),
+        ("kind", HAPPENINGS), ("tool", ACTIONS),
+    )  # fmt: skip
+    named = {name: known for names, known in things for name in names.split()}
+    keyed = dict.fromkeys(("bases", "stores", "saved_credits"), named["base_id"])
+    keyed |= {"cargo": named["item_id"], "skills": catalogue.SKILLS}
 
+    def walk(name: str, value: Any) -> None:
+        if isinstance(value, dict):
+            for key, one in value.items():
+                _ = name in keyed and keyed[name][key]
+                walk("cargo" if name == "stores" else key, one)
+        elif isinstance(value, list):
+            for one in value:
+                walk(name, one)
+        elif value and name in named:
+            _ = named[name][value]
 
-def _check(state: State, player: Player) -> None:
-    """Look every id of a player up once, so that no later tick can fail on it."""
-    world = state.world
-    known: list[object] = [world.systems[player.system_id], world.pois[player.poi_id]]
-    bases = (player.home_base, player.docked_at)
-    known += [world.bases[name] for name in bases if name]
-    for ship in (player.ship, *player.hangar):
-        known.append(catalogue.SHIP_CLASSES[ship.class_id])
-        known += [ITEMS[name] for name in ship.cargo]
-        known += [catalogue.MODULES[module.type_id] for module in ship.modules]
-    known += [world.bases[ship.base_id] for ship in player.hangar]
-    known += [world.pois[name] for name in player.revealed]
-    known += [world.pois[drone.poi_id] for drone in player.drones]
-    known += [catalogue.SKILLS[name] for name in player.skills]
-    known += [catalogue.TEMPLATES[mission.template_id] for mission in player.missions]
-    known += [world.bases[name] for name in (*player.stores, *player.saved_credits)]
-    known += [ITEMS[name] for store in player.stores.values() for name in store]
-    if player.pending:
-        arguments = player.pending.arguments
-        things: dict[str, Mapping[str, object]]
-        things = {"poi_id": world.pois, "system_id": world.systems}
-        things |= {"base_id": world.bases, "resource_id": ITEMS, "item_id": ITEMS}
-        known.append(ACTIONS[player.pending.tool])
-        known += [things[name][arguments[name]] for name in things if name in arguments]
+    walk("", _SAVED.dump_python(saved))
 
 
 class Keeper:

@@ -12,12 +12,10 @@ from itertools import chain
 from sandbox.game.config import Config, Json, format_plain_time, format_time
 from sandbox.game.sessions import Event, Sessions, Tally
 from sandbox.game.world import models
+from sandbox.game.world.galaxy import Chart, Deposit, make_world
 from sandbox.game.world.markets import Markets
 from sandbox.game.world.models import Player
 from sandbox.game.world.npcs import Npc, Pirate, make_npcs, make_pirates
-from sandbox.game.world.places import Deposit
-from sandbox.game.world.starmap import Chart
-from sandbox.game.world.world import make_world
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,34 +4,33 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sandbox.game.actions import combat, space, station
-from sandbox.game.actions.action import Action, Query
-from sandbox.game.minor import (
+from sandbox.game.tool import Tool, make_tool, number, text
+from sandbox.game.tools import (
+    combat,
+    flight,
+    looking,
+    market,
     missions,
-    orders,
+    outings,
     people,
-    salvage,
     ships,
     storage,
     workshop,
 )
-from sandbox.game.queries import around, own
-from sandbox.game.tool import Parameter, Tool, text
-
-_USERNAME = text("username", "Your captain's name", own_error=True)
+from sandbox.game.tools.rules import Action, Query
 
 _AUTH = (
-    Tool("register", "auth", "Create a new account and log in.",
-         (_USERNAME,
-          text("empire", "solarian, voidborn, crimson, nebula or outerrim",
-               own_error=True),
-          text("registration_code", "Your registration code", required=False)),
-         {"username": "your_name", "empire": "solarian"},
-         "Keep the password: it cannot be recovered.", writes=True, open=True),
-    Tool("login", "auth", "Log in to an existing account.",
-         (_USERNAME, text("password", "Your password", own_error=True)),
-         {"username": "your_name", "password": "your_password"},
-         "Returns the session_id that all other tools need.", writes=True, open=True),
+    make_tool(
+        "register", "auth", "Create a new account and log in.", "username",
+        text("empire", "solarian, voidborn, crimson, nebula or outerrim", "solarian",
+             own_error=True),
+        text("registration_code", "Your registration code", required=False),
+        notes="Keep the password: it cannot be recovered.", writes=True, open=True),
+    make_tool(
+        "login", "auth", "Log in to an existing account.", "username",
+        text("password", "Your password", "your_password", own_error=True),
+        notes="Returns the session_id that all other tools need.", writes=True,
+        open=True),
     Tool("logout", "auth", "End your session.", writes=True),
 )  # fmt: skip
 
@@ -42,28 +41,28 @@ _ABOUT = (
 # In the order in which the game lists them.
 _ROWS: tuple[Tool | Action | Query, ...] = (
     *_AUTH,
-    *own.STATE,
-    *around.HERE,
-    *own.NEWS,
+    *looking.STATE,
+    *looking.HERE,
+    *looking.NEWS,
     *_ABOUT,
-    *around.SEARCHES,
-    *space.ACTIONS,
-    *station.ACTIONS,
+    *looking.SEARCHES,
+    *flight.ACTIONS,
+    *market.ACTIONS,
     *combat.ACTIONS,
-    *own.LOG,
+    *looking.LOG,
     *missions.ROUND,
     *storage.STORAGE,
-    *salvage.SALVAGE,
+    *outings.SALVAGE,
     *people.CHAT,
     *storage.TRADES,
     *workshop.WORKSHOP,
-    *orders.ORDERS,
+    *market.ORDERS,
     *storage.GIFTS,
     *missions.DECISIONS,
     *storage.INSURANCE,
     *workshop.FACILITIES,
     *ships.SHIPS,
-    *salvage.OUTINGS,
+    *outings.OUTINGS,
     *people.FACTIONS,
     *people.TEXTS,
     *people.LOOKS,
@@ -72,7 +71,7 @@ _TOOLS = (row if isinstance(row, Tool) else row.tool for row in _ROWS)
 TOOLS = {tool.name: tool for tool in _TOOLS}
 # What takes a captain's turn.
 ACTIONS = {row.tool.name: row for row in _ROWS if isinstance(row, Action)}
-# What takes no turn: questions, and what is written down.
+# What takes no turn: questions, and what is written dlooking.
 QUERIES = {row.tool.name: row.answer for row in _ROWS if isinstance(row, Query)}
 # Tools that were taken away, and those that were not there from the first.
 _ONLY_IN = {
@@ -99,7 +98,7 @@ def list_tools(era: str) -> dict[str, Tool]:
     tools = {name: tool for name, tool in TOOLS.items() if name not in absent}
     if rules != "C":
         return tools
-    index = Parameter("index", "integer", "0 is the newest entry", required=False)
+    index = number("index", "0 is the newest entry", required=False)
     reader = replace(
         TOOLS["captains_log_list"],
         description="Read one entry of your captain's log, the newest by default.",

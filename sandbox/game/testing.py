@@ -21,13 +21,13 @@ from anyio.abc import TaskStatus
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from sandbox.game import truth
-from sandbox.game.actions.pirates import ambush
 from sandbox.game.config import Config
 from sandbox.game.faults import Order, parse_plan
 from sandbox.game.game import Game
 from sandbox.game.host import Host, HostOptions, format_url, open_listener
 from sandbox.game.sessions import Write
 from sandbox.game.state import Sources
+from sandbox.game.tools.combat import ambush
 from sandbox.game.truth import make_control
 from sandbox.game.world.models import Player
 

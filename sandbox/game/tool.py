@@ -31,7 +31,7 @@ class Parameter:
 
     `required`: listed as required. `own_error`: the tool itself says what is wrong
     where the argument is missing. `listed`: False for what is accepted without
-    being in the tool's schema.
+    being in the tool's schema. `example`: what the example of a tool gives for it.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Parameter:
     least: int | None = None
     most: int | None = None
     longest: int = LONGEST_TEXT
+    example: Any = None
 
     def schema(self) -> Json:
         kind = "array" if self.type == "items" else self.type
@@ -164,11 +165,62 @@ class Tool:
         }
 
 
-def text(name: str, description: str, **more: Any) -> Parameter:
-    return Parameter(name, "string", description, **more)
+def text(
+    name: str, description: str, example: str | None = None, **more: Any
+) -> Parameter:
+    return Parameter(name, "string", description, example=example, **more)
 
 
-ITEM = text("item_id", "The item's ID or full name", own_error=True)
-QUANTITY = Parameter(
-    "quantity", "integer", "How many", own_error=True, least=1, most=MOST_QUANTITY
-)
+def number(
+    name: str, description: str, example: int | None = None, **more: Any
+) -> Parameter:
+    return Parameter(name, "integer", description, example=example, **more)
+
+
+def flag(name: str, description: str, **more: Any) -> Parameter:
+    return Parameter(name, "boolean", description, example=True, **more)
+
+
+_OWN_ERROR: Json = {"own_error": True}
+_PRICE: Json = {**_OWN_ERROR, "most": MOST_QUANTITY}
+# The arguments that mean the same in every tool that names them.
+_SHARED = {one.name: one for one in (
+    text("username", "Your captain's name", "your_name", **_OWN_ERROR),
+    text("item_id", "The item's ID or full name", "ore_iron", **_OWN_ERROR),
+    number("quantity", "How many", 10, own_error=True, least=1, most=MOST_QUANTITY),
+    number("count", "How often, 1 to 10", 1, required=False),
+    number("amount", "How many credits", 100, **_PRICE),
+    number("price_each", "Credits for one", 6, **_PRICE),
+    number("new_price", "Credits for one", 7, **_PRICE),
+    number("index", "0 is the newest entry", 0),
+    text("channel", "system, local or private", "local"),
+    text("title", "The title", "Prices"),
+    text("content", "The text", "Iron is cheap in Sol.", longest=10_000),
+    text("wreck_id", "The wreck's ID, from get_wrecks", "wreck_id"),
+    text("mission_id", "The mission's ID", "mission_id"),
+    text("trade_id", "The ID of the offer, from get_trades", "trade_id"),
+    text("order_id", "The order's ID, from view_orders", "order_id"),
+    text("ship_class", "The class's ID", "courier_light"),
+    text("ship_id", "The ship's ID, from list_ships", "ship_id"),
+    text("note_id", "The note's ID, from get_notes", "note_id"),
+    text("thread_id", "The thread's ID, from forum_list", "thread_id"),
+)}  # fmt: skip
+GOODS = ("item_id", "quantity")
+
+
+def make_tool(
+    name: str,
+    category: str,
+    description: str,
+    *takes: str | Parameter,
+    example: Json | None = None,
+    **kind: Any,
+) -> Tool:
+    """Make a tool; an argument that others have too is given by its name alone.
+
+    `example` has what differs from the examples of the arguments.
+    """
+    parameters = tuple(_SHARED[one] if isinstance(one, str) else one for one in takes)
+    usual = {one.name: one.example for one in parameters if one.example is not None}
+    shown = usual | (example or {})
+    return Tool(name, category, description, parameters, shown, **kind)

@@ -18,13 +18,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from sandbox.game import happenings
-from sandbox.game.actions.action import Call
-from sandbox.game.answers import render_query
+from sandbox.game.api import render_query
 from sandbox.game.config import GameError, Json, make_view
 from sandbox.game.faults import Order, parse_plan
 from sandbox.game.game import Game
 from sandbox.game.host import Host
 from sandbox.game.table import QUERIES
+from sandbox.game.tools.rules import Call
 from sandbox.game.views import view_log
 from sandbox.game.world.models import Player
 
@@ -123,15 +123,11 @@ def let_happen(game: Game, username: str, kind: str, about: Json) -> None:
 
 _ABOUT: dict[str, tuple[Callable[[Game, Any], bool], str]] = {
     "subject": (lambda game, value: isinstance(value, str), "the id of a thing"),
-    "count": (
-        lambda game, value: type(value) is int and 1 <= value <= MOST_AT_ONCE,
-        f"a whole number from 1 to {MOST_AT_ONCE}",
-    ),
-    "base_id": (
-        lambda game, value: str(value) in game.state.world.bases,
-        "a base's id",
-    ),
-}
+    "count": (lambda game, value: type(value) is int and 1 <= value <= MOST_AT_ONCE,
+              f"a whole number from 1 to {MOST_AT_ONCE}"),
+    "base_id": (lambda game, value: str(value) in game.state.world.bases,
+                "a base's id"),
+}  # fmt: skip
 
 _CAPTAIN = make_view("credits empire system_id docked_at_base=docked_at")
 _FACTS = make_view(
@@ -198,9 +194,7 @@ def make_control(host: Host) -> Starlette:
     tallies = game.state.tallies
     routes = [
         _route("/truth", lambda given: describe_accounts(game)),
-        _route(
-            "/truth/{username}", lambda given: describe_account(game, given["username"])
-        ),
+        _route("/truth/{username}", levers.describe_account),
         _route("/truth/{username}/{tool}", levers.query_game),
         _route("/calls", lambda given: {k: one.view() for k, one in tallies.items()}),
         _route("/calls/reset", levers.reset_calls, "POST"),
@@ -251,6 +245,9 @@ def _is_trusted(request: Request) -> bool:
 class _Levers:
     def __init__(self, host: Host) -> None:
         self._host = host
+
+    def describe_account(self, given: Json) -> Json:
+        return describe_account(self._host.game, given["username"])
 
     def query_game(self, given: Json) -> Any:
         username, tool = given.pop("username"), given.pop("tool")

@@ -6,10 +6,10 @@ from collections.abc import Container, Mapping
 
 from sandbox.game.config import NEVER, Json, make_hex_id, make_view
 from sandbox.game.world.catalogue import ITEMS, MODULES, ShipClass
+from sandbox.game.world.galaxy import Base, Deposit, Poi, System
 from sandbox.game.world.markets import Market
 from sandbox.game.world.models import BaseState, Faction, LogEntry, Module, Player, Ship
 from sandbox.game.world.npcs import Npc, Pirate
-from sandbox.game.world.places import Base, Deposit, Poi, System
 
 _PLAYER = make_view(
     "id username empire credits created_at last_login_at last_active_at"
@@ -21,7 +21,7 @@ _COLORS = make_view(
 )
 _WHERE = make_view(
     "is_cloaked=looks.cloaked current_ship_id=ship.id current_system=system_id"
-    " current_poi=poi_id home_base"
+    " current_poi=poi_id home_base docked_at_base?=docked_at"
 )
 
 
@@ -30,8 +30,6 @@ def view_player(player: Player, faction: Faction | None = None) -> Json:
     view = _PLAYER(player)
     view |= {"clan_tag": faction.tag if faction else ""}
     view |= _COLORS(player) | _WHERE(player)
-    if player.docked_at:
-        view["docked_at_base"] = player.docked_at
     if faction:
         rank = faction.members[player.id]
         view |= {"faction_id": faction.id, "faction_rank": rank}
@@ -110,16 +108,13 @@ def view_class(build: ShipClass) -> Json:
     }
 
 
-_SYSTEM = make_view("id name description")
+view_system_briefly = make_view("id name description empire? police_level")
 
 
 def view_system(system: System, revealed: Container[str] = ()) -> Json:
     """A system in the seed era's form: ids only, the places are listed beside it."""
-    empire = {"empire": system.empire} if system.empire else {}
     return {
-        **_SYSTEM(system),
-        **empire,
-        "police_level": system.police_level,
+        **view_system_briefly(system),
         "connections": list(system.connections),
         "pois": [poi.id for poi in system.known(revealed)],
         "position": system.position.view,

@@ -135,7 +135,6 @@ async def test_a_worker_under_its_limit_or_without_one_goes_on(
         assert not work.done()
 
 
-@pytest.mark.real_time
 async def test_workers_are_replaced_and_no_turn_is_lost(
     transactional_db: Any, tmp_path: Path
 ):

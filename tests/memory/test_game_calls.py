@@ -31,7 +31,7 @@ from memory.game_calls import (
 )
 from memory.gamestate.effects import ACTIONS
 from memory.gamestate.invalidation import is_mutation
-from sandbox.game.grouped import group_tools
+from sandbox.game.api import group_tools
 from sandbox.game.table import TOOLS, list_tools
 
 # The account's life cycle changes no snapshot.

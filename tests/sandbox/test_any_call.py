@@ -1,4 +1,7 @@
-"""Whatever captains call, the game answers or refuses, and its books stay right."""
+"""Whatever captains call, the game answers or refuses, and its books stay right.
+
+What they hear meanwhile is what the rules about actions and events are checked against.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,33 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from memory.gamestate.effects import ACTIONS, PREFIXES
+from memory.gamestate.invalidation import is_mutation
+from memory.gamestate.reactions import FAMILIES, REACTIONS
 from sandbox.game import truth
-from sandbox.game.actions.combat import kill
 from sandbox.game.config import GameError, make_dice
 from sandbox.game.game import Game
 from sandbox.game.happenings import HAPPENINGS
 from sandbox.game.persistence import dump_game, restore_game
+from sandbox.game.table import TOOLS
+from sandbox.game.tools.combat import kill
 from sandbox.game.world.models import Drone, Module, Ship
 from tests.sandbox.arguments import GOODS, arguments
 from tests.sandbox.captains import Captain, make_game
 
 START_CREDITS = 100
 LEFT_OUT = {"register", "login", "logout"}
+# Actions that do the same as one that is there, by that one.
+SAME_AS = {
+    "hunt": "attack", "battle": "attack",
+    "rename_ship": "name_ship", "scrap_wreck": "salvage_wreck",
+    "refit": "install_mod", "repair_module": "install_mod",
+    "buy_listed_ship": "buy_ship", "list_ship_for_sale": "sell_ship",
+    "list_item": "create_sell_order",
+    "cancel_list": "cancel_order", "buy_listing": "buy",
+}  # fmt: skip
+# Told over the socket alone, or nothing that the era's own actions lead to.
+NOT_TOLD = {"state_update", "base_destroyed"}
 
 
 def check_ship(ship: Ship) -> None:
@@ -39,6 +57,12 @@ def check(game: Game) -> None:
             check_ship(ship)
         assert player.credits >= 0
         assert not (player.docked_at and player.in_transit)
+        if player.docked_at:
+            assert game.state.world.bases[player.docked_at].poi_id == player.poi_id
+        here = [poi_id for poi_id, ids in game.state._here.items() if player.id in ids]
+        assert here == ([] if player.in_transit else [player.poi_id])
+    for poi in game.state.world.pois.values():
+        assert all(0 <= one.remaining <= one.max_remaining for one in poi.deposits)
     owned = sum(one.credits + sum(one.saved_credits.values()) for one in players)
     gained = [
         one.stats["credits_earned"] - one.stats["credits_spent"] for one in players
@@ -117,12 +141,20 @@ def play(game: Game, seed: int, ticks: int) -> Played:
     return played
 
 
+@pytest.fixture(scope="module")
+def games() -> dict[str, tuple[Game, Played]]:
+    """A game of each era in which anything at all was called."""
+    games = {era: make_game(era=era, raid_chance=0.1) for era in ("A", "C")}
+    return {era: (game, play(game, 1, 2500)) for era, game in games.items()}
+
+
 @pytest.mark.parametrize("era", ["A", "C"])
-def test_nothing_that_is_called_breaks_the_game(era: str) -> None:
-    game = make_game(era=era, raid_chance=0.1)
-    answered = play(game, 1, 2500).answered
+def test_nothing_that_is_called_breaks_the_game(
+    era: str, games: dict[str, tuple[Game, Played]]
+) -> None:
+    game, played = games[era]
     # Nearly everything was possible at some time, so the run has tried it.
-    assert len(answered) >= len(game.tools) - len(LEFT_OUT) - 6
+    assert len(played.answered) >= len(game.tools) - len(LEFT_OUT) - 6
     for name in ("First", "Second", "Third"):
         true = truth.describe_account(game, name)
         assert true["calls"]["mutations_executed"] > 100
@@ -138,3 +170,27 @@ def test_the_same_calls_make_the_same_world() -> None:
         play(game, 2, 300)
         worlds.append(dump_game(game))
     assert worlds[0] == worlds[1]
+
+
+def test_every_event_with_a_reaction_is_told(
+    games: dict[str, tuple[Game, Played]],
+) -> None:
+    heard = set().union(*(played.heard for _, played in games.values()))
+    assert set(REACTIONS) - NOT_TOLD <= heard
+    for start in FAMILIES:
+        assert any(kind.startswith(start) for kind in heard), start
+
+
+def test_every_action_of_the_table_can_be_done() -> None:
+    there = {name for name, tool in TOOLS.items() if not tool.read_only}
+    assert set(ACTIONS) - there == set(SAME_AS)
+    assert set(SAME_AS.values()) <= there
+    for prefix in PREFIXES:
+        assert any(name.startswith(prefix) for name in there), prefix
+
+
+def test_what_the_table_calls_a_read_changes_nothing() -> None:
+    lifecycle = {"register", "login", "logout"}
+    for name, tool in TOOLS.items():
+        if name not in lifecycle:
+            assert is_mutation(name) is not tool.read_only, name

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from sandbox.game import truth
-from sandbox.game.actions.combat import CLONE_COST
 from sandbox.game.game import Game
 from sandbox.game.happenings import REPAIR_TICKS
-from sandbox.game.minor.orders import TAKEN_AFTER_TICKS
-from sandbox.game.minor.ships import YARD_TICKS
-from sandbox.game.minor.workshop import WORK_TICKS
+from sandbox.game.tools.combat import CLONE_COST
+from sandbox.game.tools.market import TAKEN_AFTER_TICKS
+from sandbox.game.tools.ships import YARD_TICKS
+from sandbox.game.tools.workshop import WORK_TICKS
 from tests.sandbox.captains import Captain
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sandbox.game import truth
-from sandbox.game.actions.pirates import WARNING_TICKS, ambush
 from sandbox.game.game import Game
 from sandbox.game.testing import SandboxServer
+from sandbox.game.tools.combat import CLONE_COST, WARNING_TICKS, ambush
 from sandbox.game.world.models import Skill
 from tests.sandbox.captains import Captain, make_game
 from tests.sandbox.remote import flying
@@ -37,6 +37,9 @@ def in_wild_space(game: Game, name: str = "Wanderer") -> Captain:
 def test_a_raider_warns_shoots_and_kills(captain: Captain) -> None:
     captain.go_mining()
     captain.do("mine")
+    witness = Captain(captain.game, "Witness")
+    witness.go_mining()
+    captain.news()
     old_ship = captain.player.ship.id
     pirate = ambush(captain.game.state, captain.player)
     (near,) = captain.call("get_nearby")["pirates"]
@@ -64,8 +67,13 @@ def test_a_raider_warns_shoots_and_kills(captain: Captain) -> None:
     assert died["data"]["killer_id"] == pirate.id
     assert died["data"]["cause"] == "pirate"
     status = captain.call("get_status")
-    assert status["player"]["docked_at_base"] == "sol_base"
-    assert status["ship"]["cargo"] == []
+    home = status["player"]["docked_at_base"]
+    assert home == died["data"]["respawn_base"] == "sol_base"
+    assert status["player"]["credits"] == 100 - CLONE_COST
+    assert (status["ship"]["cargo"], status["ship"]["hull"]) == ([], 100)
+    assert captain.call("get_nearby")["poi_id"] == "sol_station"
+    left = [other["username"] for other in witness.call("get_nearby")["nearby"]]
+    assert "Wanderer" not in left
     assert status["player"]["current_ship_id"] == status["ship"]["id"] != old_ship
     wreck = captain.game.state.wrecks[died["data"]["wreck_id"]]
     assert (wreck.poi_id, wreck.victim_name) == ("sol_belt", "Wanderer")

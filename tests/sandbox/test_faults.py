@@ -30,79 +30,77 @@ from tests.sandbox.remote import HEADERS, INITIALIZE, flying
 # -- one by one --------------------------------------------------------------
 
 
-async def test_a_lost_game_session_needs_a_new_login() -> None:
-    with SandboxServer() as sandbox:
-        async with flying(sandbox) as ada:
-            sandbox.strike_once("lost-session", tool="get_status")
-            await ada.view("get_cargo")
-            lost = await ada.ask("get_status")
-            assert lost.is_error
-            assert lost.blocks[0].startswith("Error: session_invalid: ")
-            again = await ada.ask("login", username="Ada", password=ada.password)
-            ada.given = {"session_id": json.loads(again.blocks[0])["session_id"]}
-            await ada.view("get_status")
+async def test_a_lost_game_session_needs_a_new_login(sandbox: SandboxServer) -> None:
+    async with flying(sandbox, "Ada 1") as ada:
+        sandbox.strike_once("lost-session", tool="get_status")
+        await ada.view("get_cargo")
+        lost = await ada.ask("get_status")
+        assert lost.is_error
+        assert lost.blocks[0].startswith("Error: session_invalid: ")
+        again = await ada.ask("login", username="Ada 1", password=ada.password)
+        ada.given = {"session_id": json.loads(again.blocks[0])["session_id"]}
+        await ada.view("get_status")
 
 
-async def test_a_lost_transport_session_is_lost_for_good() -> None:
-    with SandboxServer() as sandbox:
-        async with flying(sandbox) as ada:
-            sandbox.strike_once("lost-transport")
-            for _ in range(2):
-                with pytest.raises(SessionLostError, match="Session not initialized"):
-                    await ada.ask("get_status")
-            with pytest.raises(SessionLostError):
-                await ada.connection.refresh()
-            async with connect(sandbox.url) as anew:
-                answer = await anew.call("get_status", ada.given)
-                assert not answer.is_error
-
-
-async def test_too_many_requests() -> None:
-    with SandboxServer() as sandbox:
-        async with flying(sandbox) as ada:
-            sandbox.strike_once("429")
-            with pytest.raises(RateLimitedError) as caught:
+async def test_a_lost_transport_session_is_lost_for_good(
+    sandbox: SandboxServer,
+) -> None:
+    async with flying(sandbox, "Ada 2") as ada:
+        sandbox.strike_once("lost-transport")
+        for _ in range(2):
+            with pytest.raises(SessionLostError, match="Session not initialized"):
                 await ada.ask("get_status")
-            assert caught.value.retry_after == 1
-            sandbox.strike_once("rate-limit")
-            refused = await ada.ask("get_status")
-            assert refused.is_error
-            assert refused.blocks[0].startswith("Error: rate_limited: ")
-            await ada.view("get_status")
+        with pytest.raises(SessionLostError):
+            await ada.connection.refresh()
+        async with connect(sandbox.url) as anew:
+            answer = await anew.call("get_status", ada.given)
+            assert not answer.is_error
 
 
-async def test_a_bad_gateway_before_and_after_the_call() -> None:
-    with SandboxServer() as sandbox:
-        async with flying(sandbox) as ada:
-            sandbox.strike_once("502")
-            with pytest.raises(ReplyLostError, match="502"):
-                await ada.ask("undock")
-            sandbox.step()
-            assert sandbox.truth("Ada")["facts"]["docked_at_base"] == "sol_base"
-            sandbox.strike_once("lost-answer")
-            with pytest.raises(ReplyLostError, match="502"):
-                await ada.ask("undock")
-            sandbox.step()
-            assert sandbox.truth("Ada")["facts"]["docked_at_base"] is None
+async def test_too_many_requests(sandbox: SandboxServer) -> None:
+    async with flying(sandbox, "Ada 3") as ada:
+        sandbox.strike_once("429")
+        with pytest.raises(RateLimitedError) as caught:
+            await ada.ask("get_status")
+        assert caught.value.retry_after == 1
+        sandbox.strike_once("rate-limit")
+        refused = await ada.ask("get_status")
+        assert refused.is_error
+        assert refused.blocks[0].startswith("Error: rate_limited: ")
+        await ada.view("get_status")
 
 
-async def test_a_delayed_answer_comes_with_the_next_tick() -> None:
-    with SandboxServer() as sandbox:
-        async with flying(sandbox) as ada:
-            sandbox.strike_once("delay")
-            late = asyncio.create_task(ada.view("get_notifications"))
-            await asyncio.to_thread(sandbox.wait_until_held)
-            assert not late.done()
-            tick = sandbox.step()
-            assert (await late)["current_tick"] == tick
+async def test_a_bad_gateway_before_and_after_the_call(sandbox: SandboxServer) -> None:
+    async with flying(sandbox, "Ada 4") as ada:
+        sandbox.strike_once("502")
+        with pytest.raises(ReplyLostError, match="502"):
+            await ada.ask("undock")
+        sandbox.step()
+        assert sandbox.truth("Ada 4")["facts"]["docked_at_base"] == "sol_base"
+        sandbox.strike_once("lost-answer")
+        with pytest.raises(ReplyLostError, match="502"):
+            await ada.ask("undock")
+        sandbox.step()
+        assert sandbox.truth("Ada 4")["facts"]["docked_at_base"] is None
 
 
-async def test_empty_lists_may_be_null() -> None:
-    with SandboxServer() as sandbox:
-        async with flying(sandbox) as ada:
-            assert (await ada.view("get_cargo"))["cargo"] == []
-            sandbox.strike_once("null-lists")
-            assert (await ada.view("get_cargo"))["cargo"] is None
+async def test_a_delayed_answer_comes_with_the_next_tick(
+    sandbox: SandboxServer,
+) -> None:
+    async with flying(sandbox, "Ada 5") as ada:
+        sandbox.strike_once("delay")
+        late = asyncio.create_task(ada.view("get_notifications"))
+        await asyncio.to_thread(sandbox.wait_until_held)
+        assert not late.done()
+        tick = sandbox.step()
+        assert (await late)["current_tick"] == tick
+
+
+async def test_empty_lists_may_be_null(sandbox: SandboxServer) -> None:
+    async with flying(sandbox, "Ada 6") as ada:
+        assert (await ada.view("get_cargo"))["cargo"] == []
+        sandbox.strike_once("null-lists")
+        assert (await ada.view("get_cargo"))["cargo"] is None
 
 
 @pytest.mark.parametrize("json_response", [True, False])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.game.answers import Api
+from sandbox.game.api import PRESETS, Api, choose_groups, group_tools, read_call
 from sandbox.game.config import Config, GameError
 from sandbox.game.game import Game
-from sandbox.game.grouped import PRESETS, choose_groups, group_tools, read_call
 from sandbox.game.table import list_tools
 from sandbox.game.truth import describe_account
 

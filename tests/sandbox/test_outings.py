@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.game.actions.combat import kill, leave_wreck
 from sandbox.game.persistence import dump_game, restore_game
+from sandbox.game.tools.combat import kill, leave_wreck
 from sandbox.game.world.models import Module
 from tests.sandbox.captains import Captain, make_game
 

@@ -36,108 +36,103 @@ NOT_SOLD = (
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "text"),
+    ("where", "tool", "arguments", "text"),
     [
-        ("register", {"username": "OreMiner", "empire": "Solarian"}, EMPIRES),
-        ("register", {}, "Error: invalid_username: Username must be 3-24 characters"),
+        ("nobody", "register", {"username": "OreMiner", "empire": "Solarian"}, EMPIRES),
         (
+            "nobody",
+            "register",
+            {},
+            "Error: invalid_username: Username must be 3-24 characters",
+        ),
+        (
+            "nobody",
             "get_status",
             {},
             "Error: session_required: You must provide a session_id. "
             "Get one by calling login() or register() first.",
         ),
         (
+            "nobody",
             "get_status",
             {"session_id": "0" * 32},
             "Error: session_invalid: Session not found or expired. "
             "Call login() again to get a new session_id.",
         ),
         (
+            "nobody",
             "<|constrain|>json",
             {},
             "Error: unknown_command: Unknown command: <|constrain|>json. "
             "Use the 'help' command to see available commands.",
         ),
-    ],
-)
-def test_without_a_login(
-    game: Game, tool: str, arguments: dict[str, Any], text: str
-) -> None:
-    with pytest.raises(GameError) as caught:
-        game.call(tool, arguments)
-    assert caught.value.text == text
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments", "text"),
-    [
         (
+            "docked",
             "travel",
             {"destination": "main_belt"},
             "Error: invalid_payload: Unknown parameter(s): [destination]. "
             'Requires \'target_poi\'. Example: {"target_poi": "main_belt"}',
         ),
         (
+            "docked",
             "jump",
             {"destination": "market_prime"},
             "Error: invalid_payload: Unknown parameter(s): [destination]. "
             'Requires \'target_system\'. Example: {"target_system": "sol"}',
         ),
         (
+            "docked",
             "travel",
             {"target_poi": "main_b?"},
             "Error: invalid_poi: Unknown destination: main_b?",
         ),
         (
+            "docked",
             "sell",
             {"item": "copper_ore", "quantity": 6},
             "Error: invalid_item: Unknown item ''. Use exact item ID "
             "(e.g. 'iron_ore') or full name (e.g. 'Iron Ore').",
         ),
         (
+            "docked",
             "buy",
             {"item_id": "laser Cannon I"},
             "Error: invalid_item: Unknown item 'laser Cannon I'. Use exact item ID "
             "(e.g. 'iron_ore') or full name (e.g. 'Iron Ore').",
         ),
-        ("buy", {"item_id": "ore_titanium", "quantity": 1}, NOT_SOLD),
-        ("dock", {}, "Error: already_docked: Already docked"),
+        ("docked", "buy", {"item_id": "ore_titanium", "quantity": 1}, NOT_SOLD),
+        ("docked", "dock", {}, "Error: already_docked: Already docked"),
         (
+            "docked",
             "search_systems",
             {"system": "sirius"},
             "Error: invalid_query: Search query is required. "
             "Provide a partial system name to search for.",
         ),
         (
+            "docked",
             "captains_log_add",
             {"title": "Mission Start", "content": "Registered."},
             "Error: empty_entry: Log entry cannot be empty. "
             "Use the 'entry' parameter to provide your log text.",
         ),
+        ("space", "undock", {}, "Error: not_docked: Not docked"),
+        ("space", "mine", {}, "Error: no_resources: Nothing to mine here"),
+        ("space", "view_market", {"item_id": "ore_nickel"}, NOT_DOCKED),
+        ("space", "get_base", {}, NOT_DOCKED),
+        ("space", "sell", {"item_id": "ore_iron", "quantity": 1}, NOT_DOCKED),
+        ("space", "repair", {}, NOT_DOCKED),
     ],
 )
-def test_docked(
-    captain: Captain, tool: str, arguments: dict[str, Any], text: str
+def test_a_refusal_has_the_recorded_words(
+    captain: Captain, where: str, tool: str, arguments: dict[str, Any], text: str
 ) -> None:
-    assert captain.refused(tool, **arguments).text == text
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments", "text"),
-    [
-        ("undock", {}, "Error: not_docked: Not docked"),
-        ("mine", {}, "Error: no_resources: Nothing to mine here"),
-        ("view_market", {"item_id": "ore_nickel"}, NOT_DOCKED),
-        ("get_base", {}, NOT_DOCKED),
-        ("sell", {"item_id": "ore_iron", "quantity": 1}, NOT_DOCKED),
-        ("repair", {}, NOT_DOCKED),
-    ],
-)
-def test_in_space(
-    captain: Captain, tool: str, arguments: dict[str, Any], text: str
-) -> None:
-    captain.do("undock")
-    assert captain.refused(tool, **arguments).text == text
+    if where == "space":
+        captain.do("undock")
+    given = arguments if where == "nobody" else {"session_id": captain.session_id}
+    with pytest.raises(GameError) as caught:
+        captain.game.call(tool, given | arguments)
+    assert caught.value.text == text
 
 
 def test_a_full_hold(captain: Captain) -> None:

@@ -19,11 +19,11 @@ import pytest
 from memory.gamestate.effects import ACTIONS, PREFIXES
 from memory.gamestate.reactions import FAMILIES, REACTIONS
 from memory.gamestate.values import find_value
-from sandbox.game.actions.combat import leave_wreck, new_ship
 from sandbox.game.happenings import HAPPENINGS
 from sandbox.game.state import State
 from sandbox.game.table import TOOLS, list_tools
 from sandbox.game.testing import SandboxServer
+from sandbox.game.tools.combat import leave_wreck, new_ship
 from sandbox.game.world.catalogue import SHIP_CLASSES
 from sandbox.game.world.models import (
     Drone,

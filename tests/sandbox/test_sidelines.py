@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from sandbox.game.actions.combat import LASTS_TICKS
 from sandbox.game.game import Game
 from sandbox.game.persistence import dump_game, restore_game
+from sandbox.game.tools.combat import LASTS_TICKS
 from sandbox.game.world.markets import PRICE_TICKS
 from tests.sandbox.captains import Captain, make_game
 

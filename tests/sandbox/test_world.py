@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox.game.config import Config
-from sandbox.game.queries.around import find_path
-from sandbox.game.world.places import System
-from sandbox.game.world.world import make_world
+from sandbox.game.tools.looking import find_path
+from sandbox.game.world.galaxy import System, make_world
 from tests.sandbox.captains import Captain, make_game
 
 CAPITALS = {"sol", "krynn", "nexus_prime", "haven", "frontier"}

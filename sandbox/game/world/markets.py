@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from sandbox.game.config import make_dice
 from sandbox.game.world.catalogue import ITEMS
-from sandbox.game.world.places import Base
+from sandbox.game.world.galaxy import Base
 
 _DEMAND = 4000
 # How long a price holds, in ticks.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from sandbox.game.config import make_dice, make_hex_id
-from sandbox.game.world.places import World
+from sandbox.game.world.galaxy import World
 
 _MOVE_CHANCE = 0.04
 _JUMP_SHARE = 0.2

@@ -6,10 +6,10 @@ import random
 from contextlib import suppress
 
 from sandbox.game import truth
-from sandbox.game.actions.pirates import ambush
 from sandbox.game.config import GameError
 from sandbox.game.happenings import HAPPENINGS
 from sandbox.game.testing import SandboxServer
+from sandbox.game.tools.combat import ambush
 from sandbox.game.world.models import Player
 
 NAME = "Rival"

@@ -1,4 +1,4 @@
-"""What is around the asker: system, place, base, company, market, and the galaxy."""
+"""What a captain looks at: what is his own, what is around him, and the galaxy."""
 
 from __future__ import annotations
 
@@ -6,16 +6,176 @@ from collections import deque
 from collections.abc import Mapping
 
 from sandbox.game import views
-from sandbox.game.actions.action import DOCKED, Call, Takes, ask, one
-from sandbox.game.actions.space import JUMP_FUEL
-from sandbox.game.config import GameError, Json, make_view
-from sandbox.game.minor.orders import Offers, list_offers
+from sandbox.game.config import NS, GameError, Json, make_view
 from sandbox.game.state import State
-from sandbox.game.tool import text
+from sandbox.game.tool import Parameter, flag, number, text
+from sandbox.game.tools.flight import JUMP_FUEL
+from sandbox.game.tools.market import Offers, list_offers
+from sandbox.game.tools.rules import DOCKED, Call, ask
+from sandbox.game.world import catalogue
 from sandbox.game.world.catalogue import ITEMS, find_item
+from sandbox.game.world.galaxy import Chart, Poi, System, World
 from sandbox.game.world.markets import Shelf
-from sandbox.game.world.places import Poi, System, World
-from sandbox.game.world.starmap import Chart
+from sandbox.game.world.models import LogEntry
+
+# --- What is one's own
+
+MOST_ENTRIES = 20
+LONGEST_ENTRY = 100_000
+_SKILL = make_view("id name description category")
+_ROOM = make_view("used=cargo_used capacity=build.cargo available=cargo_free")
+_LEARNED = make_view("skill_id=id name category")
+_UNLISTED = {"required": False, "listed": False}
+
+
+def _get_status(call: Call) -> Json:
+    return {
+        "player": views.view_player(call.player, call.state.faction_of(call.player)),
+        "ship": views.view_ship(call.player.ship),
+        "modules": [views.view_module(module) for module in call.player.ship.modules],
+    }
+
+
+def _get_ship(call: Call) -> Json:
+    ship = call.player.ship
+    return {
+        "ship": views.view_ship(ship),
+        "class": views.view_class(ship.build),
+        "modules": [views.view_module(module) for module in ship.modules],
+        "cargo_used": ship.cargo_used,
+        "cargo_max": ship.build.cargo,
+    }
+
+
+def _get_cargo(call: Call) -> Json:
+    return {
+        "cargo": views.view_goods(call.player.ship.cargo),
+        **_ROOM(call.player.ship),
+    }
+
+
+def _define(kind: catalogue.SkillKind) -> Json:
+    required = {"required_skills": dict([kind.requires])} if kind.requires else {}
+    return {
+        **_SKILL(kind),
+        "max_level": catalogue.MAX_LEVEL,
+        **required,
+        "bonus_per_level": {kind.bonus: 2},
+        "training_source": kind.source,
+        "xp_per_level": list(catalogue.XP_PER_LEVEL),
+    }
+
+
+_DEFINITIONS = {name: _define(kind) for name, kind in sorted(catalogue.SKILLS.items())}
+
+
+def _get_skills(call: Call) -> Json:
+    own = [
+        {
+            **_LEARNED(catalogue.SKILLS[name]),
+            "level": skill.level,
+            "max_level": catalogue.MAX_LEVEL,
+            "current_xp": skill.xp,
+            "next_level_xp": catalogue.xp_needed(skill.level),
+        }
+        for name, skill in call.player.skills.items()
+    ]
+    return {
+        "skills": _DEFINITIONS,
+        "player_skills": own,
+        "player_skill_count": len(own),
+    }
+
+
+def _get_notifications(call: Call) -> Json:
+    """Read the session's queue; what was read is gone unless `clear` is false."""
+    read, left = call.session.read(
+        limit=call.given.get("limit", 50),
+        types=call.given.get("types", ()),
+        clear=call.given.get("clear", True),
+    )
+    return {
+        "count": len(read),
+        "current_tick": call.state.tick,
+        "notifications": read,
+        "remaining": left,
+        "timestamp": call.state.sources.now_ns() // NS,
+    }
+
+
+def _add_to_log(call: Call) -> Json:
+    words = call.given.get("entry", "")
+    if not words.strip():
+        raise GameError(
+            "empty_entry",
+            "Log entry cannot be empty. "
+            "Use the 'entry' parameter to provide your log text.",
+        )
+    entry = LogEntry(words, call.state.plain_now)
+    call.player.log.insert(0, entry)
+    del call.player.log[MOST_ENTRIES:]
+    message = "Log entry added successfully"
+    return {"index": 0, "created_at": entry.created_at, "message": message}
+
+
+def _list_log(call: Call) -> Json:
+    """The whole log, or one entry of it as it is since v0.63.1."""
+    log = call.player.log
+    totals = {"total_count": len(log), "max_entries": MOST_ENTRIES}
+    if not call.state.config.is_modern:
+        return {"entries": views.view_log(log), **totals}
+    index = call.given.get("index", 0)
+    return {
+        "entry": _get_entry(log, index) if log or index else None,
+        "index": index,
+        **totals,
+        "has_next": index + 1 < len(log),
+        "has_prev": index > 0,
+    }
+
+
+def _get_entry(log: list[LogEntry], index: int) -> Json:
+    entries = views.view_log(log)
+    if not 0 <= index < len(entries):
+        raise GameError(
+            "invalid_index",
+            f"No log entry at index {index}. The log has {len(entries)} entries; "
+            "index 0 is the newest.",
+        )
+    return entries[index]
+
+
+STATE = (
+    ask("get_status", "query", "Get your player, your ship and its modules.",
+        _get_status),
+    ask("get_ship", "query", "Get your ship in detail, with its class and modules.",
+        _get_ship),
+    ask("get_cargo", "query", "Get what is in your hold.", _get_cargo),
+)  # fmt: skip
+NEWS = (
+    ask("get_notifications", "query",
+        "Poll for pending notifications (chat, combat, trades, etc.).",
+        _get_notifications,
+        number("limit", "How many at most", 50, **_UNLISTED, least=1, most=100),
+        flag("clear", "Remove what was read", **_UNLISTED),
+        Parameter("types", "array", "Only these types", **_UNLISTED),
+        notes="Reading clears. The queue holds 100; the oldest are dropped."),
+    ask("get_skills", "query", "Get all skills and what you have learned.",
+        _get_skills),
+)  # fmt: skip
+LOG = (
+    ask("captains_log_add", "log", "Add an entry to your captain's log.", _add_to_log,
+        text("entry", "The text of the entry", "Day 1: found a rich belt.",
+             own_error=True, longest=LONGEST_ENTRY),
+        notes="Keeps 20 entries; the oldest is dropped.", writes=True),
+    ask("captains_log_list", "log", "List your captain's log, newest first.",
+        _list_log),
+    ask("captains_log_get", "log", "Get a specific entry from your captain's log.",
+        lambda call: _get_entry(call.player.log, call.given["index"]), "index"),
+)  # fmt: skip
+
+
+# --- What is around
 
 MOST_FOUND = 20
 MOST_NEARBY = 100
@@ -43,16 +203,11 @@ def _modern_system(call: Call, system: System) -> Json:
     """The form since v0.87: places and connections as objects inside the system."""
     state, known = call.state, system.known(call.player.revealed)
     pois = {poi.id: _poi_view(state, poi) for poi in known}
-    empire = {"empire": system.empire} if system.empire else {}
     words = views.describe_security(system.police_level)
     return {
         "action": "get_system",
         "system": {
-            "id": system.id,
-            "name": system.name,
-            "description": system.description,
-            **empire,
-            "police_level": system.police_level,
+            **views.view_system_briefly(system),
             "security_status": words,
             "pois": list(pois.values()),
             "connections": [
@@ -256,9 +411,6 @@ def find_path(systems: Mapping[str, System], start: str, target: str) -> list[st
     return way[::-1]
 
 
-_ITEM = text("item_id", "Only this item", required=False)
-_SYSTEM = text("system_id", "Only this system", required=False)
-
 HERE = (
     ask("get_system", "query", "Get the current system with its POIs.", _get_system),
     ask("get_poi", "query", "Get the POI where you are, with resources and base.",
@@ -267,14 +419,14 @@ HERE = (
         _get_base, notes=DOCKED),
     ask("get_nearby", "query", "See who else is at your POI.", _get_nearby),
     ask("get_map", "query", "Get all systems of the galaxy and their connections.",
-        _get_map, Takes((_SYSTEM,), {"system_id": "sol"})),
+        _get_map, text("system_id", "Only this system", "sol", required=False)),
 )  # fmt: skip
 SEARCHES = (
     ask("view_market", "trading", "See what the station buys and sells.", _view_market,
-        Takes((_ITEM,), {"item_id": "ore_iron"}), notes=DOCKED),
+        text("item_id", "Only this item", "ore_iron", required=False), notes=DOCKED),
     ask("find_route", "navigation", "Find the shortest way to a system.", _find_route,
-        one("target_system", "The system's ID", "sol")),
+        text("target_system", "The system's ID", "sol")),
     ask("search_systems", "navigation", "Search systems by name.", _search_systems,
-        Takes((text("query", "Part of the name", own_error=True),), {"query": "sol"}),
+        text("query", "Part of the name", "sol", own_error=True),
         notes="At most 20 systems."),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What shots do, battles, deaths and the wrecks that stay; and the tools scan and attack.
+"""What shots do: battles, deaths, the wrecks that stay, and what pirates do by themselves.
 
 A ship's hull gun is its only weapon here. A pirate shoots back at every tick until one
 of the two is gone or the ship leaves the place.
@@ -10,20 +10,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from sandbox.game.actions.action import Action, Call, Intent
-from sandbox.game.config import GameError, Json, must_undock
+from sandbox.game.config import (
+    GameError,
+    Json,
+    make_dice,
+    make_hex_id,
+    make_view,
+    must_undock,
+)
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
-from sandbox.game.tool import Parameter, Tool, text
+from sandbox.game.tool import number, text
+from sandbox.game.tools.rules import Call, Intent, act
 from sandbox.game.world.catalogue import STARTER, ShipClass
 from sandbox.game.world.models import Module, Player, Ship, Wreck
-from sandbox.game.world.npcs import Pirate
+from sandbox.game.world.npcs import TIERS, Pirate, make_pirate
 
 _GUN = "Hull Gun"
 _DAMAGE = 12
 _BACK_AFTER = 50
 _KILL_XP = 20
-_TARGET = text("target_id", "The ID of a ship at your location, from get_nearby")
+_TARGET = text(
+    "target_id", "The ID of a ship at your location, from get_nearby", "player_id"
+)
 DAMAGE_TYPE = "kinetic"
 LASTS_TICKS = 60
 CLONE_COST = 50
@@ -322,16 +331,125 @@ def _destroy_pirate(call: Call, pirate: Pirate) -> Event:
 
 
 ACTIONS = (
-    Action(
-        Tool("scan", "combat", "Scan a ship at your location.", (_TARGET,),
-             {"target_id": "player_id"}, "The result comes as a notification.",
-             mutation=True), _prepare_scan, _finish_scan),
-    Action(
-        Tool("attack", "combat", "Attack a pirate or a captain at your location.",
-             (_TARGET,
-              Parameter("weapon_idx", "integer", "Which weapon", required=False)),
-             {"target_id": "pirate_id", "weapon_idx": 0},
-             "A pirate shoots back until one of you is gone or you leave.",
-             mutation=True, destructive=True), _prepare_attack, _finish_attack,
-        needs="space"),
+    act("scan", "combat", "Scan a ship at your location.", _TARGET,
+        notes="The result comes as a notification.",
+        steps=(_prepare_scan, _finish_scan)),
+    act("attack", "combat", "Attack a pirate or a captain at your location.", _TARGET,
+        number("weapon_idx", "Which weapon", 0, required=False),
+        example={"target_id": "pirate_id"}, destructive=True, needs="space",
+        notes="A pirate shoots back until one of you is gone or you leave.",
+        steps=(_prepare_attack, _finish_attack)),
 )  # fmt: skip
+
+
+# --- Pirates
+
+WARNING_TICKS = 3
+# Below this police level pirates attack; elsewhere they only shoot back.
+LAWLESS = 20
+_RAIDER_STAYS = 10
+_NAME = make_view("pirate_id=id pirate_name=name tier is_boss")
+_OWN_SHIP = make_view("your_hull=hull your_max_hull=build.hull your_shield=shield")
+_RAIDERS = ("Jackdaw", "Split Fang", "Cold Mercy", "Ragged Anne")
+
+
+def move_pirates(state: State) -> None:
+    for pirate in list(state.pirates.values()):
+        if pirate.alive:
+            _act(state, pirate)
+        elif state.tick >= pirate.back_tick:
+            if pirate.raider:
+                del state.pirates[pirate.id]
+            pirate.hull, pirate.shield = pirate.max_hull, pirate.max_shield
+    if state.config.raid_chance:
+        _raid(state)
+
+
+def _act(state: State, pirate: Pirate) -> None:
+    victim = state.players.get(pirate.victim or "")
+    if victim is not None and _within_reach(state, victim, pirate.poi_id):
+        pirate.leaves_tick = state.tick + _RAIDER_STAYS
+        if state.tick >= pirate.strike_tick:
+            _shoot(state, pirate, victim)
+        return
+    if victim is not None and victim.target_id == pirate.id:
+        victim.target_id = None
+    pirate.victim = None
+    if pirate.raider and state.tick >= pirate.leaves_tick:
+        del state.pirates[pirate.id]
+    elif pirate.raider or _lawless(state, pirate.poi_id):
+        for player in state.players_at(pirate.poi_id):
+            if _within_reach(state, player, pirate.poi_id):
+                _warn(state, pirate, player)
+                return
+
+
+def _within_reach(state: State, player: Player, poi_id: str) -> bool:
+    return (
+        player.poi_id == poi_id
+        and not player.docked_at
+        and not player.in_transit
+        and state.sessions.is_online(player.id)
+    )
+
+
+def _lawless(state: State, poi_id: str) -> bool:
+    system = state.world.systems[state.world.pois[poi_id].system_id]
+    return system.police_level < LAWLESS
+
+
+def _warn(state: State, pirate: Pirate, player: Player) -> None:
+    pirate.victim = player.id
+    pirate.strike_tick = state.tick + WARNING_TICKS
+    player.target_id = player.target_id or pirate.id
+    message = f"{pirate.name} locks weapons on you. Leave or fight."
+    data = {**_NAME(pirate), "attack_in_ticks": WARNING_TICKS, "message": message}
+    state.tell(Event(data, "pirate_warning", "combat"), player)
+
+
+def _shoot(state: State, pirate: Pirate, player: Player) -> None:
+    damage = TIERS[pirate.tier].damage
+    hit = shoot(player.ship, damage)
+    ship = player.ship
+    left = {"player_hull": ship.hull, "player_shield": ship.shield}
+    if state.config.is_modern:
+        left = _OWN_SHIP(ship)
+    data = {
+        "tick": state.tick,
+        "pirate_id": pirate.id,
+        "pirate_name": pirate.name,
+        "damage": damage,
+        "damage_type": DAMAGE_TYPE,
+        **left,
+        "destroyed": hit.destroyed,
+    }
+    state.tell(Event(data, "pirate_combat", "combat"), player)
+    if hit.destroyed:
+        pirate.victim = None
+        kill(state, player, pirate.id, pirate.name, "pirate")
+
+
+def _raid(state: State) -> None:
+    for name in state.sessions.online():
+        player = state.players[name]
+        at_risk = _within_reach(state, player, player.poi_id) and not player.target_id
+        if not at_risk or not _lawless(state, player.poi_id):
+            continue
+        rng = make_dice(state.config.seed, state.tick, player.username, "raid")
+        if rng.random() < state.config.raid_chance:
+            ambush(state, player)
+
+
+def ambush(state: State, player: Player, tier: str = "small") -> Pirate:
+    """Put a raider to a ship's place, and tell who is there; it attacks anywhere.
+
+    Raises KeyError for an unknown tier.
+    """
+    occasion = (state.config.seed, state.tick, player.username, "raider")
+    name = _RAIDERS[int(make_hex_id(*occasion)[:4], 16) % len(_RAIDERS)]
+    pirate = make_pirate(name, tier, player.poi_id, *occasion)
+    pirate.raider, pirate.leaves_tick = True, state.tick + _RAIDER_STAYS
+    state.pirates[pirate.id] = pirate
+    data = {**_NAME(pirate), "message": f"{name} drops out of the dark."}
+    state.tell_here(player.poi_id, Event(data, "pirate_spawn", "combat"))
+    return pirate

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from sandbox.game.actions.action import Call, Takes, act, ask, one
 from sandbox.game.config import GameError, Json, make_view
 from sandbox.game.sessions import Event
-from sandbox.game.tool import Parameter, text
+from sandbox.game.tool import flag, text
+from sandbox.game.tools.rules import Call, act, ask, pick
 from sandbox.game.world.models import Faction, Note, Player, Thread
 
 CHANNELS = ("system", "local", "private")
@@ -15,7 +15,6 @@ MOST_KEPT = 100
 MOST_NOTES = 20
 MOST_THREADS = 50
 LONGEST_STATUS = 100
-LONGEST_TEXT = 10_000
 LEADER, MEMBER = "leader", "member"
 _NOTE_VIEW = make_view("note_id=id title content")
 _NOTE_LINE = make_view("note_id=id title created_at")
@@ -87,15 +86,12 @@ def _may_read(player: Player, message: Json) -> bool:
     return True
 
 
-_CHANNEL = text("channel", "system, local or private")
-
 CHAT = (
     ask("chat", "social", "Say something to other captains.", _chat,
-        Takes((_CHANNEL, text("content", "What to say", longest=500),
-               text("target_id", "Whom, for private", required=False)),
-              {"channel": "local", "content": "Hello."}), writes=True),
+        "channel", text("content", "What to say", "Hello.", longest=500),
+        text("target_id", "Whom, for private", required=False), writes=True),
     ask("get_chat_history", "social", "Read what was said on a channel.",
-        _get_chat_history, Takes((_CHANNEL,), {"channel": "local"})),
+        _get_chat_history, "channel"),
 )  # fmt: skip
 
 # --- Factions
@@ -148,11 +144,10 @@ def _make_faction(call: Call) -> Faction:
     return Faction(call.token(), name, tag)
 
 
-def _find_inviting(call: Call) -> Faction:
-    faction = call.state.factions.get(call.given["faction_id"])
-    if faction is None or call.player.id not in faction.invited:
-        raise GameError("not_invited", "This faction has not invited you.")
-    return faction
+_find_inviting = pick(
+    "faction_id", lambda call: call.state.factions.values(), "not_invited",
+    "This faction has not invited you.",
+    fits=lambda call, faction: call.player.id in faction.invited)  # fmt: skip
 
 
 def _enter(call: Call, rank: str) -> Json:
@@ -175,11 +170,11 @@ def _leave(call: Call) -> Json:
     return {"faction_id": faction.id}
 
 
-def _find_guest(call: Call) -> Player:
-    guest = call.state.players.get(call.given["player_id"])
-    if guest is None or guest.faction_id or guest.id in _find_led(call).invited:
-        raise GameError("invalid_target", "This captain cannot be invited.")
-    return guest
+_find_guest = pick(
+    "player_id", lambda call: call.state.players.values(), "invalid_target",
+    "This captain cannot be invited.",
+    fits=lambda call, guest: not guest.faction_id
+    and guest.id not in _find_led(call).invited)  # fmt: skip
 
 
 def _invite(call: Call) -> None:
@@ -217,22 +212,23 @@ FACTIONS = (
         "factions": [_brief(each) for each in call.state.factions.values()],
         "total_count": len(call.state.factions)}),
     ask("faction_info", "faction", "See a faction, your own by default.", _faction_info,
-        Takes((text("faction_id", "The faction's ID", required=False),))),
+        text("faction_id", "The faction's ID", required=False)),
     ask("faction_get_invites", "faction", "List the factions that invite you.",
         _faction_get_invites),
     act("create_faction", "faction", "Found a faction.",
-        Takes((text("name", "3 to 40 characters"), text("tag", "2 to 4 letters")),
-              {"name": "Long Haul", "tag": "HAUL"}), names=_make_faction,
-        unless=_UNBOUND, changes=lambda call: _enter(call, LEADER)),
+        text("name", "3 to 40 characters", "Long Haul"),
+        text("tag", "2 to 4 letters", "HAUL"), names=_make_faction, unless=_UNBOUND,
+        changes=lambda call: _enter(call, LEADER)),
     act("join_faction", "faction", "Join a faction that has invited you.",
-        one("faction_id", "The faction's ID, from faction_list"), names=_find_inviting,
-        unless=_UNBOUND, changes=lambda call: _enter(call, MEMBER)),
+        text("faction_id", "The faction's ID, from faction_list", "faction_id"),
+        names=_find_inviting,        unless=_UNBOUND, changes=lambda call: _enter(call, MEMBER)),
     act("leave_faction", "faction", "Leave your faction.", names=_find_own, changes=_leave),
     act("faction_invite", "faction", "Invite a captain into your faction.",
-        one("player_id", "The captain's ID"), names=_find_guest, changes=_invite),
+        text("player_id", "The captain's ID", "player_id"), names=_find_guest,
+        changes=_invite),
     act("faction_declare_war", "faction", "Declare war on another faction.",
-        one("target_faction_id", "The other faction's ID", "faction_id"), names=_find_enemy,
-        changes=_declare_war),
+        text("target_faction_id", "The other faction's ID", "faction_id"),
+        names=_find_enemy, changes=_declare_war),
 )  # fmt: skip
 
 # --- Notes and the forum
@@ -247,11 +243,8 @@ def _create_note(call: Call) -> Json:
     return {"message": "Note created", "note_id": note.id, "title": note.title}
 
 
-def _find_note(call: Call) -> Note:
-    for note in call.player.notes:
-        if note.id == call.given["note_id"]:
-            return note
-    raise GameError("invalid_note", "No such note. Use 'get_notes'.")
+_find_note = pick("note_id", lambda call: call.player.notes, "invalid_note",
+                  "No such note. Use 'get_notes'.")  # fmt: skip
 
 
 def _write_note(call: Call) -> Json:
@@ -282,11 +275,8 @@ def _post(call: Call, thread: Thread) -> Json:
     return {"message": "Reply posted", "thread_id": thread.id}
 
 
-def _find_thread(call: Call) -> Thread:
-    thread = call.state.threads.get(call.given["thread_id"])
-    if thread is None:
-        raise GameError("invalid_thread", "No such thread. Use 'forum_list'.")
-    return thread
+_find_thread = pick("thread_id", lambda call: call.state.threads.values(),
+                    "invalid_thread", "No such thread. Use 'forum_list'.")  # fmt: skip
 
 
 def _heading(thread: Thread) -> Json:
@@ -306,38 +296,28 @@ def _captains_log_delete(call: Call) -> Json:
     return {"message": "Log entry deleted", "index": index}
 
 
-_CONTENT = text("content", "The text", longest=LONGEST_TEXT)
-_A_TEXT = Takes(
-    (text("title", "The title"), _CONTENT),
-    {"title": "Prices", "content": "Iron is cheap in Sol."},
-)
-_NOTE = one("note_id", "The note's ID, from get_notes")
-_THREAD = one("thread_id", "The thread's ID, from forum_list")
-
 TEXTS = (
     ask("get_notes", "notes", "List your notes.", _get_notes),
     ask("read_note", "notes", "Read a note.",
-        lambda call: _NOTE_VIEW(_find_note(call)), _NOTE),
-    ask("create_note", "notes", "Note a text.", _create_note, _A_TEXT, writes=True),
+        lambda call: _NOTE_VIEW(_find_note(call)), "note_id"),
+    ask("create_note", "notes", "Note a text.", _create_note, "title", "content",
+        writes=True),
     ask("write_note", "notes", "Replace the text of a note.", _write_note,
-        Takes((*_NOTE.parameters, _CONTENT),
-              {"note_id": "note_id", "content": "Iron is dear now."}), writes=True),
+        "note_id", "content", example={"content": "Iron is dear now."}, writes=True),
     ask("forum_list", "forum", "List the threads of the forum, newest first.",
         lambda call: {
             "threads": [_heading(each) for each in
                         reversed(call.state.threads.values())],
             "total_count": len(call.state.threads)}),
-    ask("forum_get_thread", "forum", "Read a thread.", _forum_get_thread, _THREAD),
+    ask("forum_get_thread", "forum", "Read a thread.", _forum_get_thread,
+        "thread_id"),
     ask("forum_create_thread", "forum", "Start a thread.", _forum_create_thread,
-        _A_TEXT, writes=True),
+        "title", "content", writes=True),
     ask("forum_reply", "forum", "Reply to a thread.",
         lambda call: _post(call, _find_thread(call)),
-        Takes((*_THREAD.parameters, _CONTENT),
-              {"thread_id": "thread_id", "content": "Not any more."}), writes=True),
+        "thread_id", "content", example={"content": "Not any more."}, writes=True),
     ask("captains_log_delete", "log", "Delete an entry of your captain's log.",
-        _captains_log_delete,
-        Takes((Parameter("index", "integer", "0 is the newest entry"),), {"index": 0}),
-        writes=True),
+        _captains_log_delete, "index", writes=True),
 )  # fmt: skip
 
 # --- Looks
@@ -367,12 +347,10 @@ def _set_anonymous(call: Call) -> Json:
 
 LOOKS = (
     ask("set_status", "settings", "Set the line that others see beside your name.",
-        _set_status, one("status_message", "The line", "Hauling iron"), writes=True),
+        _set_status, text("status_message", "The line", "Hauling iron"), writes=True),
     ask("set_colors", "settings", "Set your colors.", _set_colors,
-        Takes((text("primary_color", "#RRGGBB"), text("secondary_color", "#RRGGBB")),
-              {"primary_color": "#FFAA00", "secondary_color": "#001122"}), writes=True),
+        text("primary_color", "#RRGGBB", "#FFAA00"),
+        text("secondary_color", "#RRGGBB", "#001122"), writes=True),
     ask("set_anonymous", "settings", "Hide your name, or show it again.",
-        _set_anonymous,
-        Takes((Parameter("anonymous", "boolean", "True to hide"),),
-              {"anonymous": True}), writes=True),
+        _set_anonymous, flag("anonymous", "True to hide"), writes=True),
 )  # fmt: skip

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from sandbox.game.actions.action import Action, Call, Intent, act
-from sandbox.game.actions.combat import leave_battle
 from sandbox.game.config import GameError, Json, make_dice, must_undock
 from sandbox.game.sessions import Event
-from sandbox.game.tool import Tool, text
+from sandbox.game.tool import text
+from sandbox.game.tools.combat import leave_battle
+from sandbox.game.tools.rules import Call, Intent, act
 from sandbox.game.world.catalogue import ITEMS
-from sandbox.game.world.places import Base, Poi
+from sandbox.game.world.galaxy import Base, Poi
 
 JUMP_TICKS = 2
 JUMP_FUEL = 2
@@ -194,17 +194,14 @@ def _finish_mine(call: Call) -> list[Event]:
 
 
 ACTIONS = (
-    Action(
-        Tool("travel", "navigation", "Travel to another POI in this system.",
-             (text("target_poi", "The POI's ID, from get_system"),),
-             {"target_poi": "main_belt"}, "You must be undocked.", mutation=True),
-        _prepare_travel, _finish_travel, _depart, "space"),
-    Action(
-        Tool("jump", "navigation", "Jump to an adjacent star system.",
-             (text("target_system", "The system's ID, from get_system"),),
-             {"target_system": "sol"},
-             "Takes 2 ticks and 2 fuel. You must be undocked.", mutation=True),
-        _prepare_jump, _finish_jump, _depart, "space"),
+    act("travel", "navigation", "Travel to another POI in this system.",
+        text("target_poi", "The POI's ID, from get_system", "main_belt"),
+        notes="You must be undocked.", needs="space",
+        steps=(_prepare_travel, _finish_travel, _depart)),
+    act("jump", "navigation", "Jump to an adjacent star system.",
+        text("target_system", "The system's ID, from get_system", "sol"),
+        notes="Takes 2 ticks and 2 fuel. You must be undocked.", needs="space",
+        steps=(_prepare_jump, _finish_jump, _depart)),
     act("dock", "navigation", "Dock at the base of this POI.", names=_find_base,
         previews=lambda call: {"base_name": call.thing.name, "base_id": call.thing.id},
         changes=_dock),
@@ -212,8 +209,7 @@ ACTIONS = (
         unless=((lambda call: not call.player.docked_at, "not_docked", "Not docked"),),
         previews=lambda call: {"message": "Undocking..."},
         changes=lambda call: setattr(call.player, "docked_at", None)),
-    Action(
-        Tool("mine", "mining", "Mine the resources of this POI.",
-             notes="Needs a mining laser, room in the hold, and a belt, cloud or field.",
-             mutation=True), _prepare_mine, _finish_mine, needs="space"),
+    act("mine", "mining", "Mine the resources of this POI.",
+        notes="Needs a mining laser, room in the hold, and a belt, cloud or field.",
+        needs="space", steps=(_prepare_mine, _finish_mine)),
 )  # fmt: skip

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sandbox.game.actions.action import Call, Move, Takes, act, ask, one
 from sandbox.game.config import GameError, Json
-from sandbox.game.tool import Parameter, text
+from sandbox.game.tool import text
+from sandbox.game.tools.rules import Call, Move, act, ask, pick
 from sandbox.game.world.catalogue import MODULES
 from sandbox.game.world.models import BaseState, Goods, Module
 
@@ -91,31 +91,26 @@ def _install(call: Call) -> Json:
     return {"module_id": module.id, "module_name": MODULES[call.thing]["name"]}
 
 
-def _find_module(call: Call) -> Module:
-    for module in call.player.ship.modules:
-        if module.id == call.given["module_id"]:
-            return module
-    raise GameError("invalid_item", "No such module is fitted. Use 'get_ship'.")
+_find_module = pick("module_id", lambda call: call.player.ship.modules, "invalid_item",
+                    "No such module is fitted. Use 'get_ship'.")  # fmt: skip
 
 
 WORKSHOP = (
     ask("get_recipes", "crafting", "Get all recipes.", lambda call: {
         "recipes": {name: _view_recipe(each) for name, each in RECIPES.items()}}),
     act("craft", "crafting", "Make things at a base with a workshop.",
-        Takes((text("recipe_id", "The recipe's ID, from get_recipes"),
-               Parameter("count", "integer", "How often, 1 to 10", required=False)),
-              {"recipe_id": "basic_iron_smelting", "count": 1}), where="dock",
-        service="crafting", names=_find_recipe,
+        text("recipe_id", "The recipe's ID, from get_recipes", "basic_iron_smelting"),
+        "count", where="dock", service="crafting", names=_find_recipe,
         moves=(Move(Call.hold, None, lambda call: _times(call, call.thing.inputs),
                     lacks="missing_materials"),
                Move(None, Call.hold, lambda call: _times(call, call.thing.outputs))), changes=_craft,
         teaches=("crafting_basic", lambda call: _XP * call.count)),
     act("install_mod", "ship", "Fit a module from your hold.",
-        one("module_id", "The module's item ID", "mining_laser_1"), where="dock",
+        text("module_id", "The module's item ID", "mining_laser_1"), where="dock",
         names=_find_module_type, moves=(Move(Call.hold, None, lambda call: {call.thing: 1}),),
         changes=_install),
     act("uninstall_mod", "ship", "Take a fitted module into your hold.",
-        one("module_id", "The fitted module's ID, from get_ship"), where="dock",
+        text("module_id", "The fitted module's ID, from get_ship", "module_id"), where="dock",
         names=_find_module, moves=(Move(None, Call.hold, lambda call: {call.thing.type_id: 1}),),
         changes=lambda call: call.player.ship.modules.remove(call.thing)),
     act("set_home_base", "ship", "Wake up at this base after a death.", where="dock",
@@ -154,11 +149,10 @@ def _begin_work(call: Call) -> Json:
 FACILITIES = (
     act("facility", "facility",
         "Build a facility, or let the base produce from your storage.",
-        Takes((text("action", "build or produce"),
-               text("facility_type", "What to build", required=False),
-               text("recipe_id", "What to produce", required=False),
-               Parameter("count", "integer", "How often, 1 to 10", required=False)),
-              {"action": "produce", "recipe_id": "basic_iron_smelting", "count": 1}),
+        text("action", "build or produce", "produce"),
+        text("facility_type", "What to build", required=False),
+        text("recipe_id", "What to produce", "basic_iron_smelting", required=False),
+        "count",
         where="dock", names=_choose_work, costs=lambda call: 0 if call.thing else FACILITY_PRICE,
         moves=(Move(Call.store, None,
                     lambda call: _times(call, call.thing.inputs) if call.thing else {},

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import Call, Move, Takes, act, ask, one
-from sandbox.game.actions.combat import list_opponents, new_ship
-from sandbox.game.actions.station import CELL_FUEL
-from sandbox.game.config import GameError, Json, make_view
-from sandbox.game.tool import ITEM, MOST_QUANTITY, Parameter
+from sandbox.game.config import Json, make_view
+from sandbox.game.tool import MOST_QUANTITY, flag, number, text
+from sandbox.game.tools.combat import list_opponents, new_ship
+from sandbox.game.tools.market import CELL_FUEL
+from sandbox.game.tools.rules import Call, Move, act, ask, pick
 from sandbox.game.views import view_class, view_ship_briefly
 from sandbox.game.world import catalogue
-from sandbox.game.world.models import Goods, Module, Ship
+from sandbox.game.world.models import Goods, Ship
 
 MOST_SHIPS = 5
 YARD_TICKS = 5
@@ -65,13 +65,14 @@ def _get_queue(call: Call) -> Json:
     return {"queue": queue, "count": len(queue)}
 
 
-def _find_class(call: Call) -> catalogue.ShipClass:
-    build = catalogue.SHIP_CLASSES.get(call.given["ship_class"])
-    if build is None or build is catalogue.STARTER:
-        raise GameError("invalid_ship_class", "Unknown ship class. Use 'get_ships'.")
-    if len(call.player.hangar) >= MOST_SHIPS:
-        raise GameError("hangar_full", f"At most {MOST_SHIPS} ships can be kept.")
-    return build
+_find_class = pick(
+    "ship_class", lambda call: catalogue.SHIP_CLASSES.values(), "invalid_ship_class",
+    "Unknown ship class. Use 'get_ships'.",
+    fits=lambda call, build: build is not catalogue.STARTER)  # fmt: skip
+_FULL = (
+    (lambda call: len(call.player.hangar) >= MOST_SHIPS, "hangar_full",
+     f"At most {MOST_SHIPS} ships can be kept."),
+)  # fmt: skip
 
 
 def _keep_new(call: Call) -> Json:
@@ -81,11 +82,10 @@ def _keep_new(call: Call) -> Json:
     return {"ship_id": ship.id, "price": call.thing.price}
 
 
-def _find_kept(call: Call) -> Ship:
-    for ship in call.player.hangar:
-        if (ship.id, ship.base_id) == (call.given["ship_id"], call.base.id):
-            return ship
-    raise GameError("invalid_ship", "No such ship is kept here. Use 'list_ships'.")
+_find_kept = pick(
+    "ship_id", lambda call: call.player.hangar, "invalid_ship",
+    "No such ship is kept here. Use 'list_ships'.",
+    fits=lambda call, ship: ship.base_id == call.base.id)  # fmt: skip
 
 
 def _switch(call: Call) -> Json:
@@ -105,14 +105,8 @@ def _use(call: Call) -> None:
         ship.fuel = min(ship.build.fuel, ship.fuel + CELL_FUEL * quantity)
 
 
-def _find_weapon(call: Call) -> Module:
-    wanted = call.given["weapon_instance_id"]
-    for module in call.player.ship.modules:
-        if module.id == wanted:
-            if module.type_id not in catalogue.AMMUNITION:
-                raise GameError("not_weapon", "This module takes no ammunition.")
-            return module
-    raise GameError("invalid_weapon", "No such weapon is fitted. Use 'get_ship'.")
+_find_weapon = pick("weapon_instance_id", lambda call: call.player.ship.modules,
+                    "invalid_weapon", "No such weapon is fitted. Use 'get_ship'.")  # fmt: skip
 
 
 def _list_rounds(call: Call) -> Goods:
@@ -148,49 +142,48 @@ def _show_change(call: Call) -> None:
         call.tell_others("observation_update", data)
 
 
-_CLASS = one("ship_class", "The class's ID", "courier_light")
-_SHIP = one("ship_id", "The ship's ID, from list_ships")
-_SOME = Parameter(
-    "quantity", "integer", "How many", required=False, least=1, most=MOST_QUANTITY
-)
+_SOME: Json = {"required": False, "least": 1, "most": MOST_QUANTITY}
 
 SHIPS = (
     ask("get_ships", "ship", "List the ship classes that shipyards build.", _get_ships),
     ask("list_ships", "ship", "List the ships you own.", _list_ships),
-    act("buy_ship", "ship", "Buy a ship; it is kept at this base.", _CLASS, where="dock",
-        service="shipyard", names=_find_class, costs=lambda call: call.thing.price,
+    act("buy_ship", "ship", "Buy a ship; it is kept at this base.", "ship_class",
+        where="dock", service="shipyard", names=_find_class, unless=_FULL,
+        costs=lambda call: call.thing.price,
         changes=_keep_new),
     act("commission_ship", "ship",
-        "Have a ship built; it is kept at this base when it is done.", _CLASS,
-        where="dock", service="shipyard", names=_find_class,
+        "Have a ship built; it is kept at this base when it is done.", "ship_class",
+        where="dock", service="shipyard", names=_find_class, unless=_FULL,
         costs=lambda call: call.thing.price,
         changes=lambda call: call.schedule(YARD_TICKS, "ship_commission_complete",
                                            call.thing.id)),
-    act("sell_ship", "ship", "Sell a ship that is kept at this base.", _SHIP,
+    act("sell_ship", "ship", "Sell a ship that is kept at this base.", "ship_id",
         destructive=True, where="dock", names=_find_kept,
         earns=lambda call: call.thing.build.price // 2,
         changes=lambda call: call.player.hangar.remove(call.thing)),
-    act("switch_ship", "ship", "Change to another of your ships at this base.", _SHIP,
-        where="dock", names=_find_kept, changes=_switch),
+    act("switch_ship", "ship", "Change to another of your ships at this base.",
+        "ship_id", where="dock", names=_find_kept, changes=_switch),
     act("name_ship", "ship", "Give your ship a name.",
-        one("name", "1 to 40 characters", "Second Wind"),
+        text("name", "1 to 40 characters", "Second Wind"),
         unless=((lambda call: not 1 <= len(call.given["name"].strip()) <= LONGEST_NAME,
                  "invalid_name", f"A name has 1 to {LONGEST_NAME} characters."),),
         changes=_rename),
     act("use_item", "ship", "Use repair kits or fuel cells of your hold.",
-        Takes((ITEM, _SOME), {"item_id": "repair_kit", "quantity": 1}),
+        "item_id", number("quantity", "How many", 1, **_SOME),
+        example={"item_id": "repair_kit"},
         unless=((lambda call: not {"repair_kit", "fuel_cell"}.intersection(call.goods()),
                  "invalid_item", "This cannot be used."),), moves=(Move(Call.hold, None),),
         changes=_use),
     act("reload", "combat", "Load a weapon from your hold.",
-        one("weapon_instance_id", "The weapon's module ID, from get_ship", "module_id"),
+        text("weapon_instance_id", "The weapon's module ID, from get_ship", "module_id"),
         names=_find_weapon,
-        unless=((lambda call: call.thing.ammo >= call.thing.value("magazine_size"),
+        unless=((lambda call: call.thing.type_id not in catalogue.AMMUNITION,
+                 "not_weapon", "This module takes no ammunition."),
+                (lambda call: call.thing.ammo >= call.thing.value("magazine_size"),
                  "magazine_full", "The magazine is full."),),
         moves=(Move(Call.hold, None, _list_rounds, lacks="no_ammo"),), changes=_reload),
     act("cloak", "combat", "Hide your ship, or show it again.",
-        Takes((Parameter("enable", "boolean", "True to hide", required=False),),
-              {"enable": True}), changes=_cloak),
+        flag("enable", "True to hide", required=False), changes=_cloak),
     ask("get_battle_status", "combat", "See whom you are fighting.",
         _get_battle_status),
     ask("get_queue", "query", "See the action that is under way.", _get_queue),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import DOCKED, Call, act, ask, one
 from sandbox.game.config import (
     NS,
     GameError,
@@ -11,6 +10,7 @@ from sandbox.game.config import (
     make_view,
     not_docked_here,
 )
+from sandbox.game.tools.rules import DOCKED, Call, act, ask, pick
 from sandbox.game.world.catalogue import ITEMS, TEMPLATES, Template
 from sandbox.game.world.models import Mission
 
@@ -89,14 +89,8 @@ def _completed_missions(call: Call) -> Json:
     return {"missions": done, "total_count": len(done)}
 
 
-def _find_offer(call: Call) -> Template:
-    wanted = call.given["mission_id"]
-    for template in _list_offers(call):
-        if template.id == wanted:
-            return template
-    raise GameError(
-        "invalid_mission", f"No mission '{wanted}' here. Use 'get_missions'."
-    )
+_find_offer = pick("mission_id", _list_offers, "invalid_mission",
+                   "No mission '{}' here. Use 'get_missions'.")  # fmt: skip
 
 
 def _find_own(call: Call) -> Mission:
@@ -144,34 +138,33 @@ def _complete(call: Call) -> Json:
     }
 
 
-_MISSION = one("mission_id", "The mission's ID")
-_AN_OFFER = _MISSION._replace(example={"mission_id": "iron_for_the_docks"})
+_AN_OFFER = {"mission_id": "iron_for_the_docks"}
 
 ROUND = (
     ask("get_missions", "missions", "See what the station offers.", _get_missions,
         notes=DOCKED),
     ask("get_active_missions", "missions", "See the missions you have accepted.",
         _get_active_missions),
-    act("accept_mission", "missions", "Accept a mission of this station.", _AN_OFFER,
-        notes="At most five at a time.", where="dock", names=_find_offer,
+    act("accept_mission", "missions", "Accept a mission of this station.",
+        "mission_id", example=_AN_OFFER, notes="At most five at a time.", where="dock", names=_find_offer,
         unless=((lambda call: len(call.player.missions) >= MOST_ACTIVE,
                  "too_many_missions", f"At most {MOST_ACTIVE} at a time."),),
         changes=_accept),
     act("complete_mission", "missions", "Hand in a mission where you accepted it.",
-        _MISSION, where="dock", names=_find_own_here,
+        "mission_id", where="dock", names=_find_own_here,
         unless=((lambda call: call.thing.current
                  < TEMPLATES[call.thing.template_id].required, "mission_incomplete",
                  "There is more to do. See 'get_active_missions'."),),
         earns=lambda call: TEMPLATES[call.thing.template_id].credits,
         changes=_complete),
-    act("abandon_mission", "missions", "Give a mission up.", _MISSION, destructive=True,
-        names=_find_own,
+    act("abandon_mission", "missions", "Give a mission up.", "mission_id",
+        destructive=True, names=_find_own,
         changes=lambda call: call.player.missions.remove(call.thing)),
 )  # fmt: skip
 DECISIONS = (
     act("decline_mission", "missions",
-        "Turn a mission down, so that it is not offered again.", _AN_OFFER, where="dock",
-        names=_find_offer,
+        "Turn a mission down, so that it is not offered again.", "mission_id",
+        example=_AN_OFFER, where="dock", names=_find_offer,
         changes=lambda call: call.player.declined.append(call.thing.id)),
     ask("completed_missions", "missions", "See the missions you have completed.",
         _completed_missions),

@@ -1,24 +1,24 @@
 """The forms of what captains can do, and what most actions ask for.
 
 An action is checked when it is asked for, and carried out at a tick; how its steps are
-told to the player is the business of the era (see `eras`). A minor action is a row that
-says what it needs, costs, moves, changes and teaches (`act`). What takes no turn is a
-query (`ask`).
+told to the player is the business of the era (see `eras`). Most actions are rows that say
+what they need, cost, move, change and teach; those with rules of their own name their
+`steps` (both by `act`). What takes no turn is a query (`ask`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from sandbox.game.config import GameError, Json, must_undock, not_docked_here
 from sandbox.game.sessions import Event, Session
 from sandbox.game.state import State
-from sandbox.game.tool import ITEM, QUANTITY, Parameter, Tool, text
+from sandbox.game.tool import Parameter, Tool, make_tool
 from sandbox.game.world.catalogue import ITEMS, Item, find_item
+from sandbox.game.world.galaxy import Base
 from sandbox.game.world.models import Goods, Job, Player, add_goods, measure_goods
-from sandbox.game.world.places import Base
 
 DOCKED = "You must be docked."
 
@@ -95,6 +95,12 @@ class Intent:
     ticks: int = 1
 
 
+Prepare = Callable[[Call], Intent]
+Finish = Callable[[Call], list[Event]]
+Begin = Callable[[Call], None]
+Steps = tuple[Prepare, Finish] | tuple[Prepare, Finish, Begin]
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """One action.
@@ -107,9 +113,9 @@ class Action:
     """
 
     tool: Tool
-    prepare: Callable[[Call], Intent]
-    finish: Callable[[Call], list[Event]]
-    begin: Callable[[Call], None] | None = None
+    prepare: Prepare
+    finish: Finish
+    begin: Begin | None = None
     needs: str = ""
 
 
@@ -156,21 +162,6 @@ def check_room(player: Player, goods: Mapping[str, int]) -> None:
 # --- Minor actions ---------------------------------------------------------------
 
 
-class Takes(NamedTuple):
-    """The parameters of a tool, and the example that its refusals give."""
-
-    parameters: tuple[Parameter, ...] = ()
-    example: Json = {}
-
-
-def one(name: str, description: str, example: str = "") -> Takes:
-    """Take one text, most often an id."""
-    return Takes((text(name, description),), {name: example or name})
-
-
-NOTHING = Takes()
-GOODS = Takes((ITEM, QUANTITY), {"item_id": "ore_iron", "quantity": 10})
-
 # Goods that can be moved from or to; None is out of the game.
 Place = Callable[[Call], Goods] | None
 
@@ -205,6 +196,7 @@ class Move:
 
 
 Amount = Callable[[Call], int]
+Find = Callable[[Call], Any]
 # When an action is refused, with the code and the sentence of the refusal.
 Unless = tuple[Callable[[Call], Any], str, str]
 
@@ -224,7 +216,7 @@ class Row:
     tool: Tool
     where: str = ""
     service: str = ""
-    names: Callable[[Call], Any] | None = None
+    names: Find | None = None
     unless: tuple[Unless, ...] = ()
     costs: Amount = lambda call: 0
     earns: Amount = lambda call: 0
@@ -279,17 +271,23 @@ def act(
     name: str,
     category: str,
     description: str,
-    takes: Takes = NOTHING,
-    *,
+    *takes: str | Parameter,
+    example: Json | None = None,
     notes: str | None = None,
     destructive: bool = False,
     **row: Any,
 ) -> Action:
-    """A minor action; where a base is needed, the tool's notes say so."""
+    """An action by its own `steps`, or by the fields of a `Row`.
+
+    Where a row says that a base is needed, the tool's notes say so.
+    """
     if notes is None:
         notes = DOCKED if row.get("where") == "dock" else ""
-    words = (name, category, description, *takes, notes)
-    tool = Tool(*words, mutation=True, destructive=destructive)
+    kind: Json = {"notes": notes, "mutation": True, "destructive": destructive}
+    tool = make_tool(name, category, description, *takes, example=example, **kind)
+    steps: Steps | None = row.pop("steps", None)
+    if steps is not None:
+        return Action(tool, *steps, **row)
     made = Row(tool, **row)
     return Action(tool, made.prepare, made.finish, needs=made.where)
 
@@ -299,7 +297,27 @@ def ask(
     category: str,
     description: str,
     answer: Callable[[Call], Json | str],
-    takes: Takes = NOTHING,
+    *takes: str | Parameter,
     **words: Any,
 ) -> Query:
-    return Query(Tool(name, category, description, *takes, **words), answer)
+    return Query(make_tool(name, category, description, *takes, **words), answer)
+
+
+def pick(
+    argument: str,
+    things: Callable[[Call], Iterable[Any]],
+    code: str,
+    message: str,
+    *,
+    fits: Callable[[Call, Any], object] = lambda call, thing: True,
+) -> Find:
+    """Find the thing whose id an argument gives, or refuse with code and message."""
+
+    def find(call: Call) -> Any:
+        wanted = call.given[argument]
+        for thing in things(call):
+            if thing.id == wanted and fits(call, thing):
+                return thing
+        raise GameError(code, message.format(wanted))
+
+    return find

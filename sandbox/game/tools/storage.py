@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import DOCKED, GOODS, Call, Move, Takes, act, ask, one
 from sandbox.game.config import GameError, Json, make_view
-from sandbox.game.tool import MOST_QUANTITY, Parameter, text
+from sandbox.game.tool import GOODS, MOST_QUANTITY, Parameter, number, text
+from sandbox.game.tools.rules import DOCKED, Call, Find, Move, act, ask, pick
 from sandbox.game.views import view_goods, view_goods_briefly, view_ship_briefly
 from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.models import Goods, Player, Trade, add_goods, measure_goods
 
 LEAST_VALUE = 200
 _OFFER = make_view("trade_id=id offerer_id offerer_name target_id")
-_AMOUNT = Takes(
-    (Parameter("amount", "integer", "How many credits", own_error=True,
-               most=MOST_QUANTITY),), {"amount": 100},
-)  # fmt: skip
 
 
 def _view_storage(call: Call) -> Json:
@@ -55,16 +51,16 @@ _POSITIVE = (
 STORAGE = (
     ask("view_storage", "storage", "See your storage at this base.", _view_storage,
         notes=DOCKED),
-    act("deposit_items", "storage", "Put items from your hold into storage.", GOODS,
+    act("deposit_items", "storage", "Put items from your hold into storage.", *GOODS,
         where="dock", moves=(Move(Call.hold, Call.store),)),
-    act("withdraw_items", "storage", "Take items from storage into your hold.", GOODS,
+    act("withdraw_items", "storage", "Take items from storage into your hold.", *GOODS,
         where="dock", moves=(Move(Call.store, Call.hold),)),
-    act("deposit_credits", "storage", "Put credits into storage.", _AMOUNT, where="dock",
+    act("deposit_credits", "storage", "Put credits into storage.", "amount", where="dock",
         unless=(_POSITIVE,
                 (lambda call: call.given["amount"] > call.player.credits,
                  "insufficient_credits", "You have not so many credits.")),
         changes=lambda call: _book(call, -1)),
-    act("withdraw_credits", "storage", "Take credits from storage.", _AMOUNT,
+    act("withdraw_credits", "storage", "Take credits from storage.", "amount",
         where="dock",
         unless=(_POSITIVE,
                 (lambda call: call.given["amount"] > _saved(call),
@@ -82,9 +78,8 @@ def _find_recipient(call: Call) -> Player:
 
 GIFTS = (
     act("send_gift", "storage", "Send items to another captain's storage at this base.",
-        Takes((text("recipient", "The captain's name"), *GOODS.parameters),
-              {"recipient": "Ada", "item_id": "ore_iron", "quantity": 5}), where="dock",
-        names=_find_recipient, moves=(Move(
+        text("recipient", "The captain's name", "Ada"), *GOODS, example={"quantity": 5},
+        where="dock", names=_find_recipient, moves=(Move(
             Call.hold, lambda call: call.thing.stores.setdefault(call.base.id, {})),)),
 )  # fmt: skip
 
@@ -181,18 +176,19 @@ def _trade_view(trade: Trade) -> Json:
     }
 
 
-def _find_open(call: Call, side: str) -> Trade:
-    trade = call.state.trades.get(call.given["trade_id"])
-    if trade is None or getattr(trade, side) != call.player.id:
-        raise GameError("invalid_trade", "No such trade offer. Use 'get_trades'.")
-    return trade
+def _open_trade(side: str) -> Find:
+    """Find an offer by its id; `side` names who of the two the captain must be."""
+    return pick(
+        "trade_id", lambda call: call.state.trades.values(), "invalid_trade",
+        "No such trade offer. Use 'get_trades'.",
+        fits=lambda call, trade: getattr(trade, side) == call.player.id)  # fmt: skip
 
 
-def _find_acceptable(call: Call) -> Trade:
-    trade = _find_open(call, "target_id")
-    if call.state.players[trade.offerer_id].docked_at != call.base.id:
-        raise GameError("invalid_target", "No such captain is docked here.")
-    return trade
+_find_received = _open_trade("target_id")
+_AWAY = (
+    lambda call: _offerer(call).docked_at != call.base.id, "invalid_target",
+    "No such captain is docked here.",
+)  # fmt: skip
 
 
 def _offerer(call: Call) -> Player:
@@ -231,27 +227,28 @@ def _get_trades(call: Call) -> Json:
     }
 
 
-def _credits(name: str, description: str) -> Parameter:
-    most = MOST_QUANTITY
-    return Parameter(name, "integer", description, required=False, least=0, most=most)
+def _credits(name: str, description: str, example: int | None = None) -> Parameter:
+    limits: Json = {"required": False, "least": 0, "most": MOST_QUANTITY}
+    return number(name, description, example, **limits)
 
 
-_TRADE = one("trade_id", "The ID of the offer, from get_trades")
+def _items(name: str, description: str, example: list[Json] | None = None) -> Parameter:
+    return Parameter(name, "items", description, required=False, example=example)
+
 
 TRADES = (
     ask("get_trades", "trading", "See the trade offers to you and from you.",
         _get_trades),
     act("trade_offer", "trading", "Offer a trade to a captain docked at the same base.",
-        Takes((text("target_id", "The captain's ID, from get_nearby"),
-               Parameter("offer_items", "items", "What you give", required=False),
-               _credits("offer_credits", "Credits you give"),
-               Parameter("request_items", "items", "What you want", required=False),
-               _credits("request_credits", "Credits you want")),
-              {"target_id": "player_id", "offer_items": [GOODS.example],
-               "request_credits": 50}), where="dock", names=_find_partner, changes=_offer),
-    act("trade_accept", "trading", "Accept a trade offer.", _TRADE, notes="",
-        where="dock", names=_find_acceptable,
-        unless=((lambda call: _offerer(call).credits < call.thing.offer_credits,
+        text("target_id", "The captain's ID, from get_nearby", "player_id"),
+        _items("offer_items", "What you give", [{"item_id": "ore_iron", "quantity": 10}]),
+        _credits("offer_credits", "Credits you give"),
+        _items("request_items", "What you want"),
+        _credits("request_credits", "Credits you want", 50),
+        where="dock", names=_find_partner, changes=_offer),
+    act("trade_accept", "trading", "Accept a trade offer.", "trade_id", notes="",
+        where="dock", names=_find_received,
+        unless=(_AWAY, (lambda call: _offerer(call).credits < call.thing.offer_credits,
                  "insufficient_credits", "The other captain has not enough credits."),
                 (lambda call: measure_goods(call.thing.request_items)
                  > _offerer(call).ship.cargo_free, "no_cargo_space",
@@ -261,10 +258,10 @@ TRADES = (
         moves=(Move(Call.hold, _their_hold, lambda call: call.thing.request_items),
                Move(_their_hold, Call.hold, lambda call: call.thing.offer_items)),
         changes=_accept, told=("trade_complete", "trade")),
-    act("trade_decline", "trading", "Decline a trade offer.", _TRADE,
-        names=lambda call: _find_open(call, "target_id"),
+    act("trade_decline", "trading", "Decline a trade offer.", "trade_id",
+        names=_find_received,
         changes=lambda call: _end(call, call.thing.offerer_id, "declined")),
-    act("trade_cancel", "trading", "Cancel a trade offer.", _TRADE,
-        names=lambda call: _find_open(call, "offerer_id"),
+    act("trade_cancel", "trading", "Cancel a trade offer.", "trade_id",
+        names=_open_trade("offerer_id"),
         changes=lambda call: _end(call, call.thing.target_id, "cancelled")),
 )  # fmt: skip

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import GOODS, Call, Move, Takes, act, ask, one
-from sandbox.game.actions.combat import LASTS_TICKS, kill, leave_wreck
 from sandbox.game.config import NS, GameError, Json, format_time, make_view
+from sandbox.game.tool import GOODS, text
+from sandbox.game.tools.combat import LASTS_TICKS, kill, leave_wreck
+from sandbox.game.tools.rules import Call, Move, act, ask, pick
 from sandbox.game.views import view_goods_briefly
+from sandbox.game.world.galaxy import Deposit
 from sandbox.game.world.models import Drone, Goods, Wreck
-from sandbox.game.world.places import Deposit
 
 STEEL = {"refined_steel": 2}
 VALUE = 90
@@ -15,7 +16,6 @@ MOST_DRONES = 3
 DIGS_TICKS = 5
 _DRONE = "mining_drone"
 _WRECK_VIEW = make_view("id type poi_id system_id victim_id victim_name ship_class")
-_WRECK = one("wreck_id", "The wreck's ID, from get_wrecks")
 _DRONE_VIEW = make_view("drone_id=id poi_id resource_id mined")
 
 
@@ -38,16 +38,15 @@ def _get_wrecks(call: Call) -> Json:
     return {"count": len(wrecks), "wrecks": wrecks}
 
 
-def _find_wreck(call: Call) -> Wreck:
-    wreck = call.state.wrecks.get(call.given["wreck_id"])
-    if wreck is None or wreck.poi_id != call.player.poi_id:
-        raise GameError("invalid_wreck", "No such wreck here. Use 'get_wrecks'.")
-    return wreck
+_find_wreck = pick(
+    "wreck_id", lambda call: call.state.wrecks.values(), "invalid_wreck",
+    "No such wreck here. Use 'get_wrecks'.",
+    fits=lambda call, wreck: wreck.poi_id == call.player.poi_id)  # fmt: skip
 
 
 def _find_lost_ship(call: Call) -> Wreck:
     """A ship's wreck that nobody else has in tow."""
-    wreck = _find_wreck(call)
+    wreck: Wreck = _find_wreck(call)
     if wreck.type != "ship":
         raise GameError("invalid_wreck", "This is no ship's wreck.")
     towed = [one.id for one in call.state.players.values() if one.towing == wreck.id]
@@ -86,12 +85,11 @@ def _remove(call: Call) -> None:
 SALVAGE = (
     ask("get_wrecks", "salvage", "See the wrecks at your location.", _get_wrecks),
     act("loot_wreck", "salvage", "Take items from a wreck.",
-        Takes((*_WRECK.parameters, *GOODS.parameters),
-              {**_WRECK.example, **GOODS.example}),
+        "wreck_id", *GOODS,
         where="space", names=_find_wreck,
         moves=(Move(lambda call: call.thing.cargo, Call.hold, _list_loot),), changes=_empty),
-    act("jettison", "salvage", "Throw items out into space.", GOODS, destructive=True,
-        where="space", moves=(Move(Call.hold, None),), changes=_throw),
+    act("jettison", "salvage", "Throw items out into space.", *GOODS,
+        destructive=True, where="space", moves=(Move(Call.hold, None),), changes=_throw),
     act("self_destruct", "combat",
         "Destroy your own ship and wake up at your home base.", destructive=True,
         unless=((lambda call: call.player.docked_at is not None, "docked",
@@ -127,12 +125,10 @@ def _deploy(call: Call) -> Json:
     return {"drone_id": drone.id, "resource_id": drone.resource_id}
 
 
-def _find_drone(call: Call) -> Drone:
-    for drone in call.player.drones:
-        here = drone.poi_id == call.player.poi_id
-        if drone.id == call.given["drone_id"] and here:
-            return drone
-    raise GameError("invalid_drone", "No such drone is here. Use 'get_drones'.")
+_find_drone = pick(
+    "drone_id", lambda call: call.player.drones, "invalid_drone",
+    "No such drone is here. Use 'get_drones'.",
+    fits=lambda call, drone: drone.poi_id == call.player.poi_id)  # fmt: skip
 
 
 def _drone_and_load(call: Call) -> Goods:
@@ -163,14 +159,14 @@ OUTINGS = (
                  f"At most {MOST_DRONES} drones at a time."),),
         moves=(Move(Call.hold, None, lambda call: {_DRONE: 1}),), changes=_deploy),
     act("recall_drone", "drones", "Take a drone back with what it has dug.",
-        one("drone_id", "The drone's ID, from get_drones"), where="space", names=_find_drone,
-        moves=(Move(None, Call.hold, _drone_and_load),),
+        text("drone_id", "The drone's ID, from get_drones", "drone_id"), where="space",
+        names=_find_drone,        moves=(Move(None, Call.hold, _drone_and_load),),
         changes=lambda call: call.player.drones.remove(call.thing)),
-    act("salvage_wreck", "salvage", "Cut a ship's wreck up for its steel.", _WRECK,
+    act("salvage_wreck", "salvage", "Cut a ship's wreck up for its steel.", "wreck_id",
         where="space", names=_find_lost_ship, moves=(Move(None, Call.hold, lambda call: STEEL),),
         changes=_remove, teaches=("crafting_basic", lambda call: 3)),
-    act("tow_wreck", "salvage", "Take a ship's wreck in tow.", _WRECK, where="space",
-        names=_find_lost_ship,
+    act("tow_wreck", "salvage", "Take a ship's wreck in tow.", "wreck_id",
+        where="space", names=_find_lost_ship,
         unless=((lambda call: bool(call.player.towing), "already_towing",
                  "You have a wreck in tow already."),),
         changes=lambda call: setattr(call.player, "towing", call.thing.id)),

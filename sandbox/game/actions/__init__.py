@@ -1,1 +1,0 @@
-"""What the usual round consists of: flying, mining, trading and fighting."""

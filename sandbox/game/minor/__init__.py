@@ -1,1 +1,0 @@
-"""The table of minor actions (`Row`): all that the usual round does without."""

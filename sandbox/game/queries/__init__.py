@@ -1,1 +1,0 @@
-"""What a captain can ask on the usual round, and the captain's log."""
