@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.game.config import GameError
@@ -182,7 +182,6 @@ def test_selling_pays_the_recorded_prices(captain: Captain) -> None:
     assert captain.player.stats["credits_earned"] == 67
 
 
-@settings(max_examples=60, deadline=None)
 @given(have=st.integers(0, 50), sell=st.integers(1, 60), wanted=st.integers(0, 60))
 def test_a_sale_moves_goods_and_money_and_makes_none(
     have: int, sell: int, wanted: int
