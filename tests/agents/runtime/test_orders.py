@@ -236,29 +236,6 @@ async def test_an_order_without_room_in_the_context_stays_queued(
     assert await in_db(state)(second) == "answered"
 
 
-async def test_an_order_is_shown_once_though_its_worker_is_killed(
-    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer, tmp_path: Path
-):
-    """Killed in the call that shows it: the next worker's turn answers it."""
-    number = await in_db(give)(eve, "Return to base.")
-    gate = provider.arrived.__class__()
-    late = Reply(body=completion("Aye."), wait=gate)
-    provider.answers.extend([late, late])
-    with Workers(tmp_path, sandbox.url) as workers:
-        first = workers.start()
-        assert await asyncio.to_thread(provider.arrived.wait, PATIENCE)
-        assert await in_db(state)(number) == "shown"
-        provider.arrived.clear()
-        workers.kill(first)
-        workers.start()
-        assert await asyncio.to_thread(provider.arrived.wait, PATIENCE)
-        assert await in_db(state)(number) == "shown"
-        gate.set()
-        await in_db(await_end)(eve, 2)
-    assert await in_db(state)(number) == "answered"
-    assert await in_db(changes)(number) == ["queued", "shown", "answered"]
-
-
 async def test_each_state_comes_once_though_a_worker_is_killed_in_each(
     eve: Mysis, provider: FakeProvider, sandbox: SandboxServer, tmp_path: Path
 ):
@@ -307,30 +284,36 @@ def await_end(mysis: Mysis, number: int) -> None:
                 return
 
 
-@pytest.mark.parametrize("strategy", ["tiered", "coalesced"])
 @pytest.mark.parametrize(
-    ("text", "note"),
+    ("strategy", "text", "note"),
     [
-        ("Return to base.", "Docked at "),
-        ("Mine until you are full.", "The hold is full."),
+        ("tiered", "Return to base.", "Docked at "),
+        ("coalesced", "Mine until you are full.", "The hold is full."),
         (
+            "tiered",
             "Go to Nowhere Land.",
             'I cannot do "Go to Nowhere Land": I find no place called Nowhere Land.',
         ),
-        ("Sing a song.", "I do not understand this order"),
+        ("coalesced", "Sing a song.", "I do not understand this order"),
         (
+            "coalesced",
             "Dock at the nearest base, refuel, and report your credits.",
             r"Docked at .*\. (?:Refuelled|Nothing to refuel): fuel .*100/100\. Ada repo",
         ),
         (
+            "tiered",
             "Explore; dock, explore and dock.",
             r"Jumped to .* Docked .* Jumped .* Docked ",
         ),
-        ("Go back to work: mine ore and sell it.", "Back at work: mined, and sold "),
+        (
+            "coalesced",
+            "Go back to work: mine ore and sell it.",
+            "Back at work: mined, and sold ",
+        ),
     ],
 )
 async def test_the_pilot_reports_what_became_of_an_order(
-    text: str, note: str, strategy: str, ada: Mysis, sandbox: SandboxServer
+    strategy: str, text: str, note: str, ada: Mysis, sandbox: SandboxServer
 ):
     policy = await in_db(ContextPolicy.objects.create)(name="own", strategy=strategy)
     await in_db(Mysis.objects.filter(pk=ada.pk).update)(policy=policy)
@@ -351,19 +334,25 @@ async def test_the_pilot_reports_what_became_of_an_order(
     assert (found.state, found.recipients[0].changed_by) == (wanted, "mysis:Ada")
     assert re.match(note, found.recipients[0].note)
     # It goes on with its mission by itself.
-    done = await in_db(count_accepted)(ada)
+    await assert_goes_on(ada, sandbox)
+
+
+async def assert_goes_on(mysis: Mysis, game: SandboxServer) -> None:
+    """The mission has another action that the game took, within a few turns."""
+    done = await in_db(count_accepted)(mysis)
     for _ in range(8):
-        await fly(ada)
-        await asyncio.to_thread(sandbox.step)
-    assert (await refreshed(ada)).state == "running"
-    assert await in_db(count_accepted)(ada) > done
+        await fly(mysis)
+        await asyncio.to_thread(game.step)
+        if await in_db(count_accepted)(mysis) > done:
+            break
+    assert (await refreshed(mysis)).state == "running"
+    assert await in_db(count_accepted)(mysis) > done
 
 
-@pytest.mark.parametrize("strategy", ["tiered", "coalesced"])
 async def test_who_holds_as_ordered_flies_on_after_a_start(
-    strategy: str, ada: Mysis, sandbox: SandboxServer
+    ada: Mysis, sandbox: SandboxServer
 ):
-    policy = await in_db(ContextPolicy.objects.create)(name="own", strategy=strategy)
+    policy = await in_db(ContextPolicy.objects.create)(name="own", strategy="coalesced")
     await in_db(Mysis.objects.filter(pk=ada.pk).update)(policy=policy)
     await fly(ada)
     await asyncio.to_thread(sandbox.step)
@@ -375,8 +364,4 @@ async def test_who_holds_as_ordered_flies_on_after_a_start(
     assert await in_db(state)(number) == "done"
     assert await in_db(count_accepted)(ada) == done
     await in_db(actions.start_mysis)(mysis=ada, by="operator:ann")
-    for _ in range(8):
-        await fly(ada)
-        await asyncio.to_thread(sandbox.step)
-    assert (await refreshed(ada)).state == "running"
-    assert await in_db(count_accepted)(ada) > done
+    await assert_goes_on(ada, sandbox)

@@ -21,7 +21,7 @@ Strict = PilotedOpenAI | PilotedAnthropic
 CALLS = few_or_many(30, 50)
 
 
-@pytest.fixture(params=[PilotedOpenAI, PilotedAnthropic])
+@pytest.fixture
 def strict(request: pytest.FixtureRequest) -> Iterator[Strict]:
     with request.param() as running:
         yield running
@@ -64,7 +64,11 @@ async def fly_calls(ada: Mysis, strict: Strict, game: SandboxServer) -> list[Mem
     return rows
 
 
-@pytest.mark.parametrize("strategy", ["tiered", "coalesced"])
+@pytest.mark.parametrize(
+    ("strict", "strategy"),
+    [(PilotedOpenAI, "tiered"), (PilotedAnthropic, "coalesced")],
+    indirect=["strict"],
+)
 async def test_grouped_tools_are_read_before_they_are_called(
     ada: Mysis, grouped: SandboxServer, strict: Strict, strategy: str
 ) -> None:
@@ -81,6 +85,7 @@ async def test_grouped_tools_are_read_before_they_are_called(
     assert names.count("game_help") < CALLS / 5
 
 
+@pytest.mark.parametrize("strict", [PilotedOpenAI], indirect=True)
 async def test_a_history_in_one_message_is_flown(
     ada: Mysis, sandbox: SandboxServer, strict: Strict
 ) -> None:
