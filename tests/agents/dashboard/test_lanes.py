@@ -14,7 +14,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents import events
 from agents.consumers.dashboard import make_page
 from agents.dashboard import lane_seconds, lanes
 from agents.dashboard.lane_chart import draw_lanes
@@ -23,7 +22,6 @@ from agents.dashboard.lanes import (
     LANES,
     LITTLE,
     QUIET,
-    Lane,
     LanesView,
     Step,
     load_lanes,
@@ -32,7 +30,7 @@ from agents.dashboard.lanes import (
 from agents.dashboard.live import pages
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.shared_results import shared
-from agents.dashboard.time_axis import Axis, TimeSpan
+from agents.dashboard.time_axis import Axis
 from agents.events import START
 from agents.models import (
     Event,
@@ -339,31 +337,6 @@ def test_marks_tell_what_happened_and_lead_to_it(
     ]
 
 
-def test_a_day_of_fifty_is_small(db: None):
-    """At its worst: something else in every step, long names, all marks."""
-    axis = TimeSpan(timedelta(days=1), NOON).make_axis(NOON, 100)
-    names = [name for name in ACTIVITIES if name != AT_REST]
-    lanes = [
-        Lane(
-            10_000 + number,
-            f"Commander of the fleet {number}",
-            "running",
-            dict.fromkeys(ACTIVITIES, 9_600.0),
-            [
-                Step(names[(place + number) % len(names)], place, 1)
-                for place in range(axis.count)
-            ],
-            (),
-        )
-        for number in range(LANES)
-    ]
-    found = read_lanes([make_mysis().pk], axis)
-    drawn = draw_lanes(type(found)(axis, lanes, 0.5, False, LANES))
-    assert drawn.height * LANES <= 700, "fifty lanes on a screen"
-    assert axis.count >= 96
-    assert len(drawn.drawn) < 56_000
-
-
 def test_the_page_reads_in_few_statements(db: None, client: Client, viewer: User):
     client.force_login(viewer)
     begin = timezone.now() - timedelta(hours=1)
@@ -433,29 +406,6 @@ def test_a_moment_leads_to_its_message(db: None, client: Client, viewer: User):
         assert client.get(f"/lanes/place/?{odd}").status_code == 404
     assert client.get(f"{address}{10**30}").status_code == 302
     assert client.get(f"{address}x").status_code == 302
-
-
-def test_transactions_of_a_span_are_found_by_halving(db: None):
-    assert events.find_xids(NOON, NOON) == (events.LARGEST_ID, events.LARGEST_ID)
-    mysis = make_mysis()
-    Event.objects.all().delete()
-    story = Story(mysis, NOON)
-    for minute in range(40):
-        story.tell("error", 60 * minute)
-    write(story)
-    for place, row in enumerate(Event.objects.order_by("id")):
-        Event.objects.filter(pk=row.pk).update(xid=100 + place)
-    # A gap in the ids, as prune leaves it.
-    Event.objects.filter(xid__range=(105, 108)).delete()
-
-    def find(first: int, last: int) -> tuple[int, int]:
-        return events.find_xids(NOON + first * 60 * SECOND, NOON + last * 60 * SECOND)
-
-    assert find(11, 20) == (110, 121)
-    assert find(0, 3) == (100, 104)
-    assert find(7, 30) == (109, 131)
-    assert find(39, 90) == (138, events.LARGEST_ID)
-    assert find(50, 90) == (events.LARGEST_ID, events.LARGEST_ID)
 
 
 def test_two_are_compared(db: None, client: Client, viewer: User):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,11 +9,7 @@ from threading import Event
 
 import pytest
 
-from agents.dashboard.game_state import HeldSnapshot, load_snapshots
 from agents.dashboard.shared_results import SharedResults
-from bench.pages.scenes import add_account
-from memory.models import GameSnapshot
-from tests.factories import make_mysis
 
 
 class Made:
@@ -89,31 +84,3 @@ def test_a_failure_is_told_to_all_who_wait_and_is_not_shared_for_ever():
             with pytest.raises(ZeroDivisionError):
                 waiting.result(30)
     assert shared.get("a", lambda: 1) == 1
-
-
-def test_of_what_is_written_anew_only_the_newest_is_held():
-    shared, made = SharedResults(kept=3, newest=True), Made()
-    for version in range(100):
-        for what in ("a", "b"):
-            shared.get((what, version), made.make((what, version)))
-    gc.collect()
-    assert {result.key for result in made.held} == {("a", 99), ("b", 99)}
-    assert shared.peek(("a", 98)) is None
-    # Who still knows the one before is given it, and not the one of now.
-    assert shared.get(("a", 98), made.make(("a", 98))).key == ("a", 98)
-
-
-def test_a_snapshot_that_changes_is_held_once(db: None):
-    mysis = make_mysis(name="Ada")
-    add_account(mysis)
-    assert mysis.account is not None
-    name = mysis.account.username
-    row = GameSnapshot.objects.filter(username=name).earliest("pk")
-    for _ in range(20):
-        row.version += 1
-        row.save()
-        assert load_snapshots([name])[name]
-    gc.collect()
-    held = [one for one in gc.get_objects() if isinstance(one, HeldSnapshot)]
-    of_row = {one.version for one in held if one.version.startswith(f"{row.pk}:")}
-    assert of_row == {f"{row.pk}:{row.version}"}
