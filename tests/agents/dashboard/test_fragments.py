@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -15,7 +16,7 @@ from agents import actions, events
 from agents.dashboard import charts, feed, fleet
 from agents.dashboard.accounts import AccountStatus
 from agents.dashboard.charts import MysisHour
-from agents.dashboard.live import fragments
+from agents.dashboard.live import fleet_page, fragments
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fleet_page import FleetPage
 from agents.events import START, Item, Kind, Position
@@ -153,3 +154,17 @@ def test_a_further_viewer_of_the_same_news_asks_nothing(
     assert any("mine()" in swap for swap in seen)
     with django_assert_num_queries(0):
         assert second.draw_changes(dirty) == seen
+
+
+def test_a_failed_turn_shows_without_a_change_of_state_and_goes_as_it_is_mended(
+    db: None,
+):
+    mysis = make_mysis(name="Ada", state="running")
+    shown, begun = [], timezone.now()
+    for number, error in enumerate(("", "No credit left.", "")):
+        mysis.last_error = error
+        mysis.save()
+        now = begun + timedelta(seconds=number * fleet_page.TURNS_TOGETHER)
+        head = "".join(one.html for one in fleet_page.share_head(now, 1, number, 0))
+        shown.append("No credit left." in head)
+    assert shown == [False, True, False]

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.consumers.dashboard import make_page
@@ -30,7 +28,7 @@ from agents.dashboard.lanes import (
 from agents.dashboard.live import pages
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.shared_results import shared
-from agents.dashboard.time_axis import Axis
+from agents.dashboard.time_axis import Axis, TimeSpan
 from agents.events import START
 from agents.models import (
     Event,
@@ -44,6 +42,7 @@ from agents.models import (
 from memory.game_calls import WRITES
 from memory.models import Memory
 from tests.factories import bring_in, make_memory, make_mysis, make_turn
+from tests.statements import record_statements
 
 SECOND = timedelta(seconds=1)
 # A round moment, from which an axis begins at the second that was asked for.
@@ -343,9 +342,7 @@ def test_the_page_reads_in_few_statements(db: None, client: Client, viewer: User
 
     def count() -> int:
         shared._results.clear()
-        with CaptureQueriesContext(
-            connection,
-        ) as told:
+        with record_statements() as told:
             page = client.get("/lanes/?since=1h")
         assert page.status_code == 200
         return len(told)
@@ -508,3 +505,35 @@ def test_the_right_edge_grows(db: None, monkeypatch: pytest.MonkeyPatch):
     other = make_page(f"page=compare&a={story.mysis.pk}&b=0".encode())
     assert other is not None
     assert "is gone" in "".join(other.draw_all(START))
+
+
+def test_what_is_over_is_read_once(db: None):
+    """As the span moves on, kept blocks tell the same as the log would."""
+    stories = [Story(make_mysis(), NOON - 900 * SECOND) for _ in range(3)]
+    for seed, story in enumerate(stories):
+        tell_at_random(story, Random(seed), 6000)  # noqa: S311 (no secret)
+    write(*stories)
+    ids = [story.mysis.pk for story in stories]
+    span = TimeSpan(timedelta(minutes=30))
+
+    def read(moment: datetime) -> tuple[Any, int]:
+        axis = span.make_axis(moment, 100)
+        with record_statements() as told:
+            found = read_lanes(ids, axis)
+        asked = sum("generate_series" in sql for sql in told)
+        return found.lanes, asked
+
+    moments = [NOON + minutes * 60 * SECOND for minutes in (31, 33, 45, 52, 40)]
+    kept = [read(moment) for moment in moments]
+    assert [asked for _, asked in kept] == [1, 1, 1, 1, 0]
+    for moment, (found, _) in zip(moments, kept, strict=True):
+        lane_seconds._past_blocks._results.clear()
+        for anew, one in zip(read(moment)[0], found, strict=True):
+            assert anew.steps == one.steps
+            assert anew.seconds == pytest.approx(one.seconds, abs=0.001)
+    # A span that ends where a block ends is kept as a whole.
+    axis = Axis(NOON, NOON + 8 * 20 * SECOND, 20, 8)
+    with record_statements() as told:
+        first, again = read_lanes(ids, axis), read_lanes(ids, axis)
+    assert first == again
+    assert sum("generate_series" in sql for sql in told) == 1

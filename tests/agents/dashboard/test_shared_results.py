@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
@@ -12,38 +11,24 @@ import pytest
 from agents.dashboard.shared_results import SharedResults
 
 
-class Made:
-    """Results that tell when they were made, and whether anybody still holds them."""
-
-    def __init__(self) -> None:
-        self.keys: list[object] = []
-        self.held: weakref.WeakSet[Result] = weakref.WeakSet()
-
-    def make(self, key: object) -> Callable[[], Result]:
-        def making() -> Result:
-            self.keys.append(key)
-            result = Result(key)
-            self.held.add(result)
-            return result
-
-        return making
-
-
-class Result:
-    def __init__(self, key: object) -> None:
-        self.key = key
-
-
 def test_many_viewers_draw_once_and_what_was_used_last_stays():
-    shared, made = SharedResults(kept=2), Made()
+    shared, made = SharedResults(kept=2), list[str]()
+
+    def get(key: str) -> None:
+        def make() -> str:
+            made.append(key)
+            return key.upper()
+
+        assert shared.get(key, make) == key.upper()
+
     for key in ("a", "a", "b", "a"):
-        assert shared.get(key, made.make(key)).key == key
-    assert made.keys == ["a", "b"]
-    shared.get("c", made.make("c"))
-    shared.get("a", made.make("a"))
-    assert made.keys == ["a", "b", "c"]
+        get(key)
+    assert made == ["a", "b"]
+    get("c")
+    get("a")
+    assert made == ["a", "b", "c"]
     assert shared.peek("b") is None
-    assert shared.peek("a").key == "a"
+    assert shared.peek("a") == "A"
 
 
 def test_those_who_ask_meanwhile_wait_for_the_first():
