@@ -11,7 +11,7 @@ import pytest
 
 from agents import actions, events
 from agents.context_inputs import build_subject
-from agents.models import Mysis, Provider
+from agents.models import Mysis
 from agents.views.context import assemble_again
 from memory.assembly.replay import load_past_call
 from memory.assembly.sent_view import render_sent
@@ -21,6 +21,7 @@ from memory.models import ContextPolicy, GameSnapshot, Memory, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import assert_paired, in_db, log
+from tests.factories import give_policy, make_provider
 from tests.fakes import anthropic, openai
 from tests.long_run import few_or_many
 
@@ -159,12 +160,9 @@ def flyer(transactional_db: Any, strict: OpenAI | Anthropic) -> Mysis:
         if isinstance(strict, OpenAI)
         else ("anthropic", anthropic.KEY, "claude-haiku-4-5")
     )
-    row = Provider(name="strict", kind=kind, base_url=strict.url)
-    row.api_key = key
-    row.save()
+    make_provider(name="strict", kind=kind, base_url=strict.url, key=key)
     mysis = actions.create_mysis(name="Eve", model=f"strict:{model}", by="test")
-    policy = ContextPolicy.objects.create(name="diet", options={"tools": "on_demand"})
-    Mysis.objects.filter(pk=mysis.pk).update(policy=policy)
+    give_policy(mysis, name="diet", options={"tools": "on_demand"})
     return actions.start_mysis(mysis=mysis, by="test")
 
 
@@ -252,10 +250,7 @@ async def test_only_what_is_allowed_is_offered_and_called(
 async def test_the_pilot_flies(
     ada: Mysis, sandbox: SandboxServer, mode: str, strategy: str
 ):
-    policy = await in_db(ContextPolicy.objects.create)(
-        name="p", strategy=strategy, options={"tools": mode}
-    )
-    await in_db(Mysis.objects.filter(pk=ada.pk).update)(policy=policy)
+    await in_db(give_policy)(ada, name="p", strategy=strategy, options={"tools": mode})
     for _ in range(12):
         await fly(ada)
         await asyncio.to_thread(sandbox.step)
