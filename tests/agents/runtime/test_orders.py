@@ -277,23 +277,15 @@ def await_end(mysis: Mysis, number: int) -> None:
 @pytest.mark.parametrize(
     ("strategy", "text", "note"),
     [
-        ("tiered", "Return to base.", "Docked at "),
-        ("coalesced", "Mine until you are full.", "The hold is full."),
         (
             "tiered",
             "Go to Nowhere Land.",
             'I cannot do "Go to Nowhere Land": I find no place called Nowhere Land.',
         ),
-        ("coalesced", "Sing a song.", "I do not understand this order"),
         (
             "coalesced",
             "Dock at the nearest base, refuel, and report your credits.",
             r"Docked at .*\. (?:Refuelled|Nothing to refuel): fuel .*100/100\. Ada repo",
-        ),
-        (
-            "tiered",
-            "Explore; dock, explore and dock.",
-            r"Jumped to .* Docked .* Jumped .* Docked ",
         ),
         (
             "coalesced",
