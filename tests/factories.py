@@ -8,8 +8,8 @@ from typing import Any
 from django.utils import timezone
 
 from agents.events import Item, format_moment
-from agents.models import Account, CreditChange, Mysis, Turn
-from memory.models import Memory
+from agents.models import Account, CreditChange, Mysis, Provider, Turn
+from memory.models import ContextPolicy, Memory
 
 _numbers = count(1)
 
@@ -37,6 +37,22 @@ def make_account(**values: Any) -> Account:
     account.password = password
     account.save()
     return account
+
+
+def make_provider(**values: Any) -> Provider:
+    """A provider with a key; of OpenAI's kind unless said otherwise."""
+    key = values.pop("key", "sk-x")
+    row = Provider(**{"name": "lab", "kind": "openai", **values})
+    row.api_key = key
+    row.save()
+    return row
+
+
+def give_policy(mysis: Mysis, **values: Any) -> ContextPolicy:
+    """Let a Mysis fly under a policy of its own."""
+    policy = ContextPolicy.objects.create(**{"name": f"of {mysis.pk}", **values})
+    Mysis.objects.filter(pk=mysis.pk).update(policy=policy)
+    return policy
 
 
 def make_turn(mysis: Mysis, **values: Any) -> Turn:

@@ -71,19 +71,6 @@ def test_within_a_callers_transaction_it_is_delivered_after_the_commit(
     assert Broadcast.objects.get().deliver_to is None
 
 
-def test_who_comes_later_does_not_get_it(
-    fleet: list[Mysis], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(messages, "deliver_broadcast", lambda pk: None)
-    actions.send_broadcast(text="All home.", by="x")
-    actions.delete_mysis(mysis=fleet[0], by="x")
-    actions.stop_mysis(mysis=fleet[4], by="x")
-    make_mysis()
-    messages.resume_broadcasts()
-    assert got() == {mysis.pk: 1 for mysis in fleet[1:4]}
-    assert told() == [3]
-
-
 def test_a_batch_wakes_each_as_a_message_would() -> None:
     def group(kind: str) -> list[Mysis]:
         idle, waiting, busy, failing = (make_mysis(name=f"{kind}{n}") for n in range(4))
@@ -136,3 +123,16 @@ def test_a_large_fleet_costs_a_batch_no_more_statements() -> None:
     for number in range(20):
         make_mysis(state="running" if number % 2 else "idle")
     assert statements() == few
+
+
+def test_who_comes_later_does_not_get_it(
+    fleet: list[Mysis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "deliver_broadcast", lambda pk: None)
+    actions.send_broadcast(text="All home.", by="x")
+    actions.delete_mysis(mysis=fleet[0], by="x")
+    actions.stop_mysis(mysis=fleet[4], by="x")
+    make_mysis()
+    messages.resume_broadcasts()
+    assert got() == {mysis.pk: 1 for mysis in fleet[1:4]}
+    assert told() == [3]

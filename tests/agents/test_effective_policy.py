@@ -95,12 +95,6 @@ def test_a_context_error_is_mended_in_the_default(
     assert fix.link == reverse("admin:memory_contextpolicy_change", args=[default.pk])
 
 
-def test_a_summary_is_made_under_the_default(fleet: list[Mysis]):
-    wanted = {"number": None, "name": "Ada", "events": 1}
-    [row] = fetch_rows(state.SOURCES, wanted)
-    assert row[2] == '{"state_block": false}'
-
-
 def test_pages_name_and_count_it(
     fleet: list[Mysis], default: ContextPolicy, admin_client: Client
 ):
@@ -117,3 +111,9 @@ def test_pages_name_and_count_it(
     draft = admin_client.post(url, form).content.decode()
     assert "2 Myses use" in draft
     assert "It uses another policy now" not in draft
+
+
+def test_a_summary_is_made_under_the_default(fleet: list[Mysis]):
+    wanted = {"number": None, "name": "Ada", "events": 1}
+    [row] = fetch_rows(state.SOURCES, wanted)
+    assert row[2] == '{"state_block": false}'

@@ -28,18 +28,6 @@ def test_events_come_in_order_with_their_fields():
     assert events.read_after(second["id"]) == []
 
 
-def test_the_newest_of_each_kind_is_found():
-    events.append(Kind.MYSIS_STATE, mysis_id=7, data={"state": "running"})
-    events.append(Kind.ERROR, data={"text": "a"})
-    events.append(Kind.MYSIS_STATE, mysis_id=8, data={"state": "idle"})
-    _, error, newest = events.read_after(0)
-    asked = [Kind.MYSIS_STATE, Kind.ERROR, Kind.ORDER_CHANGED]
-    assert events.find_newest(asked) == {
-        Kind.MYSIS_STATE: newest["id"],
-        Kind.ERROR: error["id"],
-    }
-
-
 def test_a_kind_that_nobody_told_of_is_not_looked_for_among_all_others():
     told = {"kind": Kind.TOOL_CALLED.value, "data": {}}
     Event.objects.bulk_create([Event(**told) for _ in range(5_000)], 1_000)

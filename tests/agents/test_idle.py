@@ -8,9 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.html import escape
 
@@ -24,6 +22,7 @@ from agents.tools.fleet_answers import answer_list_myses, answer_swarm_status
 from agents.tools.own_tool_answers import Scope
 from tests.agents.dashboard.test_health import worker
 from tests.factories import make_mysis, make_turn
+from tests.statements import record_statements
 
 HTMX = {"HX-Request": "true"}
 pytestmark = pytest.mark.django_db
@@ -143,12 +142,6 @@ def test_each_reason_is_said() -> None:
     assert "its model answered nothing" in cells["Mute"]
 
 
-def test_all_that_idle_cost_as_many_queries(django_assert_num_queries: Any) -> None:
-    order(*(rest(f"M{n}") for n in range(5)))
-    with django_assert_num_queries(1):
-        assert len(load_idle()) == 5
-
-
 def test_a_start_ends_the_open_orders_if_asked(client: Client) -> None:
     ada = rest("Ada")
     order(ada)
@@ -239,11 +232,11 @@ def test_rest_and_mcp_say_why_one_idles_as_its_page_does(
 
 def test_why_they_idle_is_read_once_for_all() -> None:
     few = [rest("A")]
-    with CaptureQueriesContext(connection) as asked:
+    with record_statements() as asked:
         assert len(read_idle_words(few)) == 1
     assert len(asked) == 1
     many = [*few, *(rest(f"M{n}") for n in range(5)), make_mysis(state="running")]
-    with CaptureQueriesContext(connection) as asked:
+    with record_statements() as asked:
         assert len(read_idle_words(many)) == 6
     assert len(asked) == 1
 

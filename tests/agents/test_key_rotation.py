@@ -13,10 +13,10 @@ from pytest_django import Settings
 
 from agents import stored_secrets
 from agents.encryption import SealedProperty, read_sealed_values, unseal
-from agents.models import Account, AlertTarget, Provider
+from agents.models import Account, AlertTarget
 from agents.stored_secrets import Tally, find_unreadable, reseal_all
 from memory.models import AuditEntry
-from tests.factories import make_account
+from tests.factories import make_account, make_provider
 from tests.programs import ROOT, Program
 from zoea.auth import create_sign_in_link
 from zoea.commandline import DatabaseError
@@ -54,9 +54,7 @@ def store_one_of_each() -> None:
     account = make_account(username="Ada", password="of Ada 1")
     account.game_session, account.registration_answer = "session 2", "answer 3"
     account.save()
-    provider = Provider(name="mine", kind="openai")
-    provider.api_key = "of the provider 4"
-    provider.save()
+    make_provider(name="mine", kind="openai", key="of the provider 4")
     target = AlertTarget(name="chat", kind="webhook")
     target.url, target.secret = (
         "https://chat.example.org/hooks/T0Zx81kdj27dhs61kq",

@@ -26,8 +26,8 @@ from tests.factories import make_memory, make_mysis
 from tests.programs import Program
 
 
-@pytest.mark.parametrize("strategy", registry.list_names())
 @given(
+    st.sampled_from(registry.list_names()),
     st.lists(st.text(min_size=1).filter(str.strip), max_size=4, unique=True),
     st.sampled_from(["openai", "anthropic"]),
 )

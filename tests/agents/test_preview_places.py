@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from collections.abc import Callable
 from threading import Semaphore
 from typing import Any
@@ -115,18 +113,3 @@ def test_every_door_needs_one_place(
     assert status == 200
     assert "errorlist" not in text
     assert places._free.acquire(timeout=0)
-
-
-def test_what_refers_to_itself_is_freed_with_the_place():
-    class Node:
-        def __init__(self) -> None:
-            self.itself = self
-
-    node = Node()
-    known = weakref.ref(node)
-    # So many that Python has looked for garbage, and puts off its next whole search.
-    with context_inputs.previews.taken():
-        large: list[object] = [[] for _ in range(2 * gc.get_threshold()[0])]
-        del node, large
-        assert known() is not None
-    assert known() is None

@@ -7,20 +7,15 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents import actions, events, record_search
-from agents.actions import notes
 from agents.dashboard import search
 from agents.events import Kind
-from agents.forms import SearchForm
 from agents.models import Broadcast, Event, Mysis, ToolPolicy
 from agents.record_search import count_hits, search_records
 from agents.views import hits
-from memory.concurrency import ConcurrencyLimit
 from memory.models import HistorySummary
 from memory.redaction import HIDDEN
 from memory.search import query
@@ -253,83 +248,3 @@ def find_place(client: Client, link: str) -> Any:
     answer = client.get(link)
     assert answer.status_code == 200
     return answer.context["hit_walk"].place
-
-
-def add_more(ada: Mysis) -> None:
-    """A second thing about iron of every kind."""
-    brahe = make_mysis(name="Brahe")
-    calls = [call("buy", '{"item": "iron ore"}')]
-    make_memory(ada, role="assistant", reasoning="iron again", tool_calls=calls)
-    actions.send_order(myses=[brahe], text="Buy iron.", by=WHO)
-    actions.update_mysis(mysis=brahe, pins=["Buy iron."], by=WHO)
-    prompt = actions.get_default_prompt()
-    actions.save_prompt(prompt=prompt, text="Sell iron.", by=WHO)
-    actions.send_broadcast(text="iron here", by=WHO)
-    HistorySummary.objects.create(
-        mysis=brahe, first_id=3, through_id=4, generation=1, text="It sold iron."
-    )
-    for name in ("ore", "belt"):
-        notes.save_note(mysis=ada, name=name, text="iron", by=WHO)
-    actions.stop_mysis(mysis=ada, by="token:iron")
-
-
-@pytest.mark.parametrize("kind", [kind for kind, _ in SearchForm.WHERE])
-def test_hits_of_every_kind_are_walked_where_they_are_read(
-    kind: str, ada: Mysis, client: Client
-) -> None:
-    add_more(ada)
-    client.force_login(User.objects.create_user("eve"))
-    found = client.get("/search/", {"q": "iron", "where": kind}).context["results"]
-    links = [one.link for one in found if one.link]
-    assert len(links) > 1 or (kind, len(found)) == ("broadcasts", 2)
-    for at, link in enumerate(links):
-        page = client.get(link)
-        place = page.context["hit_walk"].place
-        assert (place.number, place.total) == (at + 1, len(found))
-        assert place.newer == ("" if at == 0 else links[at - 1])
-        assert place.older == "".join(links[at + 1 : at + 2])
-        text = page.content.decode()
-        assert f"{at + 1} of {len(found)}" in text
-        # What the address ends in is there, and marks what was found.
-        *_, target = link.partition("#")
-        assert "#" not in link or f'id="{target}"' in text
-        # An act is found by who did it, which its line in the log does not say.
-        assert "<mark>iron</mark>" in text or kind == "acts"
-
-
-def test_a_walk_over_records_goes_on_and_takes_little_time(
-    ada: Mysis, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client.force_login(User.objects.create_user("eve"))
-    for number in range(3):
-        events.append_error(ada.pk, f"No copper {number}.")
-    monkeypatch.setattr(search, "ASKED", 2)
-    asked: dict[str, str | int] = {"q": "copper", "where": "events", "mysis": ada.pk}
-    link, numbers = client.get("/search/", asked).context["results"][0].link, []
-    while link:
-        place = find_place(client, link)
-        numbers.append((place.number, place.total, place.more))
-        link = place.older
-    assert [number for number, *_ in numbers] == [1, 2, 3]
-    place = f"/events/?found={Event.objects.latest('pk').pk}&found-q=copper"
-    with CaptureQueriesContext(connection) as queries:
-        page = client.get(f"{place}&found-where=events")
-    assert "1 of 2+" in page.content.decode()
-    limits = [one["sql"] for one in queries if "statement_timeout'" in one["sql"]]
-    assert "'60000'" in limits[0]
-    # Each is taken back, as the test is one transaction.
-    assert all("'60000'" in sql or "'0'" in sql for sql in limits)
-
-
-def test_a_hit_is_shown_while_others_search(
-    ada: Mysis, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client.force_login(User.objects.create_user("eve"))
-    link = client.get("/search/?q=iron&where=pins").context["results"][0].link
-    one_place = ConcurrencyLimit(1, seconds=10, refusal="Others are searching.")
-    monkeypatch.setattr(query, "_places", one_place)
-    with one_place.taken():
-        page = client.get(link)
-    assert page.status_code == 200
-    assert page.context["hit_walk"].slow
-    assert "<mark>iron</mark>" in page.content.decode()

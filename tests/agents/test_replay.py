@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from agents import actions, context_inputs
-from agents.models import ModelCall, Mysis, Pin, Provider
+from agents.models import ModelCall, Mysis, Pin
 from agents.views import context
 from memory.assembly import prepare, replay
 from memory.models import (
@@ -19,7 +19,7 @@ from memory.models import (
     SentContext,
 )
 from tests.browser import scenes
-from tests.factories import make_memory, make_mysis, make_turn
+from tests.factories import make_memory, make_mysis, make_provider, make_turn
 
 
 @pytest.fixture
@@ -63,14 +63,15 @@ def live_on(mysis: Mysis) -> None:
     call(Mysis.objects.get(pk=mysis.pk))
 
 
-@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
-@pytest.mark.parametrize("speech", [None, "I wait."])
+@pytest.mark.parametrize(
+    ("dialect", "speech"), [("openai", None), ("anthropic", "I wait.")]
+)
 def test_under_its_own_settings_it_comes_out_as_it_was_sent(
     mysis: Mysis, dialect: str, speech: str | None
 ):
-    provider = Provider(name="claude", kind=dialect, default_model="claude-sonnet-4-5")
-    provider.api_key = "k"
-    provider.save()
+    make_provider(
+        name="claude", kind=dialect, default_model="claude-sonnet-4-5", key="k"
+    )
     Mysis.objects.update(model="claude:claude-sonnet-4-5")
     mysis.refresh_from_db()
     if speech:
@@ -183,25 +184,6 @@ def test_a_what_if_of_the_past_that_cannot_be_says_why(
     answer = admin.get(f"/turns/{row.call.turn_id}/calls/1/context/?{query}")
     assert answer.status_code == 422
     assert list(answer.context["form"].errors) == [field]
-
-
-def test_a_plain_view_pays_for_no_comparison(
-    admin: Client, mysis: Mysis, monkeypatch: pytest.MonkeyPatch
-):
-    row = call(mysis)
-
-    def dear(*args: object) -> None:
-        raise AssertionError("made for nothing")
-
-    for where, name in (
-        (replay, "load_past_call"),
-        (context, "list_guesses"),
-        (context, "rebuild_as_sent"),
-    ):
-        monkeypatch.setattr(where, name, dear)
-    address = f"/turns/{row.call.turn_id}/calls/1/context/"
-    for query in ({}, {"view": "compare"}, {"view": "raw"}, {"format": "json"}):
-        assert admin.get(address, query).status_code == 200
 
 
 @pytest.mark.parametrize("stats", [{}, {"tokens_by_category": {}, "budget": 9_000}])

@@ -23,7 +23,6 @@ from agents.models import (
     Event,
     ModelCall,
     Mysis,
-    Provider,
     Rewind,
     RewindStep,
     ToolPolicy,
@@ -36,7 +35,7 @@ from memory.assembly.sent_view import render_sent
 from memory.models import ContextPolicy, Memory, SentContext
 from memory.redaction import HIDDEN
 from tests.agents.runtime.logs import in_db
-from tests.factories import make_memory, make_mysis, make_turn
+from tests.factories import make_memory, make_mysis, make_provider, make_turn
 from tests.fakes.openai import KEY, FakeProvider, Json, Reply, call, completion
 from zoea.auth import create_token
 
@@ -54,9 +53,7 @@ def _leave_nothing(nothing_left_open: None) -> None:
 @pytest.fixture
 def eve(transactional_db: Any, provider: FakeProvider) -> Mysis:
     """At rest, on the strict provider, with three calls on record."""
-    row = Provider(name="strict", kind="openai", base_url=provider.url)
-    row.api_key = KEY
-    row.save()
+    make_provider(name="strict", kind="openai", base_url=provider.url, key=KEY)
     mysis = make_mysis(name="Eve", model="strict:gpt-5-nano", state="stopped")
     make_memory(mysis, content="Fly to Sol.", sender=BY)
     turn = make_turn(mysis, outcome="done")

@@ -99,31 +99,6 @@ def test_an_order_that_gave_way_to_one_that_is_taken_back_is_open_again(ada: Mys
     assert (found.state, found.replaced_by) == ("superseded", newer)
 
 
-def test_an_order_that_an_older_version_ended_is_open_again(ada: Mysis):
-    """That wrote by which order in words alone."""
-    old, sell = give(ada, "Sell ore.")
-    show(ada, sell)
-    answer(ada, "I sell.")
-    Mysis.objects.update(state="idle")
-    actions.send_order(myses=[ada], text="Buy fuel.", by=BY, supersedes=True)
-    OrderRecipient.objects.update(replaced_by=None)
-    assert recipient(old).state == "superseded"
-    branch_after(ada, sell)
-    assert recipient(old).state == "shown"
-
-
-def test_one_that_gave_way_to_another_order_stays_ended(ada: Mysis):
-    old, sell = give(ada, "Sell ore.")
-    show(ada, sell)
-    answer(ada, "I sell.")
-    Mysis.objects.update(state="idle")
-    actions.send_order(myses=[ada], text="Buy fuel.", by=BY, supersedes=True)
-    note = "Order 999999 took its place."
-    OrderRecipient.objects.filter(order=old).update(replaced_by=None, note=note)
-    branch_after(ada, sell)
-    assert recipient(old).state == "superseded"
-
-
 def test_one_answered_before_and_reported_since_is_answered_and_not_overdue(ada: Mysis):
     number, sell = give(ada, "Sell ore.")
     show(ada, sell)

@@ -33,25 +33,25 @@ LOGIN, QUERY = "Take the name and the password out", "Take the part after ? or #
 REFUSED = [*((one, LOGIN) for one in BAD), *((one, QUERY) for one in QUERIES)]
 
 
-@pytest.mark.parametrize(("address", "said"), REFUSED)
 def test_a_provider_is_not_stored_with_a_secret_in_its_address(
-    admin_program: Program, admin_client: Client, address: str, said: str
+    admin_program: Program, admin_client: Client
 ) -> None:
-    values = {"name": "mine", "kind": "openai", "base_url": address}
     Provider.objects.create(name="other", kind="openai")
-    made = admin_program.post("/providers", values)
-    changed = admin_program.patch("/providers/other", {"base_url": address})
-    for answer in (made, changed):
-        assert answer.status_code == 422
-        assert answer.json()["detail"].startswith(f"base_url: {said}")
-    for url in (reverse("admin:agents_provider_add"), "/welcome/provider/"):
-        page = admin_client.post(url, values | {"insist": "1"})
-        assert page.status_code in (200, 422)
-        assert said in page.content.decode()
+    for address, said in REFUSED:
+        values = {"name": "mine", "kind": "openai", "base_url": address}
+        made = admin_program.post("/providers", values)
+        changed = admin_program.patch("/providers/other", {"base_url": address})
+        for answer in (made, changed):
+            assert answer.status_code == 422
+            assert answer.json()["detail"].startswith(f"base_url: {said}")
+        for url in (reverse("admin:agents_provider_add"), "/welcome/provider/"):
+            page = admin_client.post(url, values | {"insist": "1"})
+            assert page.status_code in (200, 422)
+            assert said in page.content.decode()
     assert list(Provider.objects.values_list("name", "base_url")) == [("other", "")]
 
 
-@pytest.mark.parametrize("address", QUERIES[:-1])
+@pytest.mark.parametrize("address", QUERIES[:4:3])
 def test_an_older_row_with_a_query_is_not_asked_and_not_shown_in_clear(
     admin_program: Program,
     admin_client: Client,
@@ -98,16 +98,8 @@ WORDS = "take the name and the password"
 # The game's own query chooses its tools, and is shown nowhere.
 SETTINGS = [
     ("SPACEMOLT_MCP_URL", BAD[0], WORDS),
-    *(
-        (name, address, said)
-        for name in ("OPENAI_BASE_URL", "OLLAMA_BASE_URL")
-        for address, said in (
-            *((one, WORDS) for one in BAD),
-            (QUERIES[0], "take the part after ? or #"),
-            (QUERIES[3], "take the part after ? or #"),
-            ("http://[x", "is no"),
-        )
-    ),
+    ("OPENAI_BASE_URL", QUERIES[0], "take the part after ? or #"),
+    ("OLLAMA_BASE_URL", "http://[x", "is no"),
 ]
 
 

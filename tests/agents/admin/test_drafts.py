@@ -150,21 +150,6 @@ def test_a_policy_is_tried_before_it_is_saved(admin: Client):
     assert "Tokens of the messages" not in wrong
 
 
-def test_a_new_policy_is_tried_too(admin: Client):
-    make_mysis(name="Ada")
-    url = reverse("admin:memory_contextpolicy_preview_new")
-    add = reverse("admin:memory_contextpolicy_add")
-    assert f'formaction="{url}"' in page(admin, add)
-    form: dict[str, Any] = {"name": "p", "strategy": "full", "options": "{}"}
-    form |= {"budget_tokens": 30_000, "budget_reserve": 1_000}
-    shown = tried(admin, url, **form)
-    assert "It uses another policy now" in shown
-    assert not ContextPolicy.objects.exists()
-    admin.logout()
-    admin.force_login(User.objects.create_user("eve", is_staff=True))
-    assert admin.post(url, form).status_code == 403
-
-
 def test_a_new_policy_begins_with_the_values_of_the_default_one(admin: Client):
     url, default = reverse("admin:memory_contextpolicy_add"), ContextPolicy()
     form = admin.get(url).context["adminform"].form

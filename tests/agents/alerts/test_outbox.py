@@ -7,12 +7,11 @@ import hashlib
 import hmac
 import json
 import socket
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connection
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -27,13 +26,10 @@ from agents.alerts.send import (
     send_message,
 )
 from agents.dashboard import health
-from agents.dashboard.digest import Digest, make_digest
 from agents.events import Kind
 from agents.models import AlertDelivery, AlertTarget, Event
 from tests.agents.alerts.receiver import SECRET, Receiver, make_target
 from tests.factories import make_mysis
-
-NOW = timezone.now()
 
 
 def tell(kind: Kind = Kind.ALERT_RAISED, **data: Any) -> int:
@@ -390,61 +386,6 @@ def test_a_digest_is_made_once_a_day_at_its_hour(receiver: Receiver):
     assert receiver.got[-1].item["data"]["text"].startswith("Nothing happened since")
     save_alert_target(target=target, values={"digest_hour": None})
     assert target.digest_at is None
-
-
-@pytest.mark.django_db(transaction=True)
-def test_one_worker_adds_up_a_digest_once_for_all_who_want_it(
-    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-):
-    due = make_target(receiver.url, digest_hour=6).digest_at
-    assert due is not None
-    make_target(receiver.url, name="second", digest_hour=6)
-    AlertTarget.objects.update(digest_from=due - timedelta(days=1))
-    made: list[datetime] = []
-
-    def make(since: datetime, until: datetime) -> Digest:
-        made.append(since)
-        # Another worker looks while this one adds up.
-        daily_digest.add_due_digests(until)
-        return make_digest(since, until)
-
-    monkeypatch.setattr(daily_digest, "make_digest", make)
-    daily_digest.add_due_digests(due)
-    assert made == [due - timedelta(days=1)]
-    assert AlertDelivery.objects.filter(kind="digest").count() == 2
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("fault", [KeyError, DatabaseError])
-def test_one_digest_that_fails_stops_no_other_and_is_tried_again_later(
-    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
-):
-    first = make_target(receiver.url, digest_hour=6)
-    second = make_target(receiver.url, name="second", digest_hour=6)
-    due = first.digest_at
-    assert due is not None
-    longer = due - timedelta(days=2)
-    AlertTarget.objects.filter(pk=first.pk).update(digest_from=longer)
-    tried: list[datetime] = []
-
-    def make(since: datetime, until: datetime) -> Digest:
-        tried.append(since)
-        if since == longer and len(tried) == 1:
-            raise fault("state")
-        return make_digest(since, until)
-
-    monkeypatch.setattr(daily_digest, "make_digest", make)
-    with suppress(DatabaseError):
-        daily_digest.add_due_digests(due)
-    assert second.deliveries.count() == 1
-    # Not at each look, but some minutes later.
-    daily_digest.add_due_digests(due + timedelta(seconds=4))
-    assert len(tried) == 2
-    daily_digest.add_due_digests(due + timedelta(minutes=6))
-    assert len(tried) == 3
-    assert (first.deliveries.count(), second.deliveries.count()) == (1, 1)
-    first.refresh_from_db()
-    assert first.digest_at == due + timedelta(days=1)
 
 
 @pytest.mark.django_db(transaction=True)

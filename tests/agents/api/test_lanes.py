@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,9 +11,6 @@ from django.test import Client
 from django.utils import timezone
 
 from agents import actions
-from agents.dashboard import lane_seconds, lanes
-from agents.dashboard.shared_results import RECHECK_SHARED
-from agents.dashboard.time_axis import TimeSpan
 from agents.models import Mysis, Turn
 from memory.models.contexts import BUILT_IN
 from memory.redaction import HIDDEN
@@ -90,38 +87,6 @@ def test_lanes_come_in_pages(viewer: Client, pair: list[Mysis]) -> None:
     assert (found["items"], found["matching"]) == ([], 3)
 
 
-def test_what_is_to_come_is_cut_off(viewer: Client, pair: list[Mysis]) -> None:
-    now = timezone.now()
-    since, until = now - timedelta(hours=2), now + timedelta(hours=11)
-    asked = {"since": since.isoformat(), "until": until.isoformat()}
-    compared = get(viewer, "compare", a="Ada", b="Brahe", **asked)
-    for axis in (get(viewer, "lanes", **asked)["axis"], compared["axis"]):
-        begin = datetime.fromisoformat(axis["since"])
-        step = timedelta(seconds=axis["step"] + RECHECK_SHARED)
-        assert since - step <= begin <= since
-    # As of any other span that goes on there are rates.
-    assert compared["sides"][0]["yields"]
-    page = viewer.get("/lanes/", asked)
-    assert page.context["axis"].since <= since
-    assert page.context["axis"].seconds < 8000
-
-
-def test_the_same_question_is_answered_once(viewer: Client, pair: list[Mysis]) -> None:
-    now = timezone.now()
-    for hours in (2, 20):
-        begin = now - timedelta(hours=hours)
-        spans = {
-            TimeSpan.parse(begin.isoformat(), None, moment)
-            for moment in (now + timedelta(microseconds=n) for n in range(5))
-        }
-        # Two, where a bucket of time ended between them.
-        assert len(spans) <= 2
-        [*_, span] = spans
-        assert span
-        assert timedelta(0) < span.length - (now - begin) <= timedelta(minutes=1)
-        assert span.make_axis(now, 100).since <= begin
-
-
 def test_two_are_compared_as_on_the_page(viewer: Client, pair: list[Mysis]) -> None:
     found = get(viewer, "compare", a="Ada", b=pair[1].pk, since="2h")
     ada, brahe = found["sides"]
@@ -142,36 +107,3 @@ def test_two_are_compared_as_on_the_page(viewer: Client, pair: list[Mysis]) -> N
     until = (timezone.now() - timedelta(hours=3)).isoformat()
     past = get(viewer, "compare", a="Ada", b="Brahe", until=until)["sides"][0]
     assert (past["yields"], past["turns"], past["thought"]) == (None, 0, None)
-
-
-@pytest.mark.parametrize(
-    ("path", "status", "said"),
-    [
-        ("lanes?since=1y", 422, "since: give minutes or hours"),
-        ("lanes?since=7d", 422, "since: give minutes or hours"),
-        ("lanes?until=soon", 422, "until: give a moment"),
-        ("lanes?since=2026-01-02&until=2026-01-01", 422, "since: give"),
-        ("lanes?state=flying", 422, "state: "),
-        ("lanes?limit=51", 422, "limit: "),
-        ("compare?a=Ada", 422, "b: "),
-        ("compare?a=Ada&b=Ada", 422, "b: is the same Mysis"),
-        ("compare?a=Ada&b=Nobody", 404, "There is no Mysis 'Nobody'"),
-    ],
-)
-def test_what_cannot_be_asked_is_told(
-    viewer: Client, pair: list[Mysis], path: str, status: int, said: str
-) -> None:
-    answer = viewer.get(f"/api/v1/{path}")
-    assert answer.status_code == status
-    assert said in answer.json()["detail"]
-    assert Client().get(f"/api/v1/{path}").status_code == 401
-
-
-def test_what_takes_too_long_asks_for_less(
-    viewer: Client, pair: list[Mysis], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lanes, "SECONDS", 0.05)
-    monkeypatch.setattr(lane_seconds, "_STEPS", "SELECT pg_sleep(20)")
-    for path in ("lanes", "compare?a=Ada&b=Brahe"):
-        answer = viewer.get(f"/api/v1/{path}")
-        assert (answer.status_code, answer.json()["code"]) == (422, "too_slow")

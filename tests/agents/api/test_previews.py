@@ -53,33 +53,6 @@ def test_the_statistics_of_compression_come_as_a_box_too(
     assert admin_program.get(f"{asked}&usage=maybe").status_code == 422
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "strategy=nonsense",
-        "options={",
-        "options=[]",
-        'options={"nonsense":1}',
-        'options={"window":"x"}',
-        "options=" + "[" * 10_000,
-        "budget=0",
-        "budget=x",
-        "budget=-5",
-        "budget=" + "9" * 30,
-        "budget=" + "9" * 5000,
-        "budget=true",
-        'budget={"tokens":10,"reserve":10}',
-        'budget={"tokens":10,"more":1}',
-        "budget={}",
-    ],
-)
-def test_a_bad_variant_is_422(admin_program: Program, query: str) -> None:
-    make_memory(make_mysis(name="Ada"))
-    refused = admin_program.get(f"/myses/Ada/context?{query}")
-    assert refused.status_code == 422, refused.content
-    assert set(refused.json()) == {"detail", "code"}
-
-
 def test_a_past_call_is_shown_as_it_was_sent(admin_program: Program) -> None:
     mysis = make_mysis(name="Ada")
     make_memory(mysis, content="go to Sol")
@@ -178,24 +151,3 @@ def test_what_differs_is_told_message_by_message(
     assert (prompt["id"], prompt["kind"], prompt["same"]) == (None, "prompt", True)
     twice = diff(viewer_program, a="window", b="window").json()
     assert twice["differing"] == 0
-
-
-@pytest.mark.parametrize(
-    ("query", "says"),
-    [
-        ({"a": "window"}, "b"),
-        ({"b": "window"}, "a"),
-        ({"a": "magic", "b": "window"}, "magic"),
-        ({"a": "window", "b": "window", "budget": "x"}, "budget"),
-    ],
-)
-def test_bad_questions_are_422(
-    viewer_program: Program, ada: Mysis, query: dict[str, str], says: str
-) -> None:
-    answer = diff(viewer_program, **query)
-    assert answer.status_code == 422
-    assert says in answer.json()["detail"]
-
-
-def test_an_unknown_mysis_is_404(viewer_program: Program) -> None:
-    assert diff(viewer_program, a="window", b="full").status_code == 404

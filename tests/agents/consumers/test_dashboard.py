@@ -6,8 +6,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
-from datetime import timedelta
-from itertools import count
 from typing import Any
 
 import pytest
@@ -16,12 +14,10 @@ from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
-from django.utils import timezone
 
 from agents import events
 from agents import hub as agents_hub
 from agents.consumers import dashboard
-from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fleet_page import FleetPage
 from agents.events import Kind
@@ -288,89 +284,3 @@ async def test_somebody_elses_events_do_not_matter_to_a_mysis_page(opened: Open)
     await say(brahe, "not for this page")
     await say(ada, "for this page")
     assert "not for this page" not in await frame_with(socket, "for this page</")
-
-
-async def test_pages_that_wait_flush_at_the_same_moment():
-    pace = dashboard.Pace()
-    first, gone, last = (asyncio.create_task(pace.wait()) for _ in range(3))
-    await asyncio.sleep(0)
-    gone.cancel()
-    await first
-    await asyncio.sleep(0)
-    assert last.done()
-    assert gone.cancelled()
-
-
-async def test_two_moments_are_not_closer_than_the_eye_sees():
-    pace = dashboard.Pace()
-    loop = asyncio.get_running_loop()
-    begun = loop.time()
-    await pace.wait()
-    await pace.wait()
-    assert loop.time() - begun >= dashboard.SOONEST
-
-
-async def test_the_next_moment_comes_after_the_rest_of_the_longest_flush():
-    pace = dashboard.Pace()
-    loop = asyncio.get_running_loop()
-    await pace.wait()
-    begun = loop.time()
-    for took in (0.4, 0.0):
-        pace.rest(took)
-    await pace.wait()
-    # By the clock that the moments go by: no less than was asked for.
-    assert loop.time() - begun >= 0.4
-
-
-async def test_who_was_fast_waits_for_the_rest_of_who_was_slow():
-    pace = dashboard.Pace()
-    loop = asyncio.get_running_loop()
-    await pace.wait()
-    waiting = asyncio.create_task(pace.wait())
-    await asyncio.sleep(0)
-    begun = loop.time()
-    pace.rest(0.5)
-    await waiting
-    assert loop.time() - begun >= 0.5
-
-
-def test_those_who_look_at_one_page_have_one_pace():
-    first = dashboard.find_pace({"page": "mysis", "mysis": "3", "after": "5"})
-    assert dashboard.find_pace({"page": "mysis", "mysis": "3", "after": "9"}) is first
-    assert dashboard.find_pace({"page": "mysis", "mysis": "4"}) is not first
-
-
-async def test_viewers_of_the_same_get_the_same_bytes(
-    opened: Open, monkeypatch: pytest.MonkeyPatch
-):
-    sent: list[tuple[str, ...]] = []
-
-    def keep(flow: daphne.Flow, *texts: str) -> bool:
-        sent.append(texts)
-        return False
-
-    monkeypatch.setattr(daphne.Flow, "send", keep)
-    flow = daphne.Flow()
-    monkeypatch.setattr(daphne, "_current", ContextVar("flow", default=flow))
-    noon, later = timezone.now().replace(microsecond=0), count()
-    # Each has a clock of its own that goes on while it draws.
-    monkeypatch.setattr(
-        timezone, "now", lambda: noon + timedelta(microseconds=next(later))
-    )
-    mysis = await sync_to_async(make_mysis)(name="Ada", state="running")
-    fragments.draw_clock.cache_clear()
-    sockets = [await opened() for _ in range(2)]
-    for socket in sockets:
-        await frame(socket)
-    await say(mysis, "Mining.")
-    for socket in sockets:
-        await frame_with(socket, "Mining.")
-    assert fragments.draw_clock.cache_info().misses == 1
-    one, other = (texts for texts in sent if "Mining." in texts[0])
-    assert one == other
-    # A large one is not kept for others: it goes the usual way.
-    monkeypatch.setattr(dashboard, "LARGE", 10)
-    sent.clear()
-    await say(mysis, "Docked.")
-    await frame_with(sockets[0], "Docked.")
-    assert sent == []

@@ -78,10 +78,7 @@ async def followed(server: Server, query: str, seed: int) -> list[dict[str, Any]
     return seen
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-async def test_every_client_sees_the_log_in_its_order(
-    server: Server, seed: int
-) -> None:
+async def test_every_client_sees_the_log_in_its_order(server: Server) -> None:
     myses = [make_mysis(name=f"M{n}").pk for n in range(3)]
     token = create_token(name="program", role="viewer")[1]
     filters: list[tuple[int | None, frozenset[str]]] = [
@@ -90,12 +87,10 @@ async def test_every_client_sees_the_log_in_its_order(
         (myses[0], frozenset()),
         (myses[1], frozenset({str(KINDS[1]), str(KINDS[2]), str(LAST)})),
     ]
-    fleet = Fleet(myses, seed)
+    fleet = Fleet(myses, 1)
     fleet.start()
     clients = [
-        asyncio.create_task(
-            followed(server, f"token={token}&{asked(*one)}", seed * 10 + n)
-        )
+        asyncio.create_task(followed(server, f"token={token}&{asked(*one)}", 10 + n))
         for n, one in enumerate(filters * 2)
     ]
     await asyncio.to_thread(fleet.join)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from agents import context_inputs
-from agents.dashboard import context, context_diff
+from agents.dashboard import context_diff
 from agents.models import ModelCall, Mysis, ToolCatalogue
 from memory.assembly import prepare
 from memory.assembly.sent_view import render_messages
@@ -175,56 +174,6 @@ def test_the_tools_can_be_read_with_what_each_costs(admin: Client, settings: Any
     assert "Mine &lt;ore&gt;." in text
     assert "&quot;type&quot;: &quot;object&quot;" in text
     assert 0 < page.context["tools"].after < 100
-
-
-def test_a_long_payload_is_drawn_from_its_end(admin: Client):
-    mysis = make_mysis(name="Ada")
-    for number in range(260):
-        role = ("user", "assistant")[number % 2]
-        make_memory(mysis, role=role, content=f"order {number}.")
-    page = admin.get("/myses/Ada/context/?strategy=full").content.decode()
-    assert page.count('<li class="block ') == 200
-    assert page.count('<li class="entry ') == 200
-    assert "order 259." in page
-    assert "whole=1" in page
-    whole = admin.get("/myses/Ada/context/?strategy=full&whole=1").content.decode()
-    assert whole.count('<li class="entry ') == 260
-
-
-def test_a_message_is_drawn_once_also_at_another_place(admin: Client):
-    mysis = make_mysis(name="Ada")
-    scenes.add_conversation(mysis)
-    shown = context.show_preview(context_inputs.preview_context(mysis))
-    drawn = context.draw_blocks(shown.blocks, "Ada")
-    lines = context.draw_ledger(shown.ledger, "Ada")
-    page = admin.get("/myses/Ada/context/").content.decode()
-    assert drawn in page
-    assert lines in page
-    caches = context._draw_short_block, context._draw_entry
-    misses = [cache.cache_info().misses for cache in caches]
-    moved = [replace(one, position=one.position + 1) for one in shown.blocks]
-    assert 'id="block-1"' in context.draw_blocks(moved, "Ada")
-    away = [replace(one, place=None) for one in shown.ledger]
-    assert "In the payload" not in context.draw_ledger(away, "Ada")
-    assert [cache.cache_info().misses for cache in caches] == misses
-    # What can change is part of it, and so is the address of its Mysis.
-    assert "/myses/Brahe/?at=" in context.draw_blocks(shown.blocks, "Brahe")
-    last = shown.blocks[-1]
-    other = replace(last, content="~" * len(last.content))
-    assert "~~" in context.draw_blocks([other], "Ada")
-
-
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [("against=full&beside=4", "beside"), ("against=nonsense", "against")],
-)
-def test_a_bad_second_strategy_is_told_at_its_field(
-    admin: Client, query: str, field: str
-):
-    make_mysis(name="Ada")
-    answer = admin.get(f"/myses/Ada/context/?{query}")
-    assert answer.status_code == 422
-    assert list(answer.context["form"].errors) == [field]
 
 
 def test_a_past_call_is_compared_with_the_one_before_it(admin: Client):

@@ -8,9 +8,7 @@ from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents import actions, events
@@ -136,35 +134,6 @@ def test_an_edited_prompt_is_told_at_once(mysis: Mysis):
     assert "its settings or prompt changed" in "".join(
         page.draw_changes(dirty.hand_out(9))
     )
-
-
-def test_what_others_do_costs_nothing(mysis: Mysis):
-    other = make_mysis()
-    page = opened(mysis)
-    page.draw_all(START)
-    for kind in (Kind.TURN_FINISHED, Kind.MYSIS_STATE, Kind.ERROR):
-        write(other, kind)
-    dirty = Dirty()
-    for _, item in events.read_from(events.START):
-        dirty.add(item)
-    with CaptureQueriesContext(connection) as queries:
-        assert page.draw_changes(dirty.hand_out(9)) == []
-    assert len(queries) == 0
-    # Its own state may have changed because somebody set something.
-    write(mysis, Kind.MYSIS_STATE)
-    dirty = Dirty(myses={mysis.pk: 1}, states={mysis.pk, other.pk})
-    Mysis.objects.update(model="other:one")
-    assert "settings" in "".join(page.draw_changes(dirty.hand_out(9)))
-
-
-def test_so_much_is_not_counted_to_the_end(mysis: Mysis, monkeypatch):
-    monkeypatch.setattr(context_page, "MOST", 5)
-    monkeypatch.setattr(context_page, "BATCH", 2)
-    page = opened(mysis)
-    for number in range(9):
-        write(mysis, Kind.MEMORY_ADDED, memory_id=number)
-    assert "more than 5 things new" in "".join(page.draw_all(START))
-    assert page.news.read == 6
 
 
 def test_a_deleted_mysis_is_told(mysis: Mysis):

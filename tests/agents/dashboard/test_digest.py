@@ -20,9 +20,7 @@ from agents import actions, events
 from agents.actions.orders import change_order
 from agents.dashboard import digest, yields
 from agents.dashboard.digest import (
-    Digest,
     bound_since,
-    describe_digest,
     make_digest,
     parse_since,
 )
@@ -34,13 +32,14 @@ from agents.dashboard.digest_text import (
 )
 from agents.dashboard.shared_results import shared
 from agents.events import Kind
-from agents.models import Event, Mysis, Order, OrderRecipient, Visit
+from agents.models import Event, Mysis, Order, Visit
 from agents.order_status import read_orders, select_orders
 from agents.runtime.turn_rows import pause_for_budget
 from memory import concurrency
 from memory.models import ContextPolicy
 from tests.agents.dashboard.test_yields import add_turns
 from tests.factories import make_mysis
+from tests.statements import record_statements
 
 pytestmark = pytest.mark.django_db
 GRACE = "operator:grace"
@@ -120,18 +119,6 @@ def test_credits_best_and_worst_orders_and_changes():
     assert "policy lean" in list_lines("Prompts and policies")
 
 
-def test_who_gained_as_much_is_not_left_out():
-    now = timezone.now()
-    for name, gain in (("Ada", 9), ("Bea", 2), ("Cid", 2), ("Dan", 2), ("Eve", 2)):
-        add_turns(make_mysis(name=name), now - 30 * MINUTE, 10, gain)
-    for name in ("Fay", "Gus", "Hal", "Ian"):
-        add_turns(make_mysis(name=name), now - 30 * MINUTE, 10, -1)
-    assert list_lines("Earned")[1:] == [
-        "Best: Ada +90, Bea +20, Cid +20 and 2 more with as much",
-        "Worst: Fay -10, Gus -10, Hal -10 and 1 more with as much",
-    ]
-
-
 def test_a_policy_changed_in_the_admin_is_told_with_who_did_it(admin: Client):
     values = {
         "name": "short", "strategy": "window", "window": "20",
@@ -142,49 +129,12 @@ def test_a_policy_changed_in_the_admin_is_told_with_who_did_it(admin: Client):
     assert list_lines("Prompts and policies") == ["policy short by admin (made)"]
 
 
-def test_a_policy_changed_over_rest_is_told_with_who_did_it(admin: Client):
-    values = {"name": "lean", "strategy": "window", "options": {"window": 20}}
-    made = admin.post("/api/v1/policies", values, content_type="application/json")
-    assert made.status_code == 201, made.content
-    admin.patch(
-        "/api/v1/policies/lean", {"name": "leaner"}, content_type="application/json"
-    )
-    assert list_lines("Prompts and policies") == [
-        "policy leaner by admin",
-        "policy lean by admin (made)",
-    ]
-
-
 def test_a_state_that_was_so_before_the_span_is_no_change():
     mysis = make_mysis(name="Ada", state="running")
     pause_for_budget(mysis, "The budget is used up.")
     assert not make_digest(timezone.now() - HOUR).select(Kind.MYSIS_STATE)
     actions.stop_mysis(mysis=mysis, by=GRACE)
     assert list_lines("Myses") == ["Stopped: 1 by grace (Ada)"]
-
-
-def test_events_of_before_do_not_say_who_was_started():
-    """They had neither the state before nor what woke a Mysis."""
-    ada, bea = make_mysis(name="Ada"), make_mysis(name="Bea")
-    for mysis, states in (
-        (ada, ["running", "idle", "running", "running"]),
-        (bea, ["stopped", "running"]),
-    ):
-        for state in states:
-            by = "runtime" if state == "idle" else GRACE
-            told = {"name": mysis.name, "state": state, "by": by}
-            events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=told)
-    assert sorted(list_lines("Myses")) == [
-        "Idle unasked now: 2",
-        "Started or woken: 1 by grace (Ada)",
-        "Started: 1 by grace (Bea)",
-        "Stopped: 1 by grace (Bea)",
-        "Went idle: 1 (Ada)",
-    ]
-    # By one of today it is known.
-    told = {"state": "running", "before": "idle", "by": GRACE, "trigger": "message"}
-    events.append(Kind.MYSIS_STATE, mysis_id=bea.pk, data=told)
-    assert "Started: 1 by grace (Bea)" in list_lines("Myses")
 
 
 def test_all_orders_are_counted_by_their_states():
@@ -210,21 +160,6 @@ def test_all_orders_are_counted_by_their_states():
     assert list_lines("Orders")[0] == "8 given: 1 cleared, 1 done, 3 not done, 3 open"
 
 
-def test_secrets_in_orders_and_notes_stay_in_the_house():
-    mysis, secret = make_mysis(name="Ada", state="running"), "0123456789abcdef0123"
-    actions.send_order(text=f"password: {secret}", by=GRACE, myses=[mysis])
-    change_order(order=Order.objects.get(), by=GRACE, note=f"password: {secret}")
-    prompt = actions.get_default_prompt()
-    said = {"text": "Fly!", "by": GRACE, "note": f"token: {secret}"}
-    actions.save_prompt(prompt=prompt, **said)
-    events.append_error(mysis.pk, f"password: {secret}")
-    found = make_digest(timezone.now() - HOUR)
-    assert secret not in write_markdown(found)
-    assert "password: [hidden]" in write_markdown(found).replace("\\", "")
-    assert secret not in str(describe_digest(found))
-    assert OrderRecipient.objects.get().note == "password: [hidden]"
-
-
 def test_a_span_or_a_moment_is_read_or_refused():
     assert parse_since("8h", NOW) == NOW - 8 * HOUR
     assert parse_since("2026-03-04T01:00Z", NOW) == NOW - 4 * HOUR
@@ -247,7 +182,7 @@ def test_as_many_statements_for_any_number_of_myses():
             add_turns(mysis, timezone.now() - 9 * MINUTE, 3, 5)
             events.append_error(mysis.pk, f"Fault {place}.")
             actions.send_order(text=f"Go {place}", by=GRACE, myses=[mysis])
-        with CaptureQueriesContext(connection) as found:
+        with record_statements() as found:
             make_digest(timezone.now() - HOUR)
         counts.append(len(found))
     assert counts[0] == counts[1]
@@ -300,27 +235,6 @@ def test_page_and_rest_tell_the_same_and_refuse_alike(sign_in: Callable[..., Cli
     assert "since: give minutes, hours or days" in refused.content.decode()
 
 
-def test_a_digest_is_added_up_once_in_ten_seconds_for_all_who_ask(
-    sign_in: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
-):
-    viewer = sign_in("viewer")
-    asked: list[datetime] = []
-
-    def make(since: datetime, until: datetime) -> Digest:
-        asked.append(since)
-        return make_digest(since, until)
-
-    monkeypatch.setattr(digest, "make_digest", make)
-    for seconds in (0, 4, 9):
-        now = NOW + timedelta(seconds=seconds)
-        monkeypatch.setattr(timezone, "now", lambda now=now: now)
-        for path in ("/digest/", "/api/v1/digest", "/api/v1/digest"):
-            assert viewer.get(path, {"since": "8h"}).status_code == 200
-    assert asked == [NOW - 8 * HOUR]
-    digest.share_digest(NOW - 8 * HOUR, NOW + timedelta(seconds=10))
-    assert len(asked) == 2
-
-
 @pytest.mark.parametrize(
     ("module", "statement", "path"),
     [(digest, "_HAPPENED", "digest"), (yields, "_TAILS", "yield")],
@@ -347,7 +261,7 @@ def test_a_visit_is_kept_without_a_write_for_each_look(db: Any):
     user = User.objects.create_user("grace")
     look = lambda minutes: Visit.note_look(user.pk, NOW + minutes * MINUTE)  # noqa: E731
     assert look(0) is None
-    with CaptureQueriesContext(connection) as found:
+    with record_statements() as found:
         assert look(4) is None
     assert len(found) == 1
     assert look(20) is None

@@ -13,9 +13,9 @@ from django.utils import timezone
 from agents import events
 from agents.consumers import dashboard
 from agents.dashboard.live import events_page, pages
-from agents.dashboard.live.changes import FEED, Dirty
+from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.events_page import EventFilter, EventsPage
-from agents.events import START, Item, Kind
+from agents.events import START, Kind
 from agents.models import Event
 from tests.factories import make_mysis
 from tests.statements import record_statements
@@ -36,15 +36,6 @@ def shown(page: EventsPage) -> list[str]:
     return SHOWN.findall("".join(page.draw_changes(Dirty(everything=True))))
 
 
-def told_of(kind: Kind, mysis: int | None = None, count: int = 1) -> Dirty:
-    """What the hub brings of so many events."""
-    dirty = Dirty()
-    for number in range(1, count + 1):
-        item = Item(id=number, kind=kind, at="", mysis=mysis, data={})
-        dirty.add(item)
-    return dirty
-
-
 @pytest.mark.django_db(transaction=True)
 def test_events_come_once_each_in_order_and_only_those_that_were_asked_for():
     ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
@@ -61,40 +52,6 @@ def test_events_come_once_each_in_order_and_only_those_that_were_asked_for():
     assert shown(chosen) == mine
     assert len(shown(odd)) == 4
     assert shown(everything) == shown(chosen) == []
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_log_is_read_only_where_it_may_bring_something(
-    django_assert_num_queries: Any, moments: list[Any]
-):
-    ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
-    page = EventsPage(EventFilter.read("error", ada.pk), events.read_settled_end().id)
-    page.draw_all(START)
-    with django_assert_num_queries(0):
-        page.draw_changes(Dirty())
-        page.draw_changes(told_of(Kind.ERROR, brahe.pk))
-        page.draw_changes(told_of(Kind.TURN_STARTED, ada.pk))
-    [mine] = tell(1, mysis=ada.pk)
-    assert SHOWN.findall("".join(page.draw_changes(told_of(Kind.ERROR, ada.pk)))) == [
-        mine
-    ]
-    # Of many events the hub keeps the last: the one that matters may be gone.
-    [mine] = tell(1, mysis=ada.pk)
-    burst = told_of(Kind.TURN_STARTED, brahe.pk, FEED)
-    assert SHOWN.findall("".join(page.draw_changes(burst))) == [mine]
-
-
-@pytest.mark.django_db(transaction=True)
-def test_what_is_not_shown_is_stepped_over_once():
-    ada = make_mysis(name="Ada")
-    page = EventsPage(EventFilter.read("error", ada.pk), events.read_settled_end().id)
-    [other, *_] = tell(3)
-    assert shown(page) == []
-    assert (
-        page.position == events.read_settled_end() == events.find_position(int(other))
-    )
-    mine = tell(2, mysis=ada.pk)
-    assert shown(page) == mine
 
 
 @pytest.mark.django_db(transaction=True)

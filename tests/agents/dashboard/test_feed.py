@@ -9,12 +9,11 @@ from django.utils import timezone
 from agents import events
 from agents.dashboard import event_kinds, feed
 from agents.dashboard.live import fragments
-from agents.dashboard.shared_results import shared
 from agents.events import Kind
-from agents.models import Event, Provider
+from agents.models import Event
 from memory.models import Memory
 from memory.redaction import sealed
-from tests.factories import make_item, make_mysis
+from tests.factories import make_item, make_mysis, make_provider
 
 
 def test_the_feed_leaves_out_looking_but_never_a_failure(db: None):
@@ -33,24 +32,6 @@ def test_the_feed_leaves_out_looking_but_never_a_failure(db: None):
     ]
 
 
-def test_viewers_of_the_same_news_have_their_lines_from_one_statement(
-    db: None, django_assert_num_queries: Any
-):
-    ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
-    called = {"tool": "mine", "ok": True, "arguments": {}}
-    items = [make_item(n, Kind.TOOL_CALLED, ada.pk, **called) for n in range(1, 41)]
-    items.append(make_item(41, Kind.TOOL_CALLED, brahe.pk, **called))
-    kept = len(shared._results)
-    sealed.read()
-    with django_assert_num_queries(1):
-        first, second = feed.make_news_lines(items), feed.make_news_lines(items)
-    assert first == second
-    assert len(shared._results) == kept + 1, "drawn rows are pushed out"
-    looks = [make_item(42, Kind.TOOL_CALLED, ada.pk, tool="get_map", ok=True)]
-    assert feed.make_news_lines(looks) == []
-    assert len(shared._results) == kept + 1
-
-
 def test_a_secret_that_is_sealed_later_is_hidden_in_lines_of_before(db: None):
     mysis = make_mysis(name="Ada")
     key = "a-key-4f2e9-of-mine"
@@ -61,9 +42,7 @@ def test_a_secret_that_is_sealed_later_is_hidden_in_lines_of_before(db: None):
     [line] = feed.load_newest_feed()
     assert "a-key-4" in line.text
     assert key not in line.text
-    provider = Provider(name="openai", kind="openai")
-    provider.api_key = key
-    provider.save()
+    make_provider(name="openai", kind="openai", key=key)
     # As at the beginning of a request.
     sealed.expire()
     [line] = feed.load_newest_feed()
@@ -212,14 +191,3 @@ def test_a_chip_shows_its_own_however_much_else_happened(db: None):
     assert "Nothing under “Orders”" in fragments.draw_newest_feed("orders").html
     for group in ("nonsense", "acts"):
         assert len(feed.load_newest_feed(group)) == feed.SHOWN
-
-
-def test_what_an_action_made_stale_is_named_once(db: None):
-    ada = make_mysis(name="Ada")
-    for tool in ("get_cargo", "get_status", "get_cargo"):
-        stale = {"tool": tool, "reason": "sell"}
-        events.append(Kind.SNAPSHOT_STALE, mysis_id=ada.pk, data=stale)
-    data = {"tool": "sell", "arguments": {}, "ok": True}
-    events.append(Kind.TOOL_CALLED, mysis_id=ada.pk, data=data)
-    [line] = feed.load_newest_feed()
-    assert line.stale == "", "staleness is shown under its own chip"

@@ -12,12 +12,11 @@ from django.test import Client
 from django.utils import timezone
 
 from agents import actions, events
-from agents.dashboard import charts, conversation, event_kinds, feed, flags, fleet
+from agents.dashboard import charts, conversation, flags, fleet
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fleet_page import FleetPage
 from agents.dashboard.live.mysis_page import MysisPage
-from agents.dashboard.mysis import load_head
 from agents.dashboard.shared_results import RECHECK_SHARED
 from agents.events import START, Kind, Position
 from agents.models import Mysis
@@ -27,7 +26,7 @@ from memory.gamestate.invalidation import join_marks
 from memory.gamestate.types import Stale
 from memory.models import GameSnapshot, Memory
 from memory.models.game import BEFORE_LOGOUT
-from tests.factories import bring_in, make_item, make_memory, make_mysis, make_turn
+from tests.factories import make_item, make_memory, make_mysis, make_turn
 
 
 def test_a_gap_is_bridged_by_starting_from_the_newest_page(db: None):
@@ -188,39 +187,6 @@ def test_a_row_tells_what_is_known(db: None):
     assert row.hour.cost == Decimal("0.028")
 
 
-def test_a_row_that_only_grows_older_is_the_same(
-    db: None, monkeypatch: pytest.MonkeyPatch
-):
-    # In the middle of one of the hour's columns.
-    now = timezone.now().replace(minute=2)
-    monkeypatch.setattr(timezone, "now", lambda: now)
-    ada, brahe = (make_mysis(name=name, state="running") for name in ("Ada", "Brahe"))
-    add_account(ada)
-    old = GameSnapshot.objects.filter(username__contains=f"-{ada.pk}")
-    add_account(brahe)
-    GameSnapshot.objects.filter(username__contains=f"-{brahe.pk}").update(
-        game_tick=TICK - 500, captured_at=now - timedelta(hours=2)
-    )
-    turn = make_turn(ada, credits_before=10, credits_after=123_610, outcome="done")
-    begun = now - timedelta(minutes=40)
-    ada.turns.filter(pk=turn.pk).update(started_at=begun, finished_at=begun)
-    bring_in(ada.turns.get(pk=turn.pk))
-    numbers = [ada.pk, brahe.pk]
-    rows = fleet.load_rows(numbers, now)
-    later = fleet.load_rows(numbers, now + timedelta(seconds=11))
-    assert load_head(ada, now + timedelta(seconds=11)).tick == TICK + 1
-    assert later == rows
-    assert rows[0].hour.per_hour == 185_000
-    assert [badge.reason for badge in rows[1].standing.badges] == [
-        f"old: as of tick {TICK - 500}"
-    ]
-    assert rows[0].standing.badges == ()
-    # Past the limit of its age it is to be believed less.
-    assert old.filter(tool_name="get_status").update(game_tick=TICK - 300)
-    much_later = now + timedelta(minutes=31)
-    assert fleet.load_rows(numbers, much_later)[0].standing.badges != ()
-
-
 def test_what_was_captured_before_a_logout_is_named_so(db: None):
     ada = make_mysis(name="Ada", state="running")
     add_account(ada)
@@ -228,35 +194,6 @@ def test_what_was_captured_before_a_logout_is_named_so(db: None):
     GameSnapshot.objects.update(stale_reason=BEFORE_LOGOUT)
     [row] = fleet.load_rows([ada.pk], timezone.now())
     assert {badge.reason for badge in row.standing.badges} == {LOGGED_OUT}
-
-
-def test_a_turn_begun_since_the_clock_was_read_counts(db: None):
-    mysis = make_mysis(name="Ada", state="running")
-    begun = timezone.now().replace(minute=5, second=0, microsecond=0)
-    turn = make_turn(mysis)
-    mysis.turns.filter(pk=turn.pk).update(started_at=begun)
-    # A moment before, and in the column before.
-    hours = charts.load_last_hours([mysis.pk], begun - timedelta(milliseconds=1))
-    assert hours[mysis.pk].turns == 1
-
-
-def test_failures_are_looked_for_by_one_statement(
-    db: None, monkeypatch: pytest.MonkeyPatch
-):
-    ada = make_mysis(name="Ada")
-    monkeypatch.setattr(feed, "FAR", 3)
-    feed._write_newest.cache_clear()
-    for number in range(4):
-        events.append_error(ada.pk, f"No fuel {number}.")
-        events.append(Kind.TOOL_CALLED, data={"tool": "dock", "ok": number > 1})
-        feed.load_newest_feed(event_kinds.BAD)
-    assert feed._write_newest.cache_info().misses == 1
-    found = feed.load_newest_feed(event_kinds.BAD)
-    # Failures among what goes well are looked for so far back only.
-    assert [one.kind for one in found] == ["error"] * 4
-    monkeypatch.setattr(feed, "FAR", 20)
-    found = feed.load_newest_feed(event_kinds.BAD)
-    assert [one.kind for one in found].count("tool.called") == 2
 
 
 def test_old_turns_do_not_count(db: None):
@@ -357,19 +294,6 @@ def test_a_doubt_that_no_next_step_needs_is_no_badge(db: None):
     [shown] = fleet.load_rows([mysis.pk], timezone.now())
     assert [badge.title for badge in shown.standing.badges] == ["Fuel"]
     assert flags.count_flags()["stale"] == 1
-
-
-@pytest.mark.parametrize("flag", ["held", "stuck"])
-def test_to_find_who_is_held_no_account_is_judged(
-    db: None, flag: str, django_assert_num_queries: Any
-):
-    ada = make_mysis(name="Ada", hold="budget" if flag == "held" else "")
-    brahe = make_mysis(name="Brahe", stuck="It repeats." if flag == "stuck" else "")
-    for mysis in (ada, brahe):
-        add_account(mysis)
-    with django_assert_num_queries(1):
-        found = fleet.find_matching_ids(fleet.FleetView(state=flag))
-    assert found == [ada.pk if flag == "held" else brahe.pk]
 
 
 def test_a_fact_that_an_action_changed_is_named(db: None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents import actions, events
-from agents.dashboard import charts, conversation, feed, fleet, health
+from agents.dashboard import charts, feed, fleet
 from agents.dashboard.accounts import AccountStatus
 from agents.dashboard.charts import MysisHour
 from agents.dashboard.live import fleet_page, fragments
@@ -21,7 +22,6 @@ from agents.dashboard.live.fleet_page import FleetPage
 from agents.events import START, Item, Kind, Position
 from bench.pages.scenes import add_account, add_conversation, add_turns
 from tests.factories import make_memory, make_mysis
-from tests.statements import record_statements
 
 
 def loaded(client: Client) -> dict[str, str]:
@@ -37,19 +37,6 @@ def loaded(client: Client) -> dict[str, str]:
 def frame_of(has: dict[str, str], view: fleet.FleetView | None = None) -> str:
     """What the socket of a page that shows so much sends first."""
     return "".join(FleetPage(view or fleet.FleetView(), **has).draw_all(START))
-
-
-class Guarded:
-    """A fleet row that gives out some of its fields, and notes what is asked of it."""
-
-    def __init__(self, row: fleet.FleetRow, fields: tuple[str, ...]):
-        self._row, self._fields, self._asked = row, fields, set[str]()
-
-    def __getattr__(self, name: str) -> object:
-        self._asked.add(name)
-        if name not in self._fields:
-            raise AssertionError(f"{name} is not among the fields of the cell.")
-        return getattr(self._row, name)
 
 
 def busy_row() -> fleet.FleetRow:
@@ -71,23 +58,6 @@ def others(row: fleet.FleetRow) -> list[fleet.FleetRow]:
         replace(row, account="", standing=AccountStatus(credits=5)),
         replace(row, said=None, gauge=None, hour=replace(row.hour, turns=1, bars=())),
     ]
-
-
-@pytest.mark.parametrize("column", fleet.COLUMNS, ids=lambda column: column.name)
-def test_a_cell_shows_those_fields_of_its_row_that_are_listed(
-    column: fleet.Column, db: None
-):
-    cell, fields = column.name, column.fields
-    row = busy_row()
-    asked: set[str] = set()
-    for one in (row, *others(row)):
-        guarded = Guarded(one, fields)
-        drawn = fragments.draw_template(f"fleet/cell_{cell}", row=guarded)
-        # An {% if %} takes an exception for a no.
-        assert guarded._asked <= set(fields)
-        assert drawn == fragments.draw_template(f"fleet/cell_{cell}", row=one)
-        asked |= guarded._asked
-    assert asked == set(fields)
 
 
 def test_a_page_that_was_just_loaded_is_not_sent_again(admin_client: Client):
@@ -150,33 +120,6 @@ def test_a_cell_is_drawn_anew_when_what_it_shows_changes(db: None):
             )
 
 
-def test_a_cell_that_shows_the_same_is_not_drawn_again(db: None):
-    make_mysis(name="Ada")
-    [row] = fleet.load_view(fleet.FleetView(), timezone.now()).shown
-    fragments.draw_cells(row)
-    before = fragments._draw_cell.cache_info().misses
-    fragments.draw_cells(replace(row, activity="thinking"))
-    assert fragments._draw_cell.cache_info().misses == before + 1
-
-
-def test_a_line_of_a_conversation_is_drawn_once_while_it_stays_the_same(
-    admin_client: Client,
-):
-    mysis = make_mysis(name="Ada")
-    add_conversation(mysis)
-    lines = conversation.load_newest_lines(mysis)
-    whole = fragments.draw_template("conversation/lines", lines=lines, mysis=mysis)
-    assert fragments.draw_log_lines(lines, mysis) == whole
-    drawn = fragments._draw_log_line.cache_info().misses
-    assert whole in admin_client.get("/myses/Ada/").content.decode()
-    assert fragments._draw_log_line.cache_info().misses == drawn
-    # What can change is part of it, and so is the address of its Mysis.
-    taken = [replace(lines[0], taken_by=5), *lines[1:]]
-    assert "taken back" in fragments.draw_log_lines(taken, mysis)
-    mysis.name = "Brahe"
-    assert 'href="/myses/Brahe/' in fragments.draw_log_lines(lines, mysis)
-
-
 def test_gauges_and_sparklines_are_drawn_with_their_words():
     gauge = charts.make_gauge(
         {"budget": 100, "tokens_by_category": {"system": 5, "user": 20}}
@@ -189,26 +132,6 @@ def test_gauges_and_sparklines_are_drawn_with_their_words():
     spark = fragments.draw_template("shared/spark", hour=hour)
     assert '<rect class="bar" x="0" y="19.0" width="4" height="1.0"/>' in spark
     assert '<rect class="bar-bad" x="6" y="0.0" width="4" height="20.0"/>' in spark
-
-
-@pytest.mark.django_db
-def test_the_fleet_is_not_added_up_at_every_event(monkeypatch: pytest.MonkeyPatch):
-    """States are told at once; sums of the whole fleet are those of a moment ago."""
-    for module in (fleet_page, health):
-        monkeypatch.setattr(module, "time_bucket", lambda now, shift=0: "this one")
-    ada = make_mysis(name="Ada", state="running")
-    page = FleetPage(fleet.FleetView())
-    with record_statements() as asked:
-        page.draw_all(START)
-    assert any("agents_usage" in sql for sql in asked)
-    for number in (10**9, 10**9 + 1):
-        ada.state = "idle" if ada.state == "running" else "running"
-        ada.save()
-        dirty = Dirty(wide=number, newest=number)
-        with record_statements() as asked:
-            frame = "".join(page.draw_changes(dirty))
-        assert 'id="count-idle"' in frame
-        assert not any("agents_usage" in sql for sql in asked)
 
 
 def test_a_further_viewer_of_the_same_news_asks_nothing(
@@ -231,3 +154,17 @@ def test_a_further_viewer_of_the_same_news_asks_nothing(
     assert any("mine()" in swap for swap in seen)
     with django_assert_num_queries(0):
         assert second.draw_changes(dirty) == seen
+
+
+def test_a_failed_turn_shows_without_a_change_of_state_and_goes_as_it_is_mended(
+    db: None,
+):
+    mysis = make_mysis(name="Ada", state="running")
+    shown, begun = [], timezone.now()
+    for number, error in enumerate(("", "No credit left.", "")):
+        mysis.last_error = error
+        mysis.save()
+        now = begun + timedelta(seconds=number * fleet_page.TURNS_TOGETHER)
+        head = "".join(one.html for one in fleet_page.share_head(now, 1, number, 0))
+        shown.append("No credit left." in head)
+    assert shown == [False, True, False]

@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents import events
 from agents.consumers.dashboard import make_page
 from agents.dashboard import lane_seconds, lanes
 from agents.dashboard.lane_chart import draw_lanes
@@ -23,7 +20,6 @@ from agents.dashboard.lanes import (
     LANES,
     LITTLE,
     QUIET,
-    Lane,
     LanesView,
     Step,
     load_lanes,
@@ -46,6 +42,7 @@ from agents.models import (
 from memory.game_calls import WRITES
 from memory.models import Memory
 from tests.factories import bring_in, make_memory, make_mysis, make_turn
+from tests.statements import record_statements
 
 SECOND = timedelta(seconds=1)
 # A round moment, from which an axis begins at the second that was asked for.
@@ -339,40 +336,13 @@ def test_marks_tell_what_happened_and_lead_to_it(
     ]
 
 
-def test_a_day_of_fifty_is_small(db: None):
-    """At its worst: something else in every step, long names, all marks."""
-    axis = TimeSpan(timedelta(days=1), NOON).make_axis(NOON, 100)
-    names = [name for name in ACTIVITIES if name != AT_REST]
-    lanes = [
-        Lane(
-            10_000 + number,
-            f"Commander of the fleet {number}",
-            "running",
-            dict.fromkeys(ACTIVITIES, 9_600.0),
-            [
-                Step(names[(place + number) % len(names)], place, 1)
-                for place in range(axis.count)
-            ],
-            (),
-        )
-        for number in range(LANES)
-    ]
-    found = read_lanes([make_mysis().pk], axis)
-    drawn = draw_lanes(type(found)(axis, lanes, 0.5, False, LANES))
-    assert drawn.height * LANES <= 700, "fifty lanes on a screen"
-    assert axis.count >= 96
-    assert len(drawn.drawn) < 56_000
-
-
 def test_the_page_reads_in_few_statements(db: None, client: Client, viewer: User):
     client.force_login(viewer)
     begin = timezone.now() - timedelta(hours=1)
 
     def count() -> int:
         shared._results.clear()
-        with CaptureQueriesContext(
-            connection,
-        ) as told:
+        with record_statements() as told:
             page = client.get("/lanes/?since=1h")
         assert page.status_code == 200
         return len(told)
@@ -433,29 +403,6 @@ def test_a_moment_leads_to_its_message(db: None, client: Client, viewer: User):
         assert client.get(f"/lanes/place/?{odd}").status_code == 404
     assert client.get(f"{address}{10**30}").status_code == 302
     assert client.get(f"{address}x").status_code == 302
-
-
-def test_transactions_of_a_span_are_found_by_halving(db: None):
-    assert events.find_xids(NOON, NOON) == (events.LARGEST_ID, events.LARGEST_ID)
-    mysis = make_mysis()
-    Event.objects.all().delete()
-    story = Story(mysis, NOON)
-    for minute in range(40):
-        story.tell("error", 60 * minute)
-    write(story)
-    for place, row in enumerate(Event.objects.order_by("id")):
-        Event.objects.filter(pk=row.pk).update(xid=100 + place)
-    # A gap in the ids, as prune leaves it.
-    Event.objects.filter(xid__range=(105, 108)).delete()
-
-    def find(first: int, last: int) -> tuple[int, int]:
-        return events.find_xids(NOON + first * 60 * SECOND, NOON + last * 60 * SECOND)
-
-    assert find(11, 20) == (110, 121)
-    assert find(0, 3) == (100, 104)
-    assert find(7, 30) == (109, 131)
-    assert find(39, 90) == (138, events.LARGEST_ID)
-    assert find(50, 90) == (events.LARGEST_ID, events.LARGEST_ID)
 
 
 def test_two_are_compared(db: None, client: Client, viewer: User):
@@ -558,3 +505,35 @@ def test_the_right_edge_grows(db: None, monkeypatch: pytest.MonkeyPatch):
     other = make_page(f"page=compare&a={story.mysis.pk}&b=0".encode())
     assert other is not None
     assert "is gone" in "".join(other.draw_all(START))
+
+
+def test_what_is_over_is_read_once(db: None):
+    """As the span moves on, kept blocks tell the same as the log would."""
+    stories = [Story(make_mysis(), NOON - 900 * SECOND) for _ in range(3)]
+    for seed, story in enumerate(stories):
+        tell_at_random(story, Random(seed), 6000)  # noqa: S311 (no secret)
+    write(*stories)
+    ids = [story.mysis.pk for story in stories]
+    span = TimeSpan(timedelta(minutes=30))
+
+    def read(moment: datetime) -> tuple[Any, int]:
+        axis = span.make_axis(moment, 100)
+        with record_statements() as told:
+            found = read_lanes(ids, axis)
+        asked = sum("generate_series" in sql for sql in told)
+        return found.lanes, asked
+
+    moments = [NOON + minutes * 60 * SECOND for minutes in (31, 33, 45, 52, 40)]
+    kept = [read(moment) for moment in moments]
+    assert [asked for _, asked in kept] == [1, 1, 1, 1, 0]
+    for moment, (found, _) in zip(moments, kept, strict=True):
+        lane_seconds._past_blocks._results.clear()
+        for anew, one in zip(read(moment)[0], found, strict=True):
+            assert anew.steps == one.steps
+            assert anew.seconds == pytest.approx(one.seconds, abs=0.001)
+    # A span that ends where a block ends is kept as a whole.
+    axis = Axis(NOON, NOON + 8 * 20 * SECOND, 20, 8)
+    with record_statements() as told:
+        first, again = read_lanes(ids, axis), read_lanes(ids, axis)
+    assert first == again
+    assert sum("generate_series" in sql for sql in told) == 1

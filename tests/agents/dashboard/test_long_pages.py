@@ -65,25 +65,6 @@ def test_search_marks_and_links(admin: Client):
     assert "Nothing found." in page
 
 
-def test_search_pages_on(admin: Client):
-    mysis = make_mysis(name="Ada")
-    for number in range(30):
-        make_memory(mysis, content=f"iron {number}.")
-    first = admin.get("/search/?q=iron")
-    assert len(first.context["results"]) == 20
-    second = admin.get(f"/search/?q=iron&before={first.context['older']}")
-    assert [hit.snippet for hit in second.context["results"]][-1].endswith(" 0.")
-    assert not second.context["older"]
-
-
-def test_broadcasts_are_found_once(admin: Client):
-    for name in ("Ada", "Brahe"):
-        make_mysis(name=name)
-    admin.post("/send/", {"text": "sell the iron"})
-    found = admin.get("/search/?q=iron&where=broadcasts").context["results"]
-    assert [hit.who for hit in found] == ["admin"]
-
-
 @pytest.mark.parametrize(
     ("snippet", "shown"),
     [
@@ -144,22 +125,6 @@ def test_the_next_context_as_json_is_what_the_page_shows(admin: Client):
     assert len(shown.ledger) == 7
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ("strategy=nonsense", "strategy"),
-        ("window=0", "window"),
-        ("budget=x", "budget"),
-        ("strategy=full&window=3", "window"),
-    ],
-)
-def test_a_what_if_that_cannot_be_says_why(admin: Client, query: str, field: str):
-    make_mysis(name="Ada")
-    answer = admin.get(f"/myses/Ada/context/?{query}")
-    assert answer.status_code == 422
-    assert list(answer.context["form"].errors) == [field]
-
-
 def test_what_ifs_change_the_context_and_nothing_else(admin: Client):
     mysis = make_mysis(name="Ada")
     scenes.add_conversation(mysis, exchanges=12)
@@ -182,13 +147,3 @@ def test_a_turn_shows_its_messages(admin: Client):
     assert f"/turns/{other.pk}/" in page
     page = admin.get(f"/turns/{other.pk}/").content.decode()
     assert "502 &lt;b&gt;" in page
-
-
-def test_what_is_chosen_by_default_is_named(admin: Client):
-    actions.get_default_prompt()
-    form = admin.get("/myses/new/").content.decode()
-    assert form.count("captain") == 1
-    assert "captain (default)" in form
-    filters = admin.get("/events/").content.decode()
-    assert 'aria-current="true">All <span' in filters
-    assert ">all Myses<" in filters

@@ -97,52 +97,6 @@ def jump(mysis: Mysis, *targets: str, **values: Any) -> None:
         make_memory(mysis, role="tool", **{**call, **values})
 
 
-def test_the_map_of_the_whole_galaxy_is_small(admin: Client):
-    spread = [(n * 197 % 505 * 20, n * 331 % 505 * 20) for n in range(505)]
-    chart(
-        [
-            system(
-                n,
-                empire="solarian" if n % 9 == 0 else "",
-                position={"x": x, "y": y},
-            )
-            for n, (x, y) in enumerate(spread)
-        ]
-    )
-    for number in range(40):
-        mysis = make_mysis(name=f"M{number}", state="running")
-        ship_in(mysis, f"s{number * 3}")
-        jump(mysis, *(f"s{number * 3 + 8 - n}" for n in range(9)))
-    packed = admin.get("/map/", headers={"accept-encoding": "gzip"}).content
-    assert len(packed) < 40_000
-    with CaptureQueriesContext(connection) as asked:
-        page = admin.get("/map/").content
-    assert page.count(b"<title>Star") == 505
-    assert page.count(b'class="ago-7"') == 40
-    # As many statements for any number of ships.
-    assert len(asked) < 12
-
-
-def test_names_are_drawn_where_there_is_room(db: None):
-    chart(
-        [
-            system(0, position={"x": 0, "y": 0}, empire="solarian"),
-            system(1, position={"x": 20, "y": 0}),
-            system(2, position={"x": 1_000, "y": 0}),
-            system(3, position={"x": 1_000, "y": 0}),
-        ]
-    )
-    drawn = map.load_chart()
-    assert drawn is not None
-    layers = [[star.name for star in layer.stars] for layer in drawn.names]
-    # First that of the empire; its neighbour once one is near, its double never.
-    assert layers == [["Star 0", "Star 2"], [], [], [], [], ["Star 1"], []]
-    assert [(one.name, len(one.stars)) for one in drawn.empires] == [
-        ("", 3),
-        ("solarian", 1),
-    ]
-
-
 def test_a_trail_leads_to_where_a_ship_is(db: None):
     chart([system(n) for n in range(20)])
     ada, brahe, cori, dee = (
@@ -279,15 +233,6 @@ def test_credits_are_a_line_through_what_the_game_told(db: None):
     assert found is not None
     assert (found.first, found.last, found.low, found.high) == (100, 400, 90, 400)
     assert found.change == 300
-
-
-def test_a_long_line_is_thinned_and_keeps_its_end():
-    now = timezone.now()
-    points = [(now + timedelta(seconds=n), n) for n in range(1_000)]
-    found = dashboard_mysis.draw_trend(points)
-    assert found is not None
-    assert found.path.count("L") < 150
-    assert found.last == 999
 
 
 # -- the pane beside the conversation ------------------------------------------------

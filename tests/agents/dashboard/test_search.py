@@ -7,19 +7,16 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents import actions
 from agents.dashboard import accounts
 from agents.dashboard import search as dashboard_search
 from agents.models import Broadcast
-from agents.views import hits, logs
+from agents.views import logs
 from agents.views import mysis as views_mysis
 from memory.models import Memory, Note
-from memory.search import query
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 
 pytestmark = pytest.mark.django_db
@@ -150,27 +147,6 @@ def test_notes_and_broadcasts_of_some_days_are_all_found(
         shown = search(viewer, where=where, until=until)
         assert len(shown["results"]) == 1, where
         assert [chip[2] for chip in shown["chips"] if chip[3]] == ["1"], where
-
-
-def test_a_hit_is_opened_where_the_search_is_slow(
-    viewer: Client, monkeypatch: pytest.MonkeyPatch
-):
-    """The search has little time there, and the log is shown without its hits."""
-    mysis = make_mysis(name="Ada")
-    row = make_memory(mysis, content="iron")
-    monkeypatch.setattr(hits, "SECONDS", 60.0)
-    address = f"/myses/Ada/?at={row.pk}&found={row.pk}&found-q=iron"
-    with CaptureQueriesContext(connection) as queries:
-        assert "1 of 1" in viewer.get(address).content.decode()
-    limits = [one["sql"] for one in queries if "statement_timeout'" in one["sql"]]
-    assert "'60000'" in limits[0]
-    # Each is taken back, as the test is one transaction.
-    assert all("'60000'" in one or "'0'" in one for one in limits)
-    monkeypatch.setattr(query, "LETTERS", "pg_sleep(20) IS NULL")
-    monkeypatch.setattr(hits, "SECONDS", 0.02)
-    page = viewer.get(f"{address}&found-mode=exact").content.decode()
-    assert "would take too long to find" in page
-    assert "/search/?q=iron&amp;where=messages" in page
 
 
 def test_long_lists_go_on_behind_their_first_page(

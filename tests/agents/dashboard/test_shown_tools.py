@@ -14,9 +14,8 @@ from agents import context_inputs
 from agents.models import ModelCall, Mysis, Pin, ToolCatalogue
 from agents.views import context as pages
 from memory.assembly import prepare, replay
-from memory.assembly.hashes import hash_view
 from memory.assembly.sent_view import render_sent
-from memory.models import ContextPolicy, ContextText, Memory, SentContext
+from memory.models import ContextPolicy, ContextText, SentContext
 from tests.factories import make_memory, make_mysis, make_turn
 
 LONG = "Dig the resources of this place. " * 20
@@ -94,16 +93,6 @@ def test_a_past_call_shows_its_own_tools(admin: Client, ada: Mysis, settings: Se
     assert now.mode == "full"
 
 
-def test_a_past_call_without_tools_says_so(admin: Client, ada: Mysis):
-    sent = call(ada)
-    SentContext.objects.update(
-        view={k: v for k, v in sent.view.items() if k != "tools"}
-    )
-    address = f"/turns/{sent.call.turn_id}/calls/1/context/"
-    page = admin.get(address, {"view": "tools"}).content.decode()
-    assert "not kept with it" in page
-
-
 def test_a_compact_call_tells_what_was_cut(admin: Client, ada: Mysis):
     ContextPolicy.objects.update(options={"tools": "compact"})
     page = admin.get("/myses/Ada/context/?view=tools")
@@ -133,27 +122,6 @@ def test_what_is_sent_reads_as_calls_of_game(ada: Mysis):
     assert called_names(context_inputs.preview_context(ada).assembly.messages) == [
         "mine"
     ]
-
-
-def test_a_view_with_a_made_up_name_of_ours_stays_intact(ada: Mysis):
-    """Once such a name was taken for the program's own, now for one of the game."""
-    row = Memory.objects.get(role="assistant")
-    made_up = {"name": "zoea_dance", "arguments": "{}"}
-    second = {"id": "c2", "type": "function", "function": made_up}
-    row.tool_calls = [*row.tool_calls, second]
-    row.save()
-    make_memory(ada, role="tool", origin="tool", content="no", tool_call_id="c2")
-    sent = call(ada)
-    shown = render_sent(sent)
-    assert shown.intact
-    assert called_names(shown.messages) == ["game", "game"]
-    # As such a view was stored then: the call that was left alone has no text.
-    calls = shown.messages[2]["tool_calls"]
-    calls[1] = second | {"id": calls[1]["id"]}
-    sent.view["messages"][2] = {"by_game": True}
-    tools = shown.offered.sent if shown.offered else None
-    sent.digest = hash_view(shown.messages, shown.system, tools)
-    assert render_sent(sent).intact
 
 
 def test_the_hash_is_of_the_tools_too(admin: Client, ada: Mysis):

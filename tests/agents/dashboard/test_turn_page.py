@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from agents.consumers.dashboard import make_page
 from agents.dashboard.live import turn_page
@@ -133,26 +131,6 @@ def test_an_error_leads_to_its_fix_while_the_mysis_suffers_from_it(
     assert link not in admin.get(address).content.decode()
 
 
-def test_what_others_do_costs_a_running_turn_nothing(turn: Turn):
-    page = live(turn)
-    page.draw_all(START)
-    call(turn, 1)
-    others = Dirty(myses={turn.mysis_id + 1: 5}, newest=5, wide=5)
-    with CaptureQueriesContext(connection) as queries:
-        assert page.draw_changes(others) == []
-    assert len(queries) == 0
-    # Somebody always does something in a big fleet: it is looked at all the same.
-    page.looked -= turn_page.SELDOM
-    assert "call-1" in "".join(page.draw_changes(others))
-    call(turn, 2)
-    own = Dirty(myses={turn.mysis_id: 6})
-    assert "call-2" in "".join(page.draw_changes(own))
-    # What its event was told for opens a call a little later.
-    call(turn, 3)
-    page.looked -= turn_page.SOON
-    assert "call-3" in "".join(page.draw_changes(others))
-
-
 def read_order(text: str) -> list[str]:
     """The calls and the messages of a page, as they stand on it."""
     return re.findall(r'id="((?:call|summary|line)-\d+)"', text)
@@ -235,40 +213,3 @@ def test_a_message_leads_to_the_call_that_wrote_it(admin: Client, turn: Turn):
     assert answer["Location"] == f"/turns/{turn.pk}/?before={written.pk + 1}#call-2"
     assert 'id="call-2"' in admin.get(answer["Location"]).content.decode()
     assert admin.get(f"/turns/{turn.pk}/calls/9/context/").status_code == 404
-
-
-def test_a_turn_of_a_thousand_calls_is_listed_from_its_end(admin: Client, turn: Turn):
-    rows = ModelCall.objects.bulk_create(
-        ModelCall(turn=turn, number=n, model="pilot", finish_reason="stop")
-        for n in range(1, 1_001)
-    )
-    text = admin.get(f"/turns/{turn.pk}/").content.decode()
-    listed = re.findall(r'id="call-(\d+)"', text)
-    assert listed == [str(n) for n in range(951, 1_001)]
-    assert f'href="?before={rows[950].pk}"' in text
-    text = admin.get(f"/turns/{turn.pk}/?before={rows[50].pk}").content.decode()
-    assert re.findall(r'id="call-(\d+)"', text) == [str(n) for n in range(1, 51)]
-    assert "Older calls" not in text
-    assert "ws-connect" not in text
-
-
-def test_calls_that_came_to_an_end_are_not_read_again(
-    turn: Turn, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(turn_page, "LISTED", 3)
-    for number in range(1, 6):
-        call(turn, number, finish_reason="tool_calls")
-    page = live(turn)
-    first = "".join(page.draw_all(START))
-    assert re.findall(r'id="call-(\d)"', first) == ["3", "4", "5"]
-    call(turn, 6)
-    own = Dirty(myses={turn.mysis_id: 1})
-    assert "call-6" in "".join(page.draw_changes(own))
-    ModelCall.objects.filter(number=5).update(model="never drawn again")
-    ModelCall.objects.filter(number=6).update(finish_reason="stop", model="answered")
-    text = "".join(page.draw_changes(own))
-    assert "answered" in text
-    assert "never" not in text
-    with CaptureQueriesContext(connection) as queries:
-        assert page.draw_changes(own) == []
-    assert len(queries) <= 5

@@ -9,10 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.template import Context, Template
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,6 +32,7 @@ from agents.models import (
 )
 from memory.models.contexts import BUILT_IN
 from tests.factories import bring_in, make_memory, make_mysis, make_turn
+from tests.statements import record_statements
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -106,13 +104,6 @@ def test_sums_equal_those_of_the_rows(db: None):
         assert hours[mysis.pk].earned == lines[mysis.name].credits
         rate = lines[mysis.name].per_hour
         assert hours[mysis.pk].per_hour == (rate and float(f"{rate:.3g}"))
-
-
-def test_a_rate_has_the_same_three_digits_on_each_page():
-    source = "{% load zoea %}{{ of_row|rate }} {{ of_board|rate }} {{ unknown|rate }}"
-    rates = {"of_row": 1_230.0, "of_board": 1_234.5, "unknown": None}
-    shown = Template(source).render(Context(rates))
-    assert shown == "+1,230 +1,230 –"  # noqa: RUF001 (a dash)
 
 
 def test_what_nobody_told_is_unknown_not_zero(db: None):
@@ -273,9 +264,7 @@ def test_200_myses_take_as_many_statements_as_two(db: None):
     now = timezone.now()
 
     def count() -> int:
-        with CaptureQueriesContext(
-            connection,
-        ) as asked:
+        with record_statements() as asked:
             found = add_up_yield(now - HOUR, now)
             for by in yields.GROUPINGS:
                 list_lines(found, by)
@@ -289,15 +278,6 @@ def test_200_myses_take_as_many_statements_as_two(db: None):
     for mysis in Mysis.objects.filter(name__startswith="Fleet"):
         make_turn(mysis, model="pilot")
     assert count() == few <= 8
-
-
-def test_the_fleet_is_sorted_by_its_yield(db: None):
-    now = timezone.now()
-    for name, gain in (("Ada", 5), ("Bo", 50), ("Cy", -5)):
-        add_turns(make_mysis(name=name), now - 30 * MINUTE, 20, gain)
-    make_mysis(name="Di")
-    rows = fleet.load_view(fleet.FleetView(sort="yield"), now).shown
-    assert [row.name for row in rows] == ["Bo", "Ada", "Cy", "Di"]
 
 
 @given(st.lists(st.none() | st.integers(-50, 50)), st.sampled_from(sorted(FIGURES)))
@@ -336,11 +316,6 @@ def test_bars_colour_by_what_is_left(name: str, value: str, level: str):
     fact = ShownFact(name, value, "fresh", (), (), 0)
     [found] = _read_levels({name: fact})
     assert (found.name, found.value, found.level) == (name.lower(), value, level)
-
-
-def test_a_limit_of_nothing_has_no_bar():
-    fact = ShownFact("Fuel", "0/0", "fresh", (), (), 0)
-    assert _read_levels({"Fuel": fact}) == ()
 
 
 def test_page_and_rest_tell_the_same(sign_in: Callable[..., Client]):
@@ -403,3 +378,12 @@ def test_an_empty_fleet_says_so(admin: Client):
         "No turn in the last 7d."
         in admin.get("/yield/?by=prompt&since=7d").content.decode()
     )
+
+
+def test_the_fleet_is_sorted_by_its_yield(db: None):
+    now = timezone.now()
+    for name, gain in (("Ada", 5), ("Bo", 50), ("Cy", -5)):
+        add_turns(make_mysis(name=name), now - 30 * MINUTE, 20, gain)
+    make_mysis(name="Di")
+    rows = fleet.load_view(fleet.FleetView(sort="yield"), now).shown
+    assert [row.name for row in rows] == ["Bo", "Ada", "Cy", "Di"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import httpx2
 import pytest
 
 from agents.game import client, http
@@ -130,37 +129,6 @@ async def test_who_holds_a_call_may_say_so_for_as_long(soon: None) -> None:
         for call in calls:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
-
-
-async def test_a_long_comment_is_looked_through_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    looked: list[int] = []
-
-    class Counting:
-        def fullmatch(self, text: bytes) -> object:
-            looked.append(len(text))
-            return comments.fullmatch(text)
-
-    async def send() -> AsyncIterator[bytes]:
-        yield b":"
-        for _ in range(500):
-            yield b"still here"
-        yield b"\ndata: "
-        for _ in range(500):
-            yield b"x\ndata: "
-        yield b"x\n\n"
-        yield b": and\n"
-
-    comments = http._COMMENTS
-    monkeypatch.setattr(http, "_COMMENTS", Counting())
-    request = httpx2.Request("POST", "http://localhost/mcp", json={})
-    answer = httpx2.Response(200, content=send(), request=request)
-    events = http.Events(request, answer)
-    assert [event.count(b"data: x") async for event in events] == [501]
-    # The comment after it is a sign of life by itself.
-    assert events._count == 2
-    assert sum(looked) < 7_000
 
 
 @pytest.mark.parametrize("make", [result, sse])

@@ -39,23 +39,6 @@ async def test_lists_tools_with_their_annotations() -> None:
         ]
 
 
-async def test_sessions_hold_one_list_of_the_same_tools() -> None:
-    # Four are kept: those of other tests would push this one out.
-    client._shared_tools.clear()
-    async with (
-        FaultyServer() as server,
-        connect(server.url) as one,
-        connect(server.url) as other,
-    ):
-        assert other.tools is one.tools
-        server.tools.reverse()
-        told = [tool.name for tool in await other.refresh()]
-        assert told == ["mine", "get_status"]
-        assert [tool.name for tool in one.tools] == ["get_status", "mine"]
-        server.tools.reverse()
-        assert await other.refresh() is one.tools
-
-
 async def test_a_tool_error_is_an_answer() -> None:
     async with FaultyServer() as server, connect(server.url) as connection:
         server.plan.append(

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
-import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents import events
 from agents.dashboard.charts import CATEGORIES
 from agents.dashboard.shared_results import shared
-from agents.dashboard.yields import BUILT_IN_PROMPT, add_up_lines, list_lines
+from agents.dashboard.yields import BUILT_IN_PROMPT, list_lines
 from agents.events import Kind
-from agents.lab import analytics
 from agents.lab.analytics import Outcome, add_up_outcomes
 from agents.lab.analytics_board import AnalyticsView, load_outcomes
 from agents.models import Event, ModelCall, Mysis, Prompt, PromptVersion, Turn
-from memory.models import AuditEntry, Memory, SentContext
+from memory.models import AuditEntry, SentContext
 from tests.factories import bring_in, make_memory, make_mysis, make_turn
 from tests.programs import Program
 
@@ -170,66 +164,6 @@ def test_a_longer_span_is_the_sum_of_its_hours(flown: dict[str, Turn], now: date
     assert add_up(now, "mysis", timedelta(hours=27))["Brahe"].shares["user"] == 5050
 
 
-def test_hours_that_are_over_are_read_once(flown: dict[str, Turn], now: datetime):
-    def count() -> int:
-        with CaptureQueriesContext(
-            connection,
-        ) as asked:
-            add_up(now, "mysis", timedelta(days=2))
-        return sum("tokens_by_category" in one["sql"] for one in asked)
-
-    assert count() == 2  # the present hour and the one of yesterday
-    assert count() == 1
-    # One in which a turn still runs is read again.
-    Turn.objects.filter(started_at__lt=now - HOUR).update(outcome=None)
-    analytics._past_hours._results.clear()
-    assert (count(), count()) == (2, 2)
-
-
-def test_what_there_is_no_time_for_is_told_and_added_later(
-    admin: Client, flown: dict[str, Turn], monkeypatch: pytest.MonkeyPatch
-):
-    fly(flown["first"].mysis, timezone.now() - 5 * MINUTE, [{"user": 1}])
-    # There is time for no hour but the first.
-    ticks = iter(range(0, 10_000, 5))
-    monkeypatch.setattr(analytics, "monotonic", ticks.__next__)
-    # A part of the page asks for what is new, and only all of it is drawn as a whole.
-    asks = {"HX-Request": "true", "HX-Target": "analytics-lines"}
-    assert "HX-Retarget" not in admin.get("/analytics/?since=7d", headers=asks)
-    page = admin.get("/analytics/?since=7d").content.decode()
-    assert "Added up since" in page
-    assert 'hx-trigger="load delay:1s"' in page
-    assert "text/html" in admin.get("/analytics/?since=7d&format=csv")["Content-Type"]
-    answer = Program().get("/analytics?since=7d")
-    assert (answer.status_code, answer.json()["code"]) == (422, "too_slow")
-    assert 'hx-target="#analytics-lines"' in page
-    monkeypatch.setattr(analytics, "monotonic", time.monotonic)
-    told = admin.get("/analytics/?since=7d", headers=asks)
-    assert (told["HX-Retarget"], told["HX-Reselect"]) == ("#analytics", "#analytics")
-
-
-def test_few_statements_by_their_indices(flown: dict[str, Turn], now: datetime):
-    """As many for any number of Myses, and none that reads a whole table."""
-    fly(make_mysis(), now - MINUTE / 2, [{"user": 50}])
-    with CaptureQueriesContext(connection) as few:
-        add_up_outcomes(now - MINUTE, now)
-    for _ in range(5):
-        fly(make_mysis(), now - MINUTE / 2, [{"user": 50}])
-    with CaptureQueriesContext(connection) as asked:
-        add_up_outcomes(now - MINUTE, now)
-    assert len(asked) == len(few) < 20
-    reads = ("tokens_by_category", "zoea_recall", "context.compacted")
-    sums = [one["sql"] for one in asked if any(word in one["sql"] for word in reads)]
-    assert len(sums) == 3
-    with connection.cursor() as cursor:
-        # Else the tables of a test are read whole, as they are small.
-        cursor.execute("SET LOCAL enable_seqscan = off")
-        for sql in sums:
-            cursor.execute(f"EXPLAIN {sql}")
-            plan = "\n".join(line for (line,) in cursor.fetchall())
-            assert "Seq Scan" not in plan, plan
-
-
 # --- Its doors
 
 
@@ -300,42 +234,8 @@ def test_bad_questions_are_told_what_is_wrong(query: str):
     assert query.partition("=")[0] in answer.json()["detail"]
 
 
-def test_rates_need_as_much_time_whether_a_purse_was_known(now: datetime):
-    """Of each Mysis of a line, five minutes."""
-    for name in ("Ada", "Brahe"):
-        mysis = make_mysis(name=name, state="stopped")
-        values = (
-            {"credits_before": None, "credits_after": None} if name == "Ada" else {}
-        )
-        for after in (5 * MINUTE, MINUTE):
-            turn = fly(mysis, now - after, [{"user": 1}], **values)
-            Turn.objects.filter(pk=turn.pk).update(previous_end=now - 5 * MINUTE)
-        tell(turn, Kind.SNAPSHOT_STALE, MINUTE / 2, fields=["a"])
-    line = add_up(now, "model")["pilot"]
-    assert (line.myses, line.known_myses) == (2, 1)
-    assert line.doubted == 2
-    short = replace(line, seconds=599)
-    assert (short.doubted_per_hour, short.compactions_per_hour) == (None, None)
-    assert replace(line, seconds=600).doubted_per_hour == 12
-    total = add_up_lines(add_up_outcomes(now - HOUR, now).found)
-    assert total.myses == 2
-    assert {one.myses for one in add_up(now, "mysis").values()} == {1}
-
-
 def test_nothing_flown_says_what_to_do(admin: Client):
     text = admin.get("/analytics/?by=odd&since=odd&sort=odd&a=%00").content.decode()
     assert "No turn in the last 1h." in text
     assert "start a Mysis" in text
     assert "Analytics" in admin.get("/palette/?q=analy").content.decode()
-
-
-def test_what_was_stored_wrong_fails_nothing(now: datetime):
-    turn = fly(make_mysis(), now - MINUTE, [{"user": 1}])
-    SentContext.objects.update(stats={})
-    tell(turn, Kind.SNAPSHOT_STALE, MINUTE / 4, fields="all")
-    read(turn, "zoea_recall", "x", args=[])
-    ((_, found),) = add_up(now, "mysis").items()
-    assert (found.calls, found.doubted, found.recalls["other"]) == (1, 1, 1)
-    Memory.objects.all().delete()
-    events.append(Kind.SNAPSHOT_STALE, data={"fields": ["a"]})
-    assert found.tokens_per_call in (None, 0)

@@ -7,7 +7,6 @@ import io
 import json
 import time
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,8 @@ from agents import events
 from agents.actions.base import ActionError
 from agents.lab import kept_replays, replay_job, table
 from agents.lab.policies import read_policies
-from agents.models import Event, Mysis, Replay, ReplayCall, Turn
+from agents.models import Event, Mysis, Replay, ReplayCall
 from agents.retention import plan_steps
-from agents.scheduling import BEHIND_TURNS
 from memory.models import AuditEntry
 from tests.agents.lab.histories import make_pilot, record_turn
 from tests.agents.runtime.workers import Workers
@@ -85,22 +83,6 @@ def test_a_job_stores_rows_and_says_how_far_it_is(
     # Whoever has the job again finds nothing to do.
     replay_job.run_replay(replay.pk, replay.job_id or 0)
     assert replay.calls.count() == 3
-
-
-def test_calls_are_counted_no_further_than_they_may_be(
-    ada: Mysis, monkeypatch: pytest.MonkeyPatch
-):
-    now = timezone.now()
-    # Begun before the span, with calls in it.
-    Turn.objects.update(started_at=now - timedelta(hours=2))
-    replay = start(ada, since=now - timedelta(hours=1))
-    assert replay.total == 3
-    assert ProcrastinateJob.objects.get(pk=replay.job_id).priority == BEHIND_TURNS
-    Turn.objects.update(started_at=now - timedelta(days=2))
-    assert start(ada, since=now - timedelta(hours=1)).total == 0
-    monkeypatch.setattr(kept_replays, "MOST_CALLS", 2)
-    with pytest.raises(ActionError, match="since: these are more than 2 calls"):
-        start(ada)
 
 
 def test_cancelling_leaves_nothing(ada: Mysis, monkeypatch: pytest.MonkeyPatch):
@@ -271,9 +253,8 @@ def read_stream(answer: Any) -> str:
     return async_to_sync(collect)().decode()
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
+def test_bad_input_names_field_and_remedy(ada: Mysis, operator_program: Program):
+    for change, words in (
         ({"mysis": "Nobody"}, "'Nobody'"),
         ({"label": "miners"}, "label: leave it out"),
         ({"mysis": None, "label": "none"}, "label: no Mysis"),
@@ -291,15 +272,11 @@ def read_stream(answer: Any) -> str:
             {"policies": [WINDOW | {"budget": {"tokens": 5, "reserve": 5}}]},
             "policies[0].budget_tokens: give 1 to",
         ),
-    ],
-)
-def test_bad_input_names_field_and_remedy(
-    ada: Mysis, operator_program: Program, change: dict[str, Any], words: str
-):
-    body = {"mysis": "Ada", "policies": [WINDOW]} | change
-    answer = operator_program.post("/replays", body)
-    assert answer.status_code in (404, 422)
-    assert words in answer.json()["detail"]
+    ):
+        body: dict[str, Any] = {"mysis": "Ada", "policies": [WINDOW], **change}
+        answer = operator_program.post("/replays", body)
+        assert answer.status_code in (404, 422)
+        assert words in answer.json()["detail"]
     assert not Replay.objects.exists()
 
 
@@ -322,20 +299,17 @@ def test_the_command_replays_at_once(ada: Mysis, tmp_path: Path):
     assert not Replay.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+def test_the_command_refuses_in_one_line(ada: Mysis):
+    for words, said in (
         (["Nobody", "--strategies", "window"], "There is no Mysis 'Nobody'"),
         (["Ada"], "policies: give 1 to 8 of them"),
         (["Ada", "--policies", "none"], "policies[0]: there is no policy"),
         (["Ada", "--strategies", "dreams"], 'strategy: "dreams" is unknown'),
         (["Ada", "--strategies", "mask", "--since", "never"], "since: give a moment"),
         (["Ada", "--strategies", "mask", "--csv", "/none/x"], "/none/x: No such file"),
-    ],
-)
-def test_the_command_refuses_in_one_line(ada: Mysis, words: list[str], said: str):
-    with pytest.raises(CommandError) as refused:
-        call_command("replay", *words)
-    assert refused.value.returncode == 2
-    assert said in str(refused.value)
-    assert "\n" not in str(refused.value)
+    ):
+        with pytest.raises(CommandError) as refused:
+            call_command("replay", *words)
+        assert refused.value.returncode == 2
+        assert said in str(refused.value)
+        assert "\n" not in str(refused.value)

@@ -19,12 +19,11 @@ from agents.lab.prices import Prediction, predict_price
 from agents.lab.retaken import Setting, _spread
 from agents.llm.endpoints import resolve
 from agents.llm.model_types import Usage, price_usage
-from agents.models import ModelCall, Mysis, Provider, ToolCatalogue, Turn
+from agents.models import ModelCall, Mysis, ToolCatalogue, Turn
 from memory.assembly import prepare
-from memory.concurrency import ConcurrencyLimit
 from memory.models import ContextPolicy, SentContext
 from tests.browser import scenes
-from tests.factories import make_mysis, make_turn
+from tests.factories import make_mysis, make_provider, make_turn
 from tests.programs import Program
 
 pytestmark = pytest.mark.django_db
@@ -40,9 +39,7 @@ def mysis() -> Mysis:
 
 def make_captain() -> Mysis:
     """One on a model that has a price."""
-    row = Provider(name="openai", kind="openai", default_model="gpt-5-nano")
-    row.api_key = "k"
-    row.save()
+    make_provider(name="openai", kind="openai", default_model="gpt-5-nano", key="k")
     made = make_mysis(name="Ada", model=MODEL)
     scenes.add_account(made)
     return made
@@ -293,50 +290,3 @@ def test_programs_ask_over_rest(admin_program: Program, mysis: Mysis):
     assert found["basis"] == "From 2 calls of the last hour."
     viewer = Program("viewer")
     assert viewer.post("/prices", {"policy": "lean"}).json()["calls"] == 2
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "word"),
-    [
-        ({}, 422, "policy"),
-        ({"mysis": "Ada"}, 422, "policy"),
-        ({"mysis": "nobody", "model": MODEL}, 404, "nobody"),
-        ({"mysis": "Ada", "policy": "none"}, 404, "policy"),
-        ({"mysis": "Ada", "strategy": "none"}, 422, "strategy"),
-        ({"mysis": "Ada", "options": {"x": 1}}, 422, "options.x"),
-        ({"mysis": "Ada", "budget": {"tokens": 10}}, 422, "reserve"),
-        ({"mysis": "Ada", "model": "nobody:x"}, 422, "model"),
-        ({"model": MODEL}, 422, "mysis"),
-        ({"strategy": "window"}, 422, "policy"),
-        ({"mysis": "Ada", "prompt": "none"}, 404, "prompt"),
-    ],
-)
-def test_bad_questions_are_told_what_is_wrong(
-    admin_program: Program, mysis: Mysis, body: dict[str, Any], status: int, word: str
-):
-    answer = admin_program.post("/prices", body)
-    assert answer.status_code == status
-    assert word in answer.json()["detail"]
-
-
-def test_where_too_many_ask_at_once_others_are_told_to_come_again(
-    admin: Client,
-    admin_program: Program,
-    mysis: Mysis,
-    monkeypatch: pytest.MonkeyPatch,
-):
-    fly(mysis, 1)
-    places = ConcurrencyLimit(1, seconds=0.01, refusal="Others are asking.")
-    monkeypatch.setattr(prices, "_places", places)
-    admin.raise_request_exception = False
-    form = f"/myses/{mysis.page_key}/edit/model/price/"
-    body = {"mysis": "Ada", "model": MODEL}
-    with places.taken():
-        busy = admin_program.post("/prices", body)
-        assert (busy.status_code, busy.json()["code"]) == (503, "overloaded")
-        assert busy.headers["Retry-After"]
-        page = admin.post(form, {"model": MODEL})
-        assert page.status_code == 503
-        assert "Others are asking." in page.content.decode()
-    assert admin_program.post("/prices", body).status_code == 200
-    assert admin.post(form, {"model": MODEL}).status_code == 200

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +17,6 @@ from django.core.management import CommandError, call_command
 from agents import events
 from agents.lab import kept_replays, replay_job, two_processes
 from agents.lab.policies import read_policies
-from agents.lab.replay import ReplayedCall
 from agents.lab.report import MISSING
 from agents.lab.two_processes import (
     ReplayQuestion,
@@ -104,45 +102,7 @@ def test_two_processes_find_what_one_does(
     assert [list(call.figures) for call in both] == [["own", *POLICIES]] * 3
 
 
-def test_calls_that_one_of_two_did_not_find_are_left_out(question: ReplayQuestion):
-    first, second, third = question.replay()
-
-    def write(*calls: ReplayedCall) -> Iterator[list[Any]]:
-        yield from ([[call.sent.mysis_id, call.sent.pk], {}] for call in calls)
-        yield ["end", {}]
-
-    def join(here: list[ReplayedCall], *there: ReplayedCall) -> list[ReplayedCall]:
-        return [call for call, _ in two_processes._join(here, write(*there))]
-
-    assert join([first, third], first, second, third) == [first, third]
-    assert join([first, second, third], first, third) == [first, third]
-    assert join([first, second], first) == [first]
-
-
 # --- Its end
-
-
-@pytest.mark.usefixtures("_always_two")
-def test_one_whose_calls_nobody_wants_any_more_is_ended(
-    question: ReplayQuestion, monkeypatch: pytest.MonkeyPatch
-):
-    found: list[psutil.Process | None] = []
-    read_lines = two_processes._read_lines
-
-    def look(lines: Iterable[str]) -> Iterator[list[Any]]:
-        # It still begins: once all is told it ends by itself.
-        found.append(find_second_process())
-        return read_lines(lines)
-
-    monkeypatch.setattr(two_processes, "_read_lines", look)
-    calls = replay_question(question, 3)
-    next(calls)
-    (second,) = found
-    assert second is not None
-    # Ctrl-C in a terminal is for a whole group.
-    assert os.getpgid(second.pid) != os.getpgrp()
-    calls.close()  # type: ignore[attr-defined]
-    assert not psutil.pid_exists(second.pid)
 
 
 @pytest.mark.usefixtures("_always_two")
@@ -157,19 +117,6 @@ def test_one_that_is_killed_is_missed(
         with pytest.raises(SecondProcessError, match="ended too early"):
             next(lines)
     assert not psutil.pid_exists(second.pid)
-
-
-@pytest.mark.parametrize("length", [1, 200_000])
-def test_one_that_reads_nothing_is_missed(
-    length: int, question: ReplayQuestion, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    asked = ReplayQuestion(None, "x" * length, None, None, question.policies)
-    with (
-        pytest.raises(SecondProcessError),
-        two_processes._start_second_process(asked) as lines,
-    ):
-        next(lines)
 
 
 @pytest.mark.usefixtures("_always_two")

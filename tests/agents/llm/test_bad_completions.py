@@ -122,8 +122,10 @@ async def failing(stranger: Stranger, wire: Kind, **settings: Any) -> ModelError
     return error
 
 
-@pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("kind", ["application/json", "text/html", "text/plain", ""])
+@pytest.mark.parametrize(
+    ("wire", "kind"),
+    [("openai", "text/html"), ("anthropic", "application/json"), ("ollama", "")],
+)
 @pytest.mark.parametrize(
     "body",
     [
@@ -151,8 +153,9 @@ async def test_no_completion(
     assert "base URL" in error.remedy
 
 
-@pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize(
+    ("wire", "status"), [("openai", 200), ("anthropic", 500), ("ollama", 200)]
+)
 async def test_more_than_any_model_writes(
     stranger: Stranger, wire: Kind, status: int
 ) -> None:
@@ -171,7 +174,7 @@ async def test_more_than_any_model_writes(
     assert stranger.written < MORE
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
 async def test_a_packed_answer_is_not_unpacked(stranger: Stranger, wire: Kind) -> None:
     """Nobody asked for it: 60 kB would become 60 MB."""
     stranger.headers["Content-Encoding"] = "gzip"
@@ -179,7 +182,7 @@ async def test_a_packed_answer_is_not_unpacked(stranger: Stranger, wire: Kind) -
     await failing(stranger, wire)
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
 async def test_an_answer_that_drips(stranger: Stranger, wire: Kind) -> None:
     """Bytes keep coming, so nothing is silent; the time of the whole call counts."""
     over = threading.Event()
@@ -260,13 +263,12 @@ async def test_of_two_hundred_calls_the_first_are_taken(stranger: Stranger) -> N
         ),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("wire", ["openai", "ollama"])
 async def test_a_call_that_cannot_be_made(
-    stranger: Stranger, wire: Kind, made: Json, name: str, arguments: str
+    stranger: Stranger, made: Json, name: str, arguments: str
 ) -> None:
     """The tool chain tells the model what is wrong with it; here nothing is lost."""
     stranger.says(completion(None, tool_calls=[made]))
-    answer = await ask(stranger, wire)
+    answer = await ask(stranger, "openai")
     assert [(c.name, c.arguments) for c in answer.tool_calls] == [(name, arguments)]
     assert answer.tool_calls[0].id
     assert len(answer.tool_calls[0].id) <= 40

@@ -33,6 +33,7 @@ from agents.llm.endpoints import resolve, resolve_with_window
 from agents.llm.model_types import Endpoint, ModelError
 from agents.models import Provider
 from agents.models.llm import AskedWindow
+from tests.factories import make_provider
 from tests.fakes.openai import KEY, FakeProvider, Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,10 +52,7 @@ async def _leave_nothing() -> AsyncIterator[None]:
 @pytest.fixture
 def lab(provider: FakeProvider) -> Provider:
     """A provider without a window of its own."""
-    row = Provider(name="lab", kind="openai", base_url=provider.url)
-    row.api_key = KEY
-    row.save()
-    return row
+    return make_provider(name="lab", kind="openai", base_url=provider.url, key=KEY)
 
 
 async def now(name: str = NAME) -> Endpoint:

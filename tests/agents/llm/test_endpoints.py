@@ -11,6 +11,7 @@ from agents.llm.context_windows import PILOT, UNKNOWN
 from agents.llm.endpoints import resolve
 from agents.llm.model_types import ModelError, UnknownProviderError
 from agents.models import Provider
+from tests.factories import make_provider
 
 pytestmark = pytest.mark.django_db
 
@@ -27,10 +28,7 @@ def environment(settings: Any) -> Any:
 
 def add(name: str, **fields: Any) -> Provider:
     key = fields.pop("key", "")
-    row = Provider(name=name, **{"kind": "openai", **fields})
-    row.api_key = key
-    row.save()
-    return row
+    return make_provider(name=name, **{"kind": "openai", **fields}, key=key)
 
 
 def test_the_pilot_needs_nothing() -> None:

@@ -15,6 +15,7 @@ from agents.llm.endpoints import resolve
 from agents.models import Provider, ToolCatalogue
 from agents.provider_trial import try_provider
 from memory.models import ContextPolicy
+from tests.factories import make_provider
 from tests.fakes.anthropic import KEY as ANTHROPIC_KEY
 from tests.fakes.anthropic import FakeAnthropic
 from tests.fakes.openai import KEY, FakeProvider
@@ -59,10 +60,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Any:
 def add(url: str, key: str = KEY, **fields: Any) -> Provider:
     """A provider named lab."""
     values = {"kind": "openai", "default_model": "gpt-5-nano", **fields}
-    row = Provider(name="lab", base_url=url, **values)
-    row.api_key = key
-    row.save()
-    return row
+    return make_provider(name="lab", base_url=url, **values, key=key)
 
 
 def test_all_is_well(run: Any, provider: FakeProvider, settings: Any) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -12,12 +15,12 @@ from pytest_django import Settings
 
 from agents import actions
 from agents.game import sessions
-from agents.models import Mysis, Provider
+from agents.models import Mysis
 from agents.runtime.turn import take_turn
 from memory.models import ContextPolicy
 from sandbox.game.testing import SandboxServer
-from tests.factories import make_memory
-from tests.fakes.openai import KEY, FakeProvider
+from tests.factories import make_memory, make_provider
+from tests.fakes.openai import KEY, FakeProvider, Json, Reply
 
 ORDER = "Sell 40 units of ore_iron at Earth Station, never below 7."
 # A summary of it that nothing is lost in.
@@ -42,9 +45,7 @@ def ada(transactional_db: Any) -> Mysis:
 @pytest.fixture
 def eve(transactional_db: Any, provider: FakeProvider) -> Mysis:
     """A running Mysis on the strict provider."""
-    row = Provider(name="strict", kind="openai", base_url=provider.url)
-    row.api_key = KEY
-    row.save()
+    make_provider(name="strict", kind="openai", base_url=provider.url, key=KEY)
     mysis = actions.create_mysis(name="Eve", model="strict:gpt-5-nano", by="test")
     return actions.start_mysis(mysis=mysis, by="test")
 
@@ -91,3 +92,20 @@ async def fly(mysis: Mysis, trigger: str = "nudge") -> Mysis:
     assert row.next_job is not None
     await take_turn(mysis.pk, job_id=row.next_job, trigger=trigger)
     return await refreshed(mysis)
+
+
+@asynccontextmanager
+async def in_mid_call(
+    mysis: Mysis, provider: FakeProvider, answer: Json
+) -> AsyncIterator[None]:
+    """Take the turn that is due; its first call is answered when the block ends."""
+    gate = threading.Event()
+    provider.arrived.clear()
+    provider.answers.append(Reply(body=answer, wait=gate))
+    flight = asyncio.create_task(fly(mysis))
+    assert await asyncio.to_thread(provider.arrived.wait, 20)
+    try:
+        yield
+    finally:
+        gate.set()
+        await flight

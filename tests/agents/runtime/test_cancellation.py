@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import threading
-from typing import Any
 
-import pytest
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from channels.db import database_sync_to_async
 
@@ -49,26 +46,3 @@ async def test_the_look_waits_for_no_turns_database_work(ada: Mysis):
 
     assert await asyncio.create_task(turn())
     await blocked
-
-
-async def test_the_error_of_a_step_that_nobody_waits_for_is_no_traceback():
-    told: list[dict[str, Any]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, said: told.append(said))
-    begun, go_on = threading.Event(), threading.Event()
-
-    def fail() -> None:
-        begun.set()
-        go_on.wait()
-        raise LookupError
-
-    waiting = asyncio.create_task(run_in_db(fail))
-    await asyncio.to_thread(begun.wait)
-    waiting.cancel()
-    await asyncio.sleep(0)
-    go_on.set()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    del waiting
-    gc.collect()
-    await asyncio.sleep(0)
-    assert told == []

@@ -13,7 +13,7 @@ import pytest
 from agents import actions, tool_catalogue
 from agents.actions import orders
 from agents.game import sessions
-from agents.models import Delivery, Mysis, Order, Pin, Provider
+from agents.models import Delivery, Mysis, Order, Pin
 from memory.assembly import turn_reads
 from memory.assembly.sent_view import render_sent
 from memory.context.types import CRITICAL_REMINDERS, NUDGES
@@ -21,43 +21,26 @@ from memory.models import ContextPolicy, Memory, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import in_db
-from tests.fakes.anthropic import KEY as ANTHROPIC_KEY
-from tests.fakes.anthropic import Answer, FakeAnthropic, message
+from tests.factories import give_policy, make_provider
 from tests.fakes.openai import KEY, FakeProvider, Json, Reply, call, completion
 from tests.long_run import few_or_many
 
 REGISTER = call("register", '{"username": "Eve", "empire": "solarian"}')
-TURNS = few_or_many(60, 100)
-
-
-def give_policy(mysis: Mysis, **options: Any) -> Mysis:
-    """Let a Mysis fly under the strategy."""
-    policy = ContextPolicy.objects.create(
-        name="one message", strategy="coalesced", options=options
-    )
-    Mysis.objects.filter(pk=mysis.pk).update(policy=policy)
-    return mysis
+TURNS = few_or_many(40, 100)
 
 
 @pytest.fixture
 def coalesced(eve: Mysis) -> Mysis:
     """A running Mysis under the strategy."""
-    return give_policy(eve)
+    give_policy(eve, strategy="coalesced")
+    return eve
 
 
 def view(request: Json) -> str:
-    """The one message of a request beside the system's, in either format."""
-    *system, said = request["messages"]
-    assert [each["role"] for each in system] == (
-        [] if "system" in request else ["system"]
-    )
-    assert said["role"] == "user"
-    content = said["content"]
-    if isinstance(content, str):
-        return content
-    [block] = content
-    text: str = block["text"]
-    return text
+    """The one message of a request beside the system's."""
+    system, said = request["messages"]
+    assert (system["role"], said["role"]) == ("system", "user")
+    return str(said["content"])
 
 
 def newest(provider: FakeProvider) -> str:
@@ -225,9 +208,7 @@ class Impatient(FakeProvider):
 @pytest.fixture
 def impatient(coalesced: Mysis) -> Iterator[FakeProvider]:
     with Impatient() as running:
-        row = Provider(name="impatient", kind="openai", base_url=running.url)
-        row.api_key = KEY
-        row.save()
+        make_provider(name="impatient", kind="openai", base_url=running.url, key=KEY)
         Mysis.objects.filter(pk=coalesced.pk).update(model="impatient:gpt-5-nano")
         yield running
 
@@ -302,36 +283,11 @@ class Diligent(FakeProvider):
         return Reply(body=completion(None, tool_calls=[call(tool, arguments)]))
 
 
-class DiligentAnthropic(FakeAnthropic):
-    def __init__(self) -> None:
-        super().__init__()
-        self.captain = Diligence()
-
-    def reply(self, body: Json) -> Answer:
-        tool, words = self.captain.decide(view(body))
-        said = {"type": "text", "text": words}
-        given = ACCOUNT if tool == "register" else {}
-        called = {"type": "tool_use", "id": f"t{self.captain.turns}", "name": tool}
-        made = message(called | {"input": given}, stop="tool_use")
-        return 200, message(said) if words else made, {}
-
-
-MODELS: dict[type, tuple[str, str, str]] = {
-    Diligent: ("openai", "gpt-5-nano", KEY),
-    DiligentAnthropic: ("anthropic", "claude-haiku-4-5", ANTHROPIC_KEY),
-}
-
-
-@pytest.fixture(params=MODELS)
-def diligent(
-    request: pytest.FixtureRequest, coalesced: Mysis
-) -> Iterator[Diligent | DiligentAnthropic]:
-    kind, model, key = MODELS[request.param]
-    with request.param() as running:
-        row = Provider(name="diligent", kind=kind, base_url=running.url)
-        row.api_key = key
-        row.save()
-        Mysis.objects.filter(pk=coalesced.pk).update(model=f"diligent:{model}")
+@pytest.fixture
+def diligent(coalesced: Mysis) -> Iterator[Diligent]:
+    with Diligent() as running:
+        make_provider(name="diligent", kind="openai", base_url=running.url, key=KEY)
+        Mysis.objects.filter(pk=coalesced.pk).update(model="diligent:gpt-5-nano")
         yield running
 
 
@@ -344,9 +300,9 @@ async def begin_anew() -> None:
 
 
 async def test_many_turns_with_orders_a_restart_and_failures(
-    coalesced: Mysis, diligent: Diligent | DiligentAnthropic, sandbox: SandboxServer
+    coalesced: Mysis, diligent: Diligent, sandbox: SandboxServer
 ):
-    """In both formats; nothing is refused, and the newest result is always there."""
+    """Nothing is refused, and the newest result is always there."""
     for turn in range(TURNS):
         if turn % 20 == 5:
             await say(coalesced, f"Order {turn}.")

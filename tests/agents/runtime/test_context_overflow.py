@@ -19,7 +19,7 @@ from memory.models import ContextPolicy
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.factories import make_memory
-from tests.fakes.openai import FakeProvider, call, completion
+from tests.fakes.openai import FakeProvider, completion
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TOO_LONG = (
@@ -79,34 +79,6 @@ async def test_the_smaller_context_takes_no_iteration(
     assert (after.last_error, after.nudges) == ("", 1)
     turn = await in_db(Turn.objects.get)()
     assert (turn.outcome, turn.iterations) == ("done", 2)
-
-
-async def test_a_preview_counts_no_refused_try(
-    eve: Mysis,
-    provider: FakeProvider,
-    sandbox: SandboxServer,
-    monkeypatch: pytest.MonkeyPatch,
-):
-    """What a page shows between two calls is what the second of them is told."""
-    await in_db(_fill)(eve)
-    await in_db(Mysis.objects.update)(max_iterations=5)
-    told, shown = [], []
-    assemble = model_calls.assemble_next
-
-    def watch(*args: Any, **more: Any) -> PreparedRequest:
-        preview = context_inputs.build_subject(Mysis.objects.get(pk=eve.pk))
-        shown.append(preview.turns_left)
-        made = assemble(*args, **more)
-        told.append(made.subject.turns_left)
-        return made
-
-    monkeypatch.setattr(model_calls, "assemble_next", watch)
-    provider.refuse(400, TOO_LONG)
-    provider.answer(completion(None, tool_calls=[call("get_status")]))
-    provider.answer(completion("Aye."))
-    await fly(eve)
-    assert told == [5, 5, 4]
-    assert shown == told
 
 
 async def test_a_limit_that_seemed_kept_is_met_all_the_same(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from itertools import count
 from typing import Any
 
@@ -11,14 +9,14 @@ from channels.db import database_sync_to_async
 
 from agents import actions
 from agents.models import Event, Mysis, Turn
-from memory.models import ContextPolicy, Memory
+from memory.models import Memory
 from sandbox.game.testing import SandboxServer
-from tests.factories import make_memory
-from tests.fakes.openai import FakeProvider, Reply, call, completion
+from tests.factories import give_policy, make_memory
+from tests.fakes.openai import FakeProvider, call, completion
 from tests.programs import Program
 from tests.statements import record_statements
 
-from .conftest import fly
+from .conftest import fly, in_mid_call
 
 NUMBERS = count(1)
 in_db = database_sync_to_async
@@ -46,16 +44,11 @@ async def test_a_message_is_queued_then_shown_then_done(
     assert await in_db(delivery)(eve, "Go.") == nothing | {
         "state": "queued", "shown_at": None, "done_at": None,
     }  # fmt: skip
-    gate = threading.Event()
-    provider.answers.append(Reply(200, completion("Aye."), wait=gate))
-    flight = asyncio.create_task(fly(eve))
-    await asyncio.to_thread(provider.arrived.wait)
-    turn = await in_db(Turn.objects.get)()
-    shown = await in_db(delivery)(eve, "Go.")
-    assert (shown["state"], shown["turn"]) == ("shown", turn.pk)
-    assert (shown["number"], shown["call"]) == (1, 1)
-    gate.set()
-    await flight
+    async with in_mid_call(eve, provider, completion("Aye.")):
+        turn = await in_db(Turn.objects.get)()
+        shown = await in_db(delivery)(eve, "Go.")
+        assert (shown["state"], shown["turn"]) == ("shown", turn.pk)
+        assert (shown["number"], shown["call"]) == (1, 1)
     assert (await in_db(delivery)(eve, "Go."))["state"] == "done"
     assert await in_db(kinds)(eve, "turn.finished", "answered") == [[sent.pk]]
     assert await in_db(kinds)(eve, "mysis.state", "shown") == [
@@ -70,17 +63,11 @@ async def test_a_broadcast_waits_for_no_call_and_is_shown_by_the_next_one(
     eve: Mysis, sandbox: SandboxServer, provider: FakeProvider
 ):
     """It is stored while the model is silent; the second call of the turn has it."""
-    gate = threading.Event()
     asks = completion(None, tool_calls=[call("get_version")])
-    provider.answers.append(Reply(200, asks, wait=gate))
-    provider.answer(completion("Aye."))
-    flight = asyncio.create_task(fly(eve))
-    await asyncio.to_thread(provider.arrived.wait)
-    await in_db(actions.send_broadcast)(text="All to Sol.", by="test")
-    assert not flight.done()
-    assert (await in_db(delivery)(eve, "All to Sol."))["state"] == "queued"
-    gate.set()
-    await flight
+    async with in_mid_call(eve, provider, asks):
+        provider.answer(completion("Aye."))
+        await in_db(actions.send_broadcast)(text="All to Sol.", by="test")
+        assert (await in_db(delivery)(eve, "All to Sol."))["state"] == "queued"
     done = await in_db(delivery)(eve, "All to Sol.")
     assert (done["state"], done["number"], done["call"]) == ("done", 1, 2)
 
@@ -111,10 +98,7 @@ async def test_a_message_without_room_in_the_context_is_told_so(
 
 
 def _narrow(mysis: Mysis) -> None:
-    policy = ContextPolicy.objects.create(
-        name="narrow", strategy="window", options={"window": 1}
-    )
-    Mysis.objects.filter(pk=mysis.pk).update(policy=policy)
+    give_policy(mysis, name="narrow", strategy="window", options={"window": 1})
 
 
 async def test_messages_of_former_versions_are_not_queued_for_ever(eve: Mysis):

@@ -19,7 +19,6 @@ from agents.models import (
     BudgetSpend,
     ErrorCode,
     Mysis,
-    Provider,
     Turn,
     Usage,
 )
@@ -30,9 +29,10 @@ from agents.usage import CallCost, CallPlace
 from memory.assembly import turn_reads
 from memory.models import ContextPolicy, Memory, Note, SentContext, fetch_rows
 from sandbox.game.testing import SandboxServer
-from tests.agents.runtime.conftest import fly, refreshed
+from tests.agents.runtime.conftest import fly, in_mid_call, refreshed
 from tests.agents.runtime.logs import in_db
-from tests.fakes.openai import KEY, FakeProvider, Reply, call, completion
+from tests.factories import make_provider
+from tests.fakes.openai import FakeProvider, call, completion
 
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
@@ -117,26 +117,17 @@ async def test_another_model_counts_from_the_next_turn(
     eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
 ):
     """Another kind's request, sent to the endpoint of the first, would be refused."""
-    gate = threading.Event()
-    asked = completion(None, tool_calls=[call("get_version")])
-    provider.answers.append(Reply(body=asked, wait=gate))
-    provider.answer(completion("Seen, and done."))
-    row = await refreshed(eve)
-    turn = asyncio.create_task(
-        take_turn(eve.pk, job_id=row.next_job or 0, trigger="start")
-    )
-    assert await asyncio.to_thread(provider.arrived.wait, 20)
-    await in_db(choose_another_kind)(eve)
-    gate.set()
-    await turn
+    asks = completion(None, tool_calls=[call("get_version")])
+    async with in_mid_call(eve, provider, asks):
+        provider.answer(completion("Seen, and done."))
+        await in_db(choose_another_kind)(eve)
     assert [each["model"] for each in provider.requests] == ["gpt-5-nano"] * 2
     assert (await refreshed(eve)).state == Mysis.State.RUNNING
 
 
 def choose_another_kind(mysis: Mysis) -> None:
-    row = Provider(name="claude", kind="anthropic", base_url="http://127.0.0.1:9")
-    row.api_key, row.window = KEY, 1000
-    row.save()
+    where = "http://127.0.0.1:9"
+    make_provider(name="claude", kind="anthropic", base_url=where, window=1000)
     actions.update_mysis(mysis=mysis, by="test", model="claude:claude-x")
 
 

@@ -9,10 +9,6 @@ from channels.db import database_sync_to_async
 
 from agents import actions
 from agents.models import Event, Mysis, Turn
-from agents.runtime.catch_up import fetch_events
-from agents.runtime.turn_rows import TurnHandle
-from agents.tools.chain import open_toolbox
-from agents.tools.unknown_outcomes import lose_events
 from memory.gamestate.rows import recall_content
 from memory.models import GameSnapshot, Memory
 from memory.search.results import search_messages
@@ -74,22 +70,6 @@ async def test_the_pilot_plays_it_and_no_request_is_invalid(
     sessions_now = grouped.game.state.sessions.of(player.id)
     assert sessions_now
     assert all(one.id not in found["texts"] for one in sessions_now)
-
-
-async def test_what_lost_events_put_in_doubt_is_asked_again(
-    ada: Mysis, grouped: SandboxServer
-) -> None:
-    for _ in range(3):
-        await fly(ada)
-
-    box = await open_toolbox(ada.pk)
-    assert box.username is not None
-    await database_sync_to_async(lose_events)(ada.pk, box.username)
-    box = await open_toolbox(ada.pk)
-    assert "get_status" in box.doubted
-    turn = TurnHandle(0, ada.pk, 1, 1, "nudge", "pilot", {}, 9, fetches=True)
-    await fetch_events(turn, box)
-    assert "get_status" not in (await open_toolbox(ada.pk)).doubted
 
 
 async def test_an_order_is_done(ada: Mysis, grouped: SandboxServer) -> None:

@@ -21,6 +21,7 @@ from agents.runtime import finish as runtime_finish
 from agents.runtime.turn import take_turn
 from agents.tools.request import INTERRUPTED, Outcome
 from agents.usage import CallPlace, today
+from memory import calibration
 from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot, Memory
 from memory.snapshots.writes import capture_snapshot
@@ -259,3 +260,25 @@ async def test_a_turn_that_has_just_ended_is_not_taken_for_a_void_one(
     await fly(eve)
     assert watched == [set()]
     assert (await in_db(Turn.objects.get)()).outcome == "done"
+
+
+# --- A database that is lost at the worst moment of a turn
+
+
+def cut_off(*_: object, **__: object) -> None:
+    """End this thread's connection from the server's side, as a crash does."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+async def test_nothing_is_done_in_the_game_that_the_log_does_not_tell(
+    ada: Mysis, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(calibration, "learn_factor", cut_off)
+    await fly(ada, "start")
+    done = [write.tool for each in sandbox.writes().values() for write in each]
+    rows = await in_db(log)(ada)
+    assert_paired(rows)
+    told = [row.tool_name for row in rows if row.role == "tool"]
+    assert done
+    assert set(done) <= set(told)

@@ -16,11 +16,12 @@ from agents.context_inputs import build_subject, preview_context
 from agents.models import Mysis, OrderRecipient, Turn
 from agents.order_status import read_order
 from memory.context.types import CRITICAL_REMINDERS, NUDGES
-from memory.models import ContextPolicy, Memory
+from memory.models import Memory
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import in_db
 from tests.agents.runtime.workers import Workers
+from tests.factories import give_policy
 from tests.fakes.openai import FakeProvider, Json, Reply, call, completion
 
 PATIENCE = 120.0
@@ -112,10 +113,7 @@ async def test_an_order_goes_from_queued_to_done(
 async def test_the_report_is_offered_and_counted_while_an_order_is_open(
     mode: str, eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
 ):
-    policy = await in_db(ContextPolicy.objects.create)(
-        name=mode, strategy="tiered", options={"tools": mode}
-    )
-    await in_db(Mysis.objects.filter(pk=eve.pk).update)(policy=policy)
+    await in_db(give_policy)(eve, name=mode, strategy="tiered", options={"tools": mode})
     provider.answer(completion("Aye."))
     await fly(eve)
     number = await in_db(give)(eve, "Return to base.")
@@ -174,9 +172,11 @@ def tick(number: int) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
+async def test_a_bad_report_is_an_error_result_with_its_remedy(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    number = await in_db(give)(eve, "Return to base.")
+    bad: list[tuple[Json, str]] = [
         (
             {"order": 99999, "status": "done"},
             "order 99999 does not exist. Open for you: ",
@@ -188,23 +188,14 @@ def tick(number: int) -> None:
             {"status": "done", "note": "x" * 1001},
             "'note' of zoea_report_order cannot be",
         ),
-    ],
-)
-async def test_a_bad_report_is_an_error_result_with_its_remedy(
-    given: Json,
-    words: str,
-    eve: Mysis,
-    provider: FakeProvider,
-    sandbox: SandboxServer,
-):
-    number = await in_db(give)(eve, "Return to base.")
-    made = call(TOOL, json.dumps(given))
-    provider.answer(completion(None, tool_calls=[made]))
+    ]
+    made = [call(TOOL, json.dumps(one), f"c{n}") for n, (one, _) in enumerate(bad)]
+    provider.answer(completion(None, tool_calls=made))
     provider.answer(completion("Hm."))
     await fly(eve)
-    [result] = await results(eve)
-    assert result.is_error
-    assert words in result.content
+    for result, (_, words) in zip(await results(eve), bad, strict=True):
+        assert result.is_error
+        assert words in result.content
     assert await in_db(state)(number) == "answered"
 
 
@@ -225,38 +216,14 @@ async def test_a_report_that_it_works_on_it_leaves_an_order_open(
 async def test_an_order_without_room_in_the_context_stays_queued(
     eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
 ):
-    policy = await in_db(ContextPolicy.objects.create)(
-        name="narrow", strategy="window", options={"window": 1}
+    await in_db(give_policy)(
+        eve, name="narrow", strategy="window", options={"window": 1}
     )
-    await in_db(Mysis.objects.filter(pk=eve.pk).update)(policy=policy)
     first, second = [await in_db(give)(eve, text) for text in ("First.", "Second.")]
     provider.answer(completion("Aye."))
     await fly(eve)
     assert await in_db(state)(first) == "queued"
     assert await in_db(state)(second) == "answered"
-
-
-async def test_an_order_is_shown_once_though_its_worker_is_killed(
-    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer, tmp_path: Path
-):
-    """Killed in the call that shows it: the next worker's turn answers it."""
-    number = await in_db(give)(eve, "Return to base.")
-    gate = provider.arrived.__class__()
-    late = Reply(body=completion("Aye."), wait=gate)
-    provider.answers.extend([late, late])
-    with Workers(tmp_path, sandbox.url) as workers:
-        first = workers.start()
-        assert await asyncio.to_thread(provider.arrived.wait, PATIENCE)
-        assert await in_db(state)(number) == "shown"
-        provider.arrived.clear()
-        workers.kill(first)
-        workers.start()
-        assert await asyncio.to_thread(provider.arrived.wait, PATIENCE)
-        assert await in_db(state)(number) == "shown"
-        gate.set()
-        await in_db(await_end)(eve, 2)
-    assert await in_db(state)(number) == "answered"
-    assert await in_db(changes)(number) == ["queued", "shown", "answered"]
 
 
 async def test_each_state_comes_once_though_a_worker_is_killed_in_each(
@@ -307,33 +274,30 @@ def await_end(mysis: Mysis, number: int) -> None:
                 return
 
 
-@pytest.mark.parametrize("strategy", ["tiered", "coalesced"])
 @pytest.mark.parametrize(
-    ("text", "note"),
+    ("strategy", "text", "note"),
     [
-        ("Return to base.", "Docked at "),
-        ("Mine until you are full.", "The hold is full."),
         (
+            "tiered",
             "Go to Nowhere Land.",
             'I cannot do "Go to Nowhere Land": I find no place called Nowhere Land.',
         ),
-        ("Sing a song.", "I do not understand this order"),
         (
+            "coalesced",
             "Dock at the nearest base, refuel, and report your credits.",
             r"Docked at .*\. (?:Refuelled|Nothing to refuel): fuel .*100/100\. Ada repo",
         ),
         (
-            "Explore; dock, explore and dock.",
-            r"Jumped to .* Docked .* Jumped .* Docked ",
+            "coalesced",
+            "Go back to work: mine ore and sell it.",
+            "Back at work: mined, and sold ",
         ),
-        ("Go back to work: mine ore and sell it.", "Back at work: mined, and sold "),
     ],
 )
 async def test_the_pilot_reports_what_became_of_an_order(
-    text: str, note: str, strategy: str, ada: Mysis, sandbox: SandboxServer
+    strategy: str, text: str, note: str, ada: Mysis, sandbox: SandboxServer
 ):
-    policy = await in_db(ContextPolicy.objects.create)(name="own", strategy=strategy)
-    await in_db(Mysis.objects.filter(pk=ada.pk).update)(policy=policy)
+    await in_db(give_policy)(ada, name="own", strategy=strategy)
     await fly(ada)
     await asyncio.to_thread(sandbox.step)
     number = await in_db(give)(ada, text)
@@ -351,20 +315,25 @@ async def test_the_pilot_reports_what_became_of_an_order(
     assert (found.state, found.recipients[0].changed_by) == (wanted, "mysis:Ada")
     assert re.match(note, found.recipients[0].note)
     # It goes on with its mission by itself.
-    done = await in_db(count_accepted)(ada)
+    await assert_goes_on(ada, sandbox)
+
+
+async def assert_goes_on(mysis: Mysis, game: SandboxServer) -> None:
+    """The mission has another action that the game took, within a few turns."""
+    done = await in_db(count_accepted)(mysis)
     for _ in range(8):
-        await fly(ada)
-        await asyncio.to_thread(sandbox.step)
-    assert (await refreshed(ada)).state == "running"
-    assert await in_db(count_accepted)(ada) > done
+        await fly(mysis)
+        await asyncio.to_thread(game.step)
+        if await in_db(count_accepted)(mysis) > done:
+            break
+    assert (await refreshed(mysis)).state == "running"
+    assert await in_db(count_accepted)(mysis) > done
 
 
-@pytest.mark.parametrize("strategy", ["tiered", "coalesced"])
 async def test_who_holds_as_ordered_flies_on_after_a_start(
-    strategy: str, ada: Mysis, sandbox: SandboxServer
+    ada: Mysis, sandbox: SandboxServer
 ):
-    policy = await in_db(ContextPolicy.objects.create)(name="own", strategy=strategy)
-    await in_db(Mysis.objects.filter(pk=ada.pk).update)(policy=policy)
+    await in_db(give_policy)(ada, name="own", strategy="coalesced")
     await fly(ada)
     await asyncio.to_thread(sandbox.step)
     number = await in_db(give)(ada, "Hold.")
@@ -375,8 +344,4 @@ async def test_who_holds_as_ordered_flies_on_after_a_start(
     assert await in_db(state)(number) == "done"
     assert await in_db(count_accepted)(ada) == done
     await in_db(actions.start_mysis)(mysis=ada, by="operator:ann")
-    for _ in range(8):
-        await fly(ada)
-        await asyncio.to_thread(sandbox.step)
-    assert (await refreshed(ada)).state == "running"
-    assert await in_db(count_accepted)(ada) > done
+    await assert_goes_on(ada, sandbox)

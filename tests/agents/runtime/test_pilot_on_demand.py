@@ -8,12 +8,13 @@ from collections.abc import Iterator
 import pytest
 from channels.db import database_sync_to_async as in_db
 
-from agents.models import Mysis, Provider
+from agents.models import Mysis
 from memory.models import ContextPolicy, Memory
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import assert_paired, log
 from tests.agents.runtime.piloted import PilotedAnthropic, PilotedOpenAI
+from tests.factories import make_provider
 from tests.fakes import anthropic, openai
 from tests.long_run import few_or_many
 
@@ -21,7 +22,7 @@ Strict = PilotedOpenAI | PilotedAnthropic
 CALLS = few_or_many(30, 50)
 
 
-@pytest.fixture(params=[PilotedOpenAI, PilotedAnthropic])
+@pytest.fixture
 def strict(request: pytest.FixtureRequest) -> Iterator[Strict]:
     with request.param() as running:
         yield running
@@ -34,9 +35,7 @@ def seat_pilot(mysis: Mysis, strict: Strict, strategy: str) -> None:
         if isinstance(strict, PilotedOpenAI)
         else ("anthropic", anthropic.KEY, "claude-haiku-4-5")
     )
-    row = Provider(name="strict", kind=kind, base_url=strict.url)
-    row.api_key = key
-    row.save()
+    make_provider(name="strict", kind=kind, base_url=strict.url, key=key)
     options = {"tools": "on_demand"}
     policy = ContextPolicy.objects.create(name="p", strategy=strategy, options=options)
     Mysis.objects.filter(pk=mysis.pk).update(policy=policy, model=f"strict:{model}")
@@ -64,7 +63,11 @@ async def fly_calls(ada: Mysis, strict: Strict, game: SandboxServer) -> list[Mem
     return rows
 
 
-@pytest.mark.parametrize("strategy", ["tiered", "coalesced"])
+@pytest.mark.parametrize(
+    ("strict", "strategy"),
+    [(PilotedOpenAI, "tiered"), (PilotedAnthropic, "coalesced")],
+    indirect=["strict"],
+)
 async def test_grouped_tools_are_read_before_they_are_called(
     ada: Mysis, grouped: SandboxServer, strict: Strict, strategy: str
 ) -> None:
@@ -81,6 +84,7 @@ async def test_grouped_tools_are_read_before_they_are_called(
     assert names.count("game_help") < CALLS / 5
 
 
+@pytest.mark.parametrize("strict", [PilotedOpenAI], indirect=True)
 async def test_a_history_in_one_message_is_flown(
     ada: Mysis, sandbox: SandboxServer, strict: Strict
 ) -> None:

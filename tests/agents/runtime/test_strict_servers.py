@@ -1,4 +1,4 @@
-"""Fifty calls under each strategy, at a server with the rules of all strict ones."""
+"""Many calls under each strategy, at a server with the rules of all strict ones."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import pytest
 from agents import actions
 from agents.models import Mysis
 from memory.context.registry import BUILT_IN
-from memory.models import ContextPolicy
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import GOOD, ORDER, fly
 from tests.agents.runtime.logs import in_db
+from tests.factories import give_policy
 from tests.fakes.openai import Json, call, completion
 from tests.fakes.strict_servers import RULES, StrictServer
+from tests.long_run import few_or_many
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
-CALLS = 50
+CALLS = few_or_many(20, 50)
 # Small enough that each strategy leaves out, masks or sums up something.
 OPTIONS: Mapping[str, dict[str, Any]] = {
     "window": {"window": 12},
@@ -77,17 +78,16 @@ def provider(model: Model) -> Iterator[StrictServer]:
 
 
 @pytest.mark.parametrize("strategy", BUILT_IN)
-async def test_no_request_of_fifty_calls_is_refused(
+async def test_no_request_of_many_calls_is_refused(
     provider: StrictServer,
     model: Model,
     eve: Mysis,
     sandbox: SandboxServer,
     strategy: str,
 ) -> None:
-    policy = await in_db(ContextPolicy.objects.create)(
-        name="tried", strategy=strategy, options=OPTIONS.get(strategy, {})
+    await in_db(give_policy)(
+        eve, name="tried", strategy=strategy, options=OPTIONS.get(strategy, {})
     )
-    await in_db(Mysis.objects.filter(pk=eve.pk).update)(policy=policy)
     turns = 0
     while model.count < CALLS and not provider.refused:
         turns += 1

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -22,21 +21,19 @@ from agents.models import (
     ToolCatalogue,
     Turn,
 )
-from agents.runtime import answers
 from agents.runtime.turn import take_turn
-from agents.runtime.turn_rows import TurnHandle
 from agents.tools.request import INTERRUPTED
 from bench import turns
 from memory import calibration
 from memory.assembly import sent_view as kept_views
 from memory.context.report import count_shared_bytes
 from memory.gamestate.render import split_state
-from memory.models import AuditEntry, ContextPolicy, GameSnapshot, Memory, SentContext
+from memory.models import GameSnapshot, Memory, SentContext
 from sandbox.game.testing import SandboxServer
-from tests.agents.runtime.conftest import fly, refreshed
+from tests.agents.runtime.conftest import fly, in_mid_call, refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
-from tests.factories import make_memory
-from tests.fakes.openai import FakeProvider, Reply, call, completion
+from tests.factories import give_policy, make_memory
+from tests.fakes.openai import FakeProvider, call, completion
 
 
 async def test_the_pilot_registers_and_plays(ada: Mysis, sandbox: SandboxServer):
@@ -56,29 +53,6 @@ async def test_the_pilot_registers_and_plays(ada: Mysis, sandbox: SandboxServer)
     seen = await in_db(events.read_after)(0)
     assert all(secret not in everything for secret in secrets)
     assert all(secret not in json.dumps(seen) for secret in secrets)
-
-
-async def test_a_turn_writes_nothing_into_the_audit_log(
-    ada: Mysis, sandbox: SandboxServer
-):
-    asked = await in_db(AuditEntry.objects.count)()
-    await fly(ada, "start")
-    assert await in_db(AuditEntry.objects.count)() == asked
-
-
-async def test_what_a_call_was_sent_can_be_shown_again(
-    ada: Mysis, sandbox: SandboxServer
-):
-    for _ in range(4):
-        await fly(ada)
-        await asyncio.to_thread(sandbox.step)
-    kept = await in_db(lambda: list(SentContext.objects.order_by("pk")))()
-    shown = [await in_db(kept_views.render_sent)(context) for context in kept]
-    assert len(kept) > 4
-    assert all(view.intact for view in shown)
-    assert shown[-1].messages[0]["role"] == "system"
-    assert "## Current Game State" in json.dumps(shown[-1].messages[-1])
-    assert {line["disposition"] for line in shown[-1].ledger} >= {"kept"}
 
 
 async def test_calls_that_follow_each_other_share_their_beginning(
@@ -163,16 +137,8 @@ async def test_three_turns_without_a_deed_lead_to_rest_and_a_message_wakes(
 async def test_a_message_that_comes_meanwhile_is_answered_next(
     eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
 ):
-    waiting = Reply(body=completion("Resting."), wait=provider.arrived.__class__())
-    provider.answers.append(waiting)
-    row = await refreshed(eve)
-    assert row.next_job
-    turn = asyncio.create_task(take_turn(eve.pk, job_id=row.next_job, trigger="start"))
-    assert await asyncio.to_thread(provider.arrived.wait, 20)
-    await in_db(actions.send_message)(mysis=eve, text="Wait!", by="operator:x")
-    assert waiting.wait is not None
-    waiting.wait.set()
-    await turn
+    async with in_mid_call(eve, provider, completion("Resting.")):
+        await in_db(actions.send_message)(mysis=eve, text="Wait!", by="operator:x")
     due = await refreshed(eve)
     assert due.next_job is not None
     assert due.wake_at is None
@@ -194,18 +160,10 @@ async def test_the_iteration_limit_ends_the_turn_and_is_no_error(
 async def test_a_message_that_a_call_showed_costs_no_turn_of_its_own(
     eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
 ):
-    gate = provider.arrived.__class__()
-    provider.answers.append(
-        Reply(body=completion(None, tool_calls=[call("get_version")]), wait=gate)
-    )
-    provider.answer(completion("Seen, and done."))
-    row = await refreshed(eve)
-    assert row.next_job
-    turn = asyncio.create_task(take_turn(eve.pk, job_id=row.next_job, trigger="start"))
-    assert await asyncio.to_thread(provider.arrived.wait, 20)
-    await in_db(actions.send_message)(mysis=eve, text="Wait!", by="operator:x")
-    gate.set()
-    await turn
+    asks = completion(None, tool_calls=[call("get_version")])
+    async with in_mid_call(eve, provider, asks):
+        provider.answer(completion("Seen, and done."))
+        await in_db(actions.send_message)(mysis=eve, text="Wait!", by="operator:x")
     assert "Wait!" in json.dumps(provider.requests[-1]["messages"])
     after = await refreshed(eve)
     assert after.next_job is not None
@@ -259,45 +217,6 @@ async def test_a_turn_reads_once_and_writes_once(
     assert parts["transactions"] == 8
 
 
-async def test_a_result_is_stored_with_the_call_that_follows_it(
-    eve: Mysis,
-    provider: FakeProvider,
-    sandbox: SandboxServer,
-    monkeypatch: pytest.MonkeyPatch,
-):
-    """A call more costs one transaction more, and after a stop none is made."""
-    monkeypatch.setattr(calibration, "ENOUGH", 0)
-    monkeypatch.setattr(calibration, "ONE_IN", 10**9)
-    for owner, name, count in turns.COUNTED:
-        monkeypatch.setattr(owner, name, count(getattr(owner, name)))
-    made = [call(f"no_tool_{n}", "{}", f"call-{n}") for n in range(4)]
-    activities: list[str] = []
-    keep = answers.write_result
-
-    def watch(handle: TurnHandle, *given: Any) -> list[events.Line]:
-        mysis = Mysis.objects.get(pk=handle.mysis_id)
-        activities.append(mysis.activity)
-        if len(activities) == 9:
-            actions.stop_mysis(mysis=mysis, by="test")
-        return keep(handle, *given)
-
-    monkeypatch.setattr(answers, "write_result", watch)
-    spent = []
-    for together in (made[:1], made[:2], made, made):
-        provider.answer(completion(None, tool_calls=together))
-        provider.answer(completion("Done."))
-        # Three turns in a row that bring nothing would be the last.
-        await in_db(Mysis.objects.update)(nudges=0)
-        row = await refreshed(eve)
-        with turns.measured_parts() as parts:
-            await take_turn(eve.pk, job_id=row.next_job or 0, trigger="nudge")
-        spent.append(parts["transactions"])
-    called = [int(words.removeprefix("calling no_tool_")) for words in activities]
-    assert called == [0, 0, 1, 0, 1, 2, 3, 0, 1]
-    assert spent[2] == spent[1] + 2
-    assert (await in_db(Turn.objects.latest)("pk")).outcome == "stopped"
-
-
 def edit_prompt(mysis: Mysis) -> None:
     prompt = Prompt.objects.create(name="Edited")
     Mysis.objects.filter(pk=mysis.pk).update(prompt=prompt)
@@ -309,10 +228,7 @@ def add_order(mysis: Mysis) -> None:
 
 
 def change_policy(mysis: Mysis) -> None:
-    policy = ContextPolicy.objects.create(
-        name="news", strategy="window", options={"window": 1}
-    )
-    Mysis.objects.filter(pk=mysis.pk).update(policy=policy)
+    give_policy(mysis, name="news", strategy="window", options={"window": 1})
 
 
 def answer_late(mysis: Mysis) -> None:
@@ -343,19 +259,10 @@ async def test_what_others_change_in_a_turn_counts_from_its_next_call(
     provider.answer(completion("Registered."))
     await fly(eve, "start")
     await in_db(leave_open)(eve)
-    gate = provider.arrived.__class__()
-    asked = completion(None, tool_calls=[call("get_version")])
-    provider.arrived.clear()
-    provider.answers.append(Reply(body=asked, wait=gate))
-    provider.answer(completion("Seen, and done."))
-    row = await refreshed(eve)
-    turn = asyncio.create_task(
-        take_turn(eve.pk, job_id=row.next_job or 0, trigger="nudge")
-    )
-    assert await asyncio.to_thread(provider.arrived.wait, 20)
-    await in_db(change)(eve)
-    gate.set()
-    await turn
+    asks = completion(None, tool_calls=[call("get_version")])
+    async with in_mid_call(eve, provider, asks):
+        provider.answer(completion("Seen, and done."))
+        await in_db(change)(eve)
     before, after = (json.dumps(each["messages"]) for each in provider.requests[-2:])
     assert "news" not in before
     kept = await in_db(SentContext.objects.latest)("pk")
@@ -381,17 +288,9 @@ def leave_open(mysis: Mysis) -> None:
 async def test_a_budget_that_is_spent_elsewhere_holds_the_next_call(
     eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
 ):
-    gate = provider.arrived.__class__()
-    asked = completion(None, tool_calls=[call("get_version")])
-    provider.answers.append(Reply(body=asked, wait=gate))
-    row = await refreshed(eve)
-    turn = asyncio.create_task(
-        take_turn(eve.pk, job_id=row.next_job or 0, trigger="start")
-    )
-    assert await asyncio.to_thread(provider.arrived.wait, 20)
-    spent = Budget(name="All", scope="fleet", tokens=1)
-    await in_db(actions.save_budget)(budget=spent)
-    gate.set()
-    await turn
+    asks = completion(None, tool_calls=[call("get_version")])
+    async with in_mid_call(eve, provider, asks):
+        spent = Budget(name="All", scope="fleet", tokens=1)
+        await in_db(actions.save_budget)(budget=spent)
     assert "All" in (await refreshed(eve)).hold
     assert len(provider.requests) == 1

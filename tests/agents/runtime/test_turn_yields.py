@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import defaultdict
 from collections.abc import Sequence
-from datetime import timedelta
-from math import ceil
-
-import pytest
-from django.utils import timezone
 
 from agents import actions
-from agents.dashboard.lane_seconds import ACTIVITIES, AT_REST, TOOLS
-from agents.dashboard.lanes import read_lanes
-from agents.dashboard.time_axis import Axis
-from agents.dashboard.yields import add_up_yield, list_lines
 from agents.models import (
-    Event,
-    ModelCall,
     Mysis,
-    OrderRecipient,
     Prompt,
     PromptVersion,
     ToolPolicy,
@@ -32,11 +19,9 @@ from agents.tools.request import NOT_EXECUTED
 from memory.context.tool_calls import guess_policy
 from memory.models import ContextPolicy, GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
-from tests.agents.runtime.conftest import fly, refreshed
+from tests.agents.runtime.conftest import fly
 from tests.agents.runtime.logs import in_db, log
 from tests.factories import make_account, make_memory, make_mysis, make_turn
-
-SECOND = timedelta(seconds=1)
 
 
 def credits_in_log(rows: Sequence[Memory]) -> list[int]:
@@ -65,88 +50,6 @@ async def test_credits_and_actions_are_those_of_the_log(
     assert sum(turn.failed_actions for turn in turns) == len(failed)
     assert {turn.model for turn in turns} == {"pilot"}
     assert {turn.username for turn in turns} == {"Ada"}
-
-
-async def test_board_and_lanes_tell_what_the_log_of_a_flight_tells(
-    ada: Mysis, sandbox: SandboxServer
-):
-    started = await in_db(find_first_state)("running")
-    # Steps begin at whole seconds.
-    since = started.created_at.replace(microsecond=0)
-    order = {"myses": [ada], "text": "Mine until you are full.", "by": "operator:ann"}
-    await in_db(actions.send_order)(**order)
-    while (await refreshed(ada)).state == Mysis.State.RUNNING:
-        await fly(ada)
-        await asyncio.to_thread(sandbox.step)
-        if await in_db(OrderRecipient.objects.filter(state="done").exists)():
-            break
-    await in_db(actions.stop_mysis)(mysis=ada, by="operator:ann")
-    until = timezone.now()
-    rows = await in_db(log)(ada)
-    told = credits_in_log(rows)
-    tools = [row for row in rows if row.role == "tool"]
-    acts = [row for row in tools if is_action(row.tool_name)]
-    reports = [
-        r for r in tools if r.tool_name == "zoea_report_order" and not r.is_error
-    ]
-    [line] = list_lines(await in_db(add_up_yield)(since, until), "mysis")
-    sums = line.sums
-    assert sums.credits == told[-1] - told[0]
-    assert (sums.actions, sums.failed_actions) == (
-        *(len(acts), sum(row.is_error for row in acts)),
-    )
-    assert sums.actions > 10
-    assert sums.orders_done == [r.args["status"] for r in reports].count("done") == 1
-    assert sums.tokens == await in_db(add_up_tokens)()
-    axis = Axis(since, until, 1, ceil((until - since).total_seconds()))
-    [lane] = (await in_db(read_lanes)([ada.pk], axis)).lanes
-    wanted = await in_db(add_up_activities)(ada, axis)
-    assert {"mining", "flying", "thinking"} <= set(wanted)
-    for name in ACTIVITIES:
-        assert lane.seconds.get(name, 0) == pytest.approx(wanted[name], abs=0.001), name
-
-
-def find_first_state(state: str) -> Event:
-    return Event.objects.filter(kind="mysis.state", data__state=state).earliest("pk")
-
-
-def is_action(tool: str) -> bool:
-    return guess_policy(tool) == "mutation" or tool == "zoea_report_order"
-
-
-def add_up_tokens() -> int:
-    """Of the calls, one by one."""
-    calls = ModelCall.objects.values_list("input_tokens", "output_tokens")
-    return sum(map(sum, calls))
-
-
-def add_up_activities(mysis: Mysis, axis: Axis) -> defaultdict[str, float]:
-    """Seconds from row to row: what a call did, and goes on until the wait for it ends."""
-    start, stop = find_first_state("running"), find_first_state("stopped")
-    turns = list(mysis.turns.order_by("started_at"))
-    begins = [turn.started_at for turn in turns[1:]]
-    spent: defaultdict[str, float] = defaultdict(float)
-    rest = start.created_at - axis.since + axis.until - stop.created_at
-    spent[AT_REST] += rest / SECOND
-    spent["waiting"] += (turns[0].started_at - start.created_at) / SECOND
-    for turn, after in zip(turns, [*begins, stop.created_at], strict=True):
-        called = Event.objects.filter(kind="tool.called", data__turn=turn.pk)
-        calls = [
-            (TOOLS[one.data["tool"]], one.data["ms"] / 1000)
-            for one in called.filter(data__ok=True).order_by("pk")
-            if one.data["tool"] in TOOLS
-        ]
-        for activity, seconds in calls:
-            spent[activity] += seconds
-        assert turn.finished_at is not None
-        busy = sum(seconds for _, seconds in calls)
-        spent["thinking"] += (turn.finished_at - turn.started_at) / SECOND - busy
-        waits = max(turn.finished_at, turn.waits_until or turn.finished_at)
-        waits = min(waits, after)
-        last = calls[-1][0] if calls else "waiting"
-        spent[last] += (waits - turn.finished_at) / SECOND
-        spent["waiting"] += (after - waits) / SECOND
-    return spent
 
 
 async def test_time_after_an_end_is_idle_unless_it_was_put_off(
@@ -197,12 +100,6 @@ async def test_a_turn_names_what_is_other_than_before(
     versions = [turn.prompt_version_id for turn in kept]
     assert versions[1:] == [two.pk, two.pk, three.pk, three.pk]
     assert [turn.policy_name for turn in kept[1:]] == ["lean"] * 4
-
-
-def test_a_turn_without_settings_is_no_change(db: None):
-    """Rows from before they were kept have none."""
-    mysis = make_mysis(model="pilot")
-    assert make_turn(mysis).model == ""
 
 
 async def test_what_a_lost_turn_earned_is_kept(ada: Mysis, sandbox: SandboxServer):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,9 +17,8 @@ from agents.models import Account, Event, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.request import Outcome
 from memory.models import GameSnapshot
-from memory.snapshots import reads
 from sandbox.game.testing import SandboxServer
-from tests.agents.game.faulty import FaultyServer, Reply, result, rpc_error
+from tests.agents.game.faulty import FaultyServer, result, rpc_error
 from tests.factories import make_account
 
 SESSION = {"session_id": {"type": "string"}}
@@ -199,25 +197,6 @@ async def test_an_account_whose_password_is_refused_is_said_so_and_stays_free(
         assert await run_in_db(accounts.list_owned_names, mysis.pk) == []
 
 
-async def test_logout_empties_the_list_and_login_flags_the_old_rows(
-    sandbox: SandboxServer, mysis: Mysis
-) -> None:
-    box = await _playing(mysis, "Ada Nova")
-    await box.call("get_ship", "{}")
-    assert not (await box.call("logout", "{}")).is_error
-    await mysis.arefresh_from_db()
-    assert (mysis.account_id, box.username) == (None, None)
-    left = await run_in_db(reads.read_account_state, "Ada Nova")
-    assert left.snapshots == ()
-    again = await box.call("logout", "{}")
-    assert "Not logged in. Use register or login." in again.text
-    refused = await box.call("get_ship", "{}")
-    assert "Not logged in. Use register or login." in refused.text
-    assert not (await box.call("login", _json(username="Ada Nova"))).is_error
-    row = await GameSnapshot.objects.aget()
-    assert row.stale_reason == "captured before logout"
-
-
 async def test_logout_after_the_session_was_lost_is_a_logout(
     sandbox: SandboxServer, mysis: Mysis
 ) -> None:
@@ -322,9 +301,19 @@ async def test_an_action_refused_for_its_session_is_sent_once_more_and_no_more(
 LOST = "Session not found or expired. Call login() again to get a new session_id."
 
 
-@pytest.mark.parametrize(
-    "lost",
-    [
+async def test_a_lost_session_is_known_by_each_of_its_shapes(
+    faulty: FaultyServer, mysis: Mysis
+) -> None:
+    faulty.tools = [
+        {"name": "login", "inputSchema": {"type": "object"}},
+        {"name": "mine", "inputSchema": {"properties": SESSION, "type": "object"}},
+    ]
+    mysis.account = await run_in_db(make_account, username="Ada", assigned_to=mysis)
+    await mysis.asave()
+    login = result(_json(message="Welcome", session_id="5" * 32))
+    faulty.plan.append(login)
+    box = await open_toolbox(mysis.pk)
+    for lost in (
         result("session_invalid", is_error=True),
         result("session_invalid"),
         result(f"session_invalid: {LOST}", is_error=True),
@@ -338,21 +327,10 @@ LOST = "Session not found or expired. Call login() again to get a new session_id
         result('{"error": {"code": "session_invalid", "message": "Unauthorized"}}'),
         rpc_error(0, "session_invalid"),
         rpc_error(0, f"session_invalid: {LOST}"),
-    ],
-)  # fmt: skip
-async def test_a_lost_session_is_known_by_each_of_its_shapes(
-    faulty: FaultyServer, mysis: Mysis, lost: Callable[[Any], Reply]
-) -> None:
-    faulty.tools = [
-        {"name": "login", "inputSchema": {"type": "object"}},
-        {"name": "mine", "inputSchema": {"properties": SESSION, "type": "object"}},
-    ]
-    mysis.account = await run_in_db(make_account, username="Ada", assigned_to=mysis)
-    await mysis.asave()
-    login = result(_json(message="Welcome", session_id="5" * 32))
-    faulty.plan.extend([login, lost, login, result("mined")])
-    box = await open_toolbox(mysis.pk)
-    assert (await box.call("mine", "{}")).text == "mined"
+    ):  # fmt: skip
+        faulty.plan.extend([lost, login, result("mined")])
+        assert (await box.call("mine", "{}")).text == "mined"
+    assert len(faulty.calls) == 1 + 3 * 12
 
 
 async def test_the_registration_code_is_sent_where_it_is_wanted(

@@ -117,14 +117,6 @@ async def test_an_action_marks_what_it_touches_and_says_when_it_resolves(
     assert (row.stale_reason, row.stale_tick) == ("travel", arrival)
 
 
-async def test_a_refused_action_marks_nothing(box: Toolbox) -> None:
-    await box.call("get_ship", "")
-    refused = await box.call("mine", "")
-    assert refused.is_error
-    assert refused.resolve_tick is None
-    assert await _events("snapshot.stale") == []
-
-
 async def test_an_action_held_for_its_tick_is_awaited(
     box: Toolbox, sandbox: SandboxServer
 ) -> None:
@@ -175,14 +167,6 @@ async def test_a_restarted_server_is_a_new_session_and_a_new_login(
     with SandboxServer(state=world, port=port):
         assert not (await box.call("undock", "")).is_error
         assert not (await box.call("get_ship", "")).is_error
-
-
-async def test_event_streams_serve_as_well(mysis: Mysis, settings: Settings) -> None:
-    with SandboxServer(json_response=False) as server:
-        settings.SPACEMOLT_MCP_URL = server.url
-        box = await open_toolbox(mysis.pk)
-        assert not (await box.call("register", REGISTER)).is_error
-        assert json.loads((await box.call("get_map", "")).text)["total_count"] == 20
 
 
 async def test_sixteen_play_at_once(

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 from asgiref.sync import ThreadSensitiveContext
-from pytest_django import Settings
 
 from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
 from agents.models import Account, Event, Mysis
 from agents.tools.chain import open_toolbox
-from tests.agents.game.faulty import FaultyServer, Json, Reply, http, result, rpc_error
+from tests.agents.game.faulty import FaultyServer, Json, Reply, result, rpc_error
 from tests.factories import make_mysis
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
@@ -22,14 +21,6 @@ REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
 
 async def _events(kind: str) -> list[dict[str, Any]]:
     return [e.data async for e in Event.objects.filter(kind=kind).order_by("id")]
-
-
-async def test_a_server_that_is_down_is_said_at_the_opening(
-    mysis: Mysis, settings: Settings
-) -> None:
-    settings.SPACEMOLT_MCP_URL = "http://127.0.0.1:9/mcp"
-    with pytest.raises(GameUnreachableError, match="cannot be reached"):
-        await open_toolbox(mysis.pk)
 
 
 async def test_a_lost_transport_session_is_opened_anew_and_the_call_sent_once(
@@ -90,15 +81,6 @@ async def test_an_action_whose_reply_was_lost_is_not_repeated(
     assert unknown.is_error
     assert "check get_status" in unknown.text
     assert len(faulty.calls) == 1
-
-
-async def test_a_read_whose_reply_was_lost_is_repeated(
-    faulty: FaultyServer, mysis: Mysis
-) -> None:
-    box = await open_toolbox(mysis.pk)
-    faulty.plan.extend([lambda _: Reply(drop=True), http(502, "bad gateway")])
-    assert (await box.call("get_status", "")).text == "ok"
-    assert len(faulty.calls) == 3
 
 
 async def test_a_stopped_turn_aborts_its_call_and_leaves_the_session_usable(
@@ -186,27 +168,25 @@ async def test_no_connection_to_the_database_is_held_while_the_game_is_awaited(
     assert await asyncio.gather(*(play(mysis) for mysis in myses)) == ["ok"] * 24
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
+async def test_odd_arguments_never_break_a_call(
+    faulty: FaultyServer, mysis: Mysis
+) -> None:
+    schema = {"type": "object", "additionalProperties": True}
+    faulty.tools = [{"name": "get_odd", "inputSchema": schema}]
+    box = await open_toolbox(mysis.pk)
+    odd = (
         r'{"entry": "\ud800 \u0000 x"}',
         '{"entry": "\ud800\x00"}',
         '{"entry": ' + "[" * 900 + "]" * 900 + "}",
         '{"entry": 1e999}',
         '{"entry": ' + "9" * 5000 + "}",
         '{"\\u0000": 1}',
-    ],
-)
-async def test_odd_arguments_never_break_a_call(
-    faulty: FaultyServer, mysis: Mysis, raw: str
-) -> None:
-    schema = {"type": "object", "additionalProperties": True}
-    faulty.tools = [{"name": "get_odd", "inputSchema": schema}]
-    box = await open_toolbox(mysis.pk)
-    await box.call("get_odd", raw)
-    await box.call("zoea_search_messages", raw.replace("entry", "query"))
-    await box.call("\ud800\x00", raw)
-    assert len(await _events("tool.called")) == 3
+    )
+    for raw in odd:
+        await box.call("get_odd", raw)
+        await box.call("zoea_search_messages", raw.replace("entry", "query"))
+        await box.call("\ud800\x00", raw)
+    assert len(await _events("tool.called")) == 3 * len(odd)
 
 
 async def test_odd_answers_are_results(faulty: FaultyServer, mysis: Mysis) -> None:

@@ -51,7 +51,7 @@ async def open_grouped(mysis: Mysis) -> Toolbox:
     return await open_toolbox(mysis.pk)
 
 
-@pytest.mark.parametrize("policy", ["", "secret", "print"])
+@pytest.mark.parametrize("policy", ["", "secret"])
 async def test_an_action_that_is_hidden_changes_as_much_as_one_that_is_shown(
     mysis: Mysis, settings: Settings, policy: str
 ) -> None:
@@ -75,7 +75,7 @@ async def test_an_action_that_is_hidden_changes_as_much_as_one_that_is_shown(
         assert row.stale_reason == "do_thing"
 
 
-@pytest.mark.parametrize("policy", ["secret", "print", "mutation", "query", "snapshot"])
+@pytest.mark.parametrize("policy", ["secret", "mutation", "query"])
 async def test_what_is_set_for_a_whole_grouped_tool_reaches_its_actions(
     mysis: Mysis, settings: Settings, policy: str
 ) -> None:

@@ -96,9 +96,8 @@ async def test_nothing_of_another_mysis_comes_back(
     assert "Unknown argument" in await _refused(box, "state://get_cargo", mysis_id=2)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
+async def test_a_bad_handle_is_an_error_result(box: Toolbox) -> None:
+    for arguments, says in (
         ({}, "'handle' is missing"),
         ({"handle": "12"}, "ctx://7/1234"),
         ({"handle": "ctx://self/999999999"}, "no message 999999999"),
@@ -107,14 +106,10 @@ async def test_nothing_of_another_mysis_comes_back(
         ({"handle": "ctx://self/1", "offset": -1}, "'offset'"),
         ({"handle": "ctx://self/1", "limit": 0}, "'limit'"),
         ({"handle": "ctx://self/1", "limit": LARGEST_PART + 1}, "'limit'"),
-    ],
-)
-async def test_a_bad_handle_is_an_error_result(
-    box: Toolbox, arguments: dict[str, Any], says: str
-) -> None:
-    answer = await box.call("zoea_recall", json.dumps(arguments))
-    assert answer.is_error
-    assert says in answer.text
+    ):
+        answer = await box.call("zoea_recall", json.dumps(arguments))
+        assert answer.is_error
+        assert says in answer.text
 
 
 async def test_a_secret_does_not_slip_through_at_a_cut(

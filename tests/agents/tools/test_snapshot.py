@@ -16,7 +16,7 @@ from agents.models import Event, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.snapshot import announce_aged
 from memory.gamestate.confidence import Confidence
-from memory.models import AccountClock, GameEvent
+from memory.models import AccountClock
 from memory.snapshots import reads
 from sandbox.game.testing import SandboxServer
 from tests.memory.capturing import read_state_rows
@@ -109,24 +109,6 @@ async def test_an_arrival_moves_the_ship_and_leaves_what_was_seen_in_doubt(
     assert fields["player.current_poi"] is Confidence.MERGED
     assert fields["ship.fuel"] is Confidence.INVALIDATED
     assert (await _row("get_nearby")).confidence is Confidence.INVALIDATED
-
-
-async def test_a_merge_is_told(
-    box: Toolbox, sandbox: SandboxServer, mysis: Mysis
-) -> None:
-    await box.call("get_cargo", "")
-    await box.call("mine", "")
-    tick = sandbox.step()
-    await box.call("get_notifications", "")
-    event = await Event.objects.filter(kind="snapshot.updated").alatest("id")
-    assert event.mysis_id == mysis.pk
-    fields = event.data.pop("fields")
-    assert {"cargo", "used", "available"} == set(fields)
-    assert event.data == {
-        "account": "Ada Nova", "tool": "get_cargo", "args": {},
-        "reason": "get_notifications", "tick": tick,
-    }  # fmt: skip
-    assert await GameEvent.objects.filter(kind="mining_yield").acount() == 1
 
 
 async def test_growing_old_is_told_once(box: Toolbox, mysis: Mysis) -> None:

@@ -9,18 +9,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.conf import settings
-from django.db import connection
 from django.db.models import Max, Min
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from agents.actions import ActionError
-from agents.lab import recommend, replay_job, replay_page
-from agents.lab.forms import ReplayForm
-from agents.models import Event, Mysis, Replay, ReplayCall, ToolCatalogue
+from agents.lab import recommend, replay_job
+from agents.models import Event, Mysis, Replay, ReplayCall
 from memory.models import AuditEntry, ContextPolicy, SentContext
 from tests.agents.views.test_what_if import make_call
 from tests.browser import scenes
@@ -99,64 +94,6 @@ def test_a_replay_is_asked_for_and_read(
     ):
         assert shown in page, shown
     assert f"Replay {asked.pk}</a>" in admin.get("/lab/").content.decode()
-
-
-def test_rows_of_one_under_way_come_as_they_are_made(
-    admin: Client, ada: Mysis, narrow: ContextPolicy, monkeypatch: pytest.MonkeyPatch
-):
-    asked = work(ask(admin, policies=[narrow.pk]))
-    Replay.objects.update(state="running", total=9)
-    answer = admin.get(f"/lab/{asked.pk}/?after=1", headers=HTMX)
-    news = answer.content.decode()
-    assert [row.call.place for row in answer.context["rows"]] == [2, 3]
-    for shown in ("?after=3", "every 1s", "3 of 9 calls", 'value="3"', "Tokens, mean"):
-        assert shown in news, shown
-    assert answer.context["charts"][0].lines[1].path.count("L") == 2
-    # Of very many the others are a click away.
-    monkeypatch.setattr("agents.views.lab.STREAMED", 3)
-    answer = admin.get(f"/lab/{asked.pk}/?after=1", headers=HTMX)
-    assert "Show more calls" in answer.content.decode()
-    # That is offered once: what was opened by it stays, and comes no second time.
-    answer = admin.get(f"/lab/{asked.pk}/?after=3", headers=HTMX)
-    assert answer.context["rows"] == []
-    assert "#replay-more" not in answer.content.decode()
-    rows = admin.get(f"/lab/{asked.pk}/?after=3&rows=1", headers=HTMX)
-    assert "Show more calls" in rows.content.decode()
-    # One that failed before its first call has no others on their way.
-    Replay.objects.update(state="failed", report={})
-    assert "It failed before" in admin.get(f"/lab/{asked.pk}/").content.decode()
-    Replay.objects.update(state="running")
-    # Nor is it offered while rows come by themselves.
-    monkeypatch.setattr("agents.views.lab.ROWS", 2)
-    assert "Show more calls" not in admin.get(f"/lab/{asked.pk}/").content.decode()
-
-
-def test_small_budgets_and_names_like_numbers_are_taken(
-    admin: Client, ada: Mysis, narrow: ContextPolicy
-):
-    other = ContextPolicy.objects.create(name=str(narrow.pk), strategy="full")
-    chosen = [narrow.pk, other.pk]
-    asked = ask(admin, policies=chosen, strategy="window", budget="2000")
-    assert [one["name"] for one in asked.policies] == [other.name, "narrow", "window"]
-    budget = asked.policies[2]["budget_tokens"], asked.policies[2]["budget_reserve"]
-    assert budget == (2000, 500)
-
-
-@pytest.mark.parametrize(
-    ("place", "field"),
-    [
-        ("policies[0]: no", "options"),
-        ("policies[0].budget_tokens: no", "budget"),
-        ("policies: no", "policies"),
-    ],
-)
-def test_a_refusal_of_the_one_that_is_not_stored_stands_at_its_fields(
-    place: str, field: str
-):
-    form = ReplayForm({"strategy": "full"})
-    assert form.is_valid()
-    form.add_refusal(ActionError(place, code="invalid", status=422))
-    assert [*form.errors] == [field]
 
 
 @pytest.mark.parametrize(
@@ -418,27 +355,6 @@ def test_one_tried_without_a_budget_is_stored_by_its_link_and_used(
     assert ada.policy == made
 
 
-def test_one_without_options_has_the_tools_of_the_calls(admin: Client):
-    described = {"description": "What it does. " * 20, "parameters": {}}
-    tools = [{"name": f"t{n}", "policy": "query", **described} for n in range(9)]
-    ToolCatalogue.objects.create(pk=settings.SPACEMOLT_MCP_URL, tools=tools)
-    ContextPolicy.objects.create(
-        name="usual", is_default=True, options={"tools": "on_demand", "keep_results": 1}
-    )
-    bo = make_mysis(name="Bo")
-    scenes.add_conversation(bo, exchanges=3)
-    sent = make_call(bo)
-    assert sent.stats["options"]["tools"] == "on_demand"
-    asked = work(ask(admin, whom=f"mysis:{bo.pk}", strategy="window"))
-    answer = admin.get(f"/lab/{asked.pk}/calls/1/", {"b": "window"})
-    assert answer.context["apart"] == []
-    advice = recommend.recommend_for_mysis(bo)
-    assert advice is not None
-    found = next(each for each in advice.candidates if not each.is_own)
-    assert found.settings["options"] == {"tools": "on_demand"}
-    assert "keeps_tools" not in found.settings
-
-
 def test_a_policy_that_was_edited_meanwhile_is_not_used(
     admin: Client, ada: Mysis, narrow: ContextPolicy
 ):
@@ -473,18 +389,6 @@ def test_it_says_over_which_calls_and_for_whom_it_counts(
         asked.calls.get(place=2).at,
         asked.calls.get(place=3).at,
     )
-
-
-def test_what_a_finished_replay_comes_to_is_read_once(
-    admin: Client, ada: Mysis, narrow: ContextPolicy
-):
-    asked = work(ask(admin, policies=[narrow.pk]))
-    recommend.recommend_for_mysis(ada)
-    replay_page.draw_charts(asked)
-    with CaptureQueriesContext(connection) as found:
-        recommend.recommend_for_mysis(ada)
-        replay_page.draw_charts(asked)
-    assert not [one for one in found if "agents_replaycall" in one["sql"]]
 
 
 def test_what_it_gives_up_is_said_and_an_edited_policy_has_to_be_stored_first(

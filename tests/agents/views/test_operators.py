@@ -126,25 +126,6 @@ def test_an_empty_database_is_three_forms_away_from_a_fleet(admin: Client):
     assert ada.prompt.current.text == "You are {{ name }}.\n"
 
 
-@pytest.mark.parametrize(
-    ("step", "values", "words"),
-    [
-        ("provider", {"name": "", "kind": "openai"}, "This field is required."),
-        ("prompt", {"text": "  "}, "is empty: write something."),
-        ("prompt", {"text": ""}, "or keep what is there."),
-        ("mysis", {"name": "x/y", "model": "pilot"}, "field-bad"),
-        ("mysis", {"name": "x", "model": "nobody:m"}, "field-bad"),
-    ],
-)
-def test_a_step_that_cannot_be_says_why(
-    admin: Client, step: str, values: Any, words: str
-):
-    answer = admin.post(f"/welcome/{step}/", values)
-    assert answer.status_code == 422
-    assert words in answer.content.decode()
-    assert not Mysis.objects.exists()
-
-
 def test_an_error_links_to_its_fix(admin: Client):
     keyless = make_mysis(
         name="Ada",
@@ -176,6 +157,25 @@ def test_a_message_tells_how_far_it_has_come(admin: Client):
     assert "call 1 of turn 1" in admin.get("/myses/Ada/").content.decode()
     messages.finish_shown([told.pk])
     assert "answered in" in admin.get("/myses/Ada/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("step", "values", "words"),
+    [
+        ("provider", {"name": "", "kind": "openai"}, "This field is required."),
+        ("prompt", {"text": "  "}, "is empty: write something."),
+        ("prompt", {"text": ""}, "or keep what is there."),
+        ("mysis", {"name": "x/y", "model": "pilot"}, "field-bad"),
+        ("mysis", {"name": "x", "model": "nobody:m"}, "field-bad"),
+    ],
+)
+def test_a_step_that_cannot_be_says_why(
+    admin: Client, step: str, values: Any, words: str
+):
+    answer = admin.post(f"/welcome/{step}/", values)
+    assert answer.status_code == 422
+    assert words in answer.content.decode()
+    assert not Mysis.objects.exists()
 
 
 def test_matches_are_counted_by_mysis(admin: Client):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import transaction
 from django.test import Client
 
 from agents import actions, events
@@ -14,8 +13,7 @@ from agents.dashboard import feed
 from agents.dashboard.live.fragments import draw_newest_orders
 from agents.dashboard.orders import load_lines, load_order
 from agents.models import Broadcast, Mysis, Order, OrderRecipient
-from agents.order_status import read_order, select_orders
-from memory.models import fetch_rows
+from agents.order_status import read_order
 from tests.factories import make_mysis
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -209,40 +207,6 @@ def test_a_tick_carries_a_note(fleet: list[Mysis], operator_client: Client) -> N
     assert (refused.status_code, b"note:" in refused.content) == (422, True)
     page = operator_client.get(f"/orders/{number}/").content.decode()
     assert "never shown to it" in page
-
-
-def test_a_list_by_state_looks_up_the_recipients_of_few_of_very_many_orders(
-    fleet: list[Mysis],
-) -> None:
-    """By the server's own count: most are done, few are in the state that is asked."""
-    made = Order.objects.bulk_create(
-        Order(text=f"Order {n}.", sender="x") for n in range(2_000)
-    )
-    rare = {500: "superseded", 1_000: "shown", 1_500: "queued"}
-    OrderRecipient.objects.bulk_create(
-        OrderRecipient(order=order, mysis=mysis, state=rare.get(n, "done"))
-        for n, order in enumerate(made)
-        for mysis in fleet
-    )
-    fetch_rows("ANALYZE agents_order, agents_orderrecipient")
-    with transaction.atomic():
-        for place, state in rare.items():
-            before = count_recipients_read()
-            found = list(select_orders(state).order_by("pk")[:51])
-            assert [order.pk for order in found] == [made[place].pk]
-            assert count_recipients_read() - before < 100, state
-        before = count_recipients_read()
-        assert len(select_orders("open").order_by("-pk")[:51]) == 2
-        assert count_recipients_read() - before < 100
-
-
-def count_recipients_read() -> int:
-    """Rows of recipients that this transaction has read."""
-    [(found,)] = fetch_rows(
-        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables"
-        " WHERE relname = 'agents_orderrecipient'"
-    )
-    return int(found)
 
 
 def test_a_script_is_told_from_a_model_until_it_is_talked_to(

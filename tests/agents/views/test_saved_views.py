@@ -11,12 +11,10 @@ from django.http import QueryDict
 from django.test import Client
 from django.utils.http import urlencode
 
-from agents.actions import ActionError
-from agents.actions.saved_views import MOST_VIEWS, rename_view
+from agents.actions.saved_views import MOST_VIEWS
 from agents.dashboard.fleet import OPTIONAL, FleetView
 from agents.models import Mysis, SavedView
 from tests.factories import make_mysis
-from tests.statements import record_statements
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -51,19 +49,6 @@ def test_a_view_is_saved_chosen_renamed_and_deleted(sign_in: Callable[..., Clien
     assert 'hx-confirm="Delete the view Idlers?"' in text
     assert "is deleted" in change(client, view, "delete").content.decode()
     assert not SavedView.objects.exists()
-
-
-def test_a_view_is_renamed_under_the_lock_of_its_user(admin: Client):
-    save(admin, "mine")
-    view = SavedView.objects.get()
-    with record_statements() as asked:
-        rename_view(view=view, name="ours")
-    locked = next(sql for sql in asked if "FOR UPDATE" in sql)
-    assert 'FROM "auth_user"' in locked
-    # Deleted in another window since it was read.
-    SavedView.objects.all().delete()
-    with pytest.raises(ActionError, match="was deleted meanwhile"):
-        rename_view(view=view, name="theirs")
 
 
 def test_fleet_opens_with_the_default_and_shows_all_when_asked(
@@ -125,21 +110,6 @@ def test_views_need_a_sign_in(client: Client):
         answer = client.post(path) if path != "/views/" else client.get(path)
         assert answer.status_code == 302
         assert "/login/" in answer["Location"] or "sign-in" in answer["Location"]
-
-
-def test_without_a_script_a_page_asks_before_a_view_goes(admin: Client):
-    save(admin, "mine")
-    view = SavedView.objects.get()
-    sent = {"act": "delete", "name": "mine", "query": "state=idle"}
-    text = admin.post(f"/views/{view.pk}/change/", sent).content.decode()
-    assert "Delete the view mine?" in text
-    assert 'href="/views/">Cancel' in text
-    assert SavedView.objects.exists()
-    again = dict(re.findall(r'name="(\w+)" value="([^"]*)"', text))
-    assert again.items() >= (sent | {"confirmed": "yes"}).items()
-    answer = admin.post(f"/views/{view.pk}/change/", again)
-    assert answer["Location"] == "/views/"
-    assert not SavedView.objects.exists()
 
 
 @pytest.mark.parametrize(

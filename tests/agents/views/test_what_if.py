@@ -10,7 +10,7 @@ from django.test import Client
 
 from agents import context_inputs
 from agents.models import ModelCall, Mysis
-from agents.views import context, last_hour
+from agents.views import last_hour
 from memory.assembly import prepare
 from memory.models import ContextPolicy, SentContext
 from tests.agents.views.test_downloads import read
@@ -82,17 +82,6 @@ def test_a_moved_slider_draws_what_it_changes_alone(
     assert "what if, not" in part
     assert "out of window" in part
     assert ('id="tried-verb"' in part) is past
-
-
-def test_of_a_long_view_a_move_draws_the_newest(
-    admin: Client, mysis: Mysis, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(context, "DRAWN_AT_ONCE", 3)
-    query = {"strategy": "full"}
-    moved = admin.get(CONTEXT, query, headers=MOVED).context
-    assert moved["ledger"]["shown"] == 3
-    assert moved["ledger"]["before"] == len(moved["shown"].ledger) - 3
-    assert admin.get(CONTEXT, query).context["ledger"]["before"] == 0
 
 
 def test_a_mark_that_cannot_be_is_told_at_its_field(admin: Client, mysis: Mysis):
