@@ -84,7 +84,6 @@ LONGEST = (
     "agents/lab/test_kept_replays.py",
     "sandbox/test_rows.py",
     "agents/test_mcp_server.py",
-    "zoea/test_api_odd_input.py",
     "zoea/test_bodies.py",
     "zoea/test_json_logs.py",
     "zoea/test_masking.py",

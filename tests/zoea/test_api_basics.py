@@ -59,41 +59,10 @@ def test_expired_and_revoked_tokens_are_401() -> None:
         assert program.get("/myses").status_code == 401, field
 
 
-ROUTES = [
-    ("GET", "/myses", "viewer"),
-    ("GET", "/events", "viewer"),
-    ("POST", "/context/assemble", "viewer"),
-    ("POST", "/prices", "viewer"),
-    ("POST", "/myses/1/start", "operator"),
-    ("POST", "/myses/1/stop", "operator"),
-    ("POST", "/myses/1/message", "operator"),
-    ("POST", "/myses/1/command", "operator"),
-    ("POST", "/broadcasts", "operator"),
-    ("POST", "/myses", "admin"),
-    ("PATCH", "/myses/1", "admin"),
-    ("DELETE", "/myses/1", "admin"),
-    ("POST", "/providers", "admin"),
-    ("PATCH", "/providers/x", "admin"),
-    ("POST", "/prompts", "admin"),
-    ("POST", "/prompts/1/rollback", "admin"),
-    ("POST", "/policies", "admin"),
-    ("PUT", "/whatever", "admin"),
-]
-ORDER = ["viewer", "operator", "admin"]
-
-
-@pytest.mark.parametrize(("method", "path", "needed"), ROUTES)
-@pytest.mark.parametrize("role", ORDER)
-def test_roles_are_checked_before_the_body(
-    method: str, path: str, needed: str, role: str
-) -> None:
-    response = Program(role).call(method, path, b"{not json")
-    allowed = ORDER.index(role) >= ORDER.index(needed)
-    assert (response.status_code == 403) is not allowed
-    assert response.status_code != 500
-    if not allowed:
-        assert is_problem(response)
-        assert needed in response.json()["detail"]
+def test_a_route_that_nobody_knows_needs_an_admin() -> None:
+    """Of all others docs/security.md says which role they need."""
+    for role, status in (("operator", 403), ("admin", 400)):
+        assert Program(role).call("PUT", "/whatever", b"{").status_code == status
 
 
 @pytest.mark.parametrize(
@@ -183,39 +152,12 @@ def test_validation_names_the_field() -> None:
     assert program.get("/myses?limit=x").json()["detail"].startswith("limit: ")
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "limit=0",
-        "limit=201",
-        "limit=-1",
-        "limit=x",
-        "limit=",
-        "limit=1.0",
-        "limit=99999999999999999999999",
-        "cursor=x",
-        "cursor=-1",
-        "cursor=99999999999999999999999",
-        "cursor=1e3",
-        "cursor=%00",
-    ],
-)
-@pytest.mark.parametrize("path", ["/myses", "/events", "/broadcasts", "/providers"])
-def test_bad_windows_are_422(path: str, query: str) -> None:
-    response = Program("viewer").get(f"{path}?{query}")
-    assert response.status_code == 422
-    assert is_problem(response)
-
-
-@pytest.mark.parametrize(
-    "reference",
-    ["0", "999", "9" * 19, "9" * 400, "nobody", "%00", "%ED%A0%80", "-1", "1.0", "٣"],
-)
-@pytest.mark.parametrize("tail", ["", "/turns", "/memories", "/state", "/summary"])
-def test_unknown_myses_are_404(reference: str, tail: str) -> None:
-    response = Program("viewer").get(f"/myses/{reference}{tail}")
-    assert response.status_code == 404
-    assert is_problem(response)
+def test_bad_windows_are_422() -> None:
+    program = Program("viewer")
+    for value in ("0", "201", "-1", "x", "", "1.0", "9" * 23):
+        assert program.get(f"/myses?limit={value}").status_code == 422, value
+    for value in ("x", "-1", "9" * 23, "1e3", "%00"):
+        assert program.get(f"/events?cursor={value}").status_code == 422, value
 
 
 def test_errors_outside_of_the_routes_have_the_same_shape() -> None:
