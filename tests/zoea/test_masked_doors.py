@@ -28,7 +28,7 @@ from memory.redaction import (
     hide_secrets_in_value,
 )
 from memory.secret_patterns import list_spellings
-from tests.factories import make_memory, make_mysis
+from tests.factories import make_call, make_memory, make_mysis
 from tests.programs import Program
 from zoea.models import IdempotencyRecord
 from zoea.rate_limits import wrong_passwords
@@ -117,8 +117,7 @@ def test_a_value_is_found_as_programs_in_go_write_it() -> None:
 def test_what_escapes_hide_is_not_told_in_clear() -> None:
     spelt = json.dumps({"text": "pwd: hunter22"}).replace("h", "\\u0068")
     # Cut off, so that it is no JSON any more.
-    function = {"name": "chat", "arguments": spelt[:-1]}
-    call = {"id": "c", "type": "function", "function": function}
+    call = make_call("chat", spelt[:-1])
     row = make_memory(make_mysis(name="Ada"), role="assistant", tool_calls=[call])
     assert "hunter22" not in row.calls_text
 

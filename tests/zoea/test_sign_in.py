@@ -326,10 +326,3 @@ def test_a_limiter_never_gives_more_than_its_rate(
             now += wait + 1e-6
             assert limiter.take("x") == 0
             given_out += 1
-
-
-def test_a_limiter_forgets_the_oldest_key() -> None:
-    limiter = Limiter(rate=0.01, burst=1, size=2)
-    assert [limiter.take(key) == 0 for key in "abab"] == [True, True, False, False]
-    assert limiter.take("c") == 0
-    assert limiter.take("a") == 0

@@ -224,10 +224,9 @@ def test_every_line_of_every_process_is_one_object(first: Flight) -> None:
     assert {"worker", "web", "sandbox", "prepare"} <= set(logs)
     for text in ("".join(first.up.lines), *(one.read_text() for one in logs.values())):
         # The last line may be half written.
-        for line in text.splitlines(keepends=True):
-            if line.endswith("\n"):
-                found = json.loads(line)
-                assert {"time", "level", "logger", "message"} <= set(found), line
+        for line in text.split("\n")[:-1]:
+            assert line.startswith("{"), line
+            assert {"time", "level", "logger", "message"} <= set(json.loads(line))
 
 
 def test_the_start_after_a_kill_goes_on_with_the_fleet(
@@ -304,7 +303,6 @@ def test_a_taken_port_is_refused_before_anything_starts(
     [
         ("postgresql://zoea:secret@127.0.0.1:1/zoea", "Connection refused"),
         ("mysql://zoea:secret@127.0.0.1/zoea", "must begin with postgresql://"),
-        ("nonsense", "DATABASE_URL"),
     ],
 )
 def test_a_database_that_cannot_be_used_is_refused(
@@ -323,13 +321,12 @@ def test_a_data_folder_that_cannot_be_used_is_refused(
     assert "set ZOEA_DATA to another folder" in refused.refused()
 
 
-@pytest.mark.parametrize("readable", [True, False])
 def test_a_key_that_cannot_be_kept_is_refused_before_anything_starts(
-    up: Start, tmp_path: Path, readable: bool
+    up: Start, tmp_path: Path
 ) -> None:
     key = tmp_path / "data" / "secret.key"
     key.parent.mkdir()
-    key.touch() if readable else key.symlink_to(key.parent)
+    key.symlink_to(key.parent)
     refused = up("--port=0", data=tmp_path / "data", ZOEA_SECRET_KEY="")
     assert "The secret key could not be stored" in refused.refused()
     assert not data_directory(refused.data).exists()
