@@ -6,8 +6,6 @@ import doctest
 import json
 import logging
 import os
-import re
-import shlex
 import subprocess
 import sys
 import urllib.request
@@ -33,7 +31,6 @@ from memory.assembly.prepare import record_call
 from memory.models import Memory
 from sandbox.game.testing import SandboxServer
 from tests.agents.alerts.receiver import Receiver
-from tests.commands import Commands
 from tests.factories import make_memory, make_mysis, make_turn
 from tests.programs import Program
 from tests.zoea.documents import ROOT, Block, list_blocks, read_document
@@ -200,9 +197,6 @@ def test_a_line_of_a_log_is_what_the_formatter_writes():
 
 # --- What is asked of a running fleet
 
-# One command of the program and nothing of the shell.
-_COMMAND = re.compile(r"\.venv/bin/python manage\.py ([^|<>&;$`\n]+)(?: 2>&1)?\n?")
-
 
 @dataclass(frozen=True)
 class Place:
@@ -313,15 +307,8 @@ def _number_from(model: type[Model], number: int) -> None:
         )
 
 
-@pytest.fixture(scope="module")
-def program(django_db_setup: None) -> Iterator[Commands]:
-    """``manage.py`` on the database of the tests."""
-    with Commands(DATABASE_URL=database_url()) as loaded:
-        yield loaded
-
-
 @blocks_in("sh")
-def test_a_shell_example_runs(place: Place, program: Commands, block: Block):
+def test_a_shell_example_runs(place: Place, block: Block):
     if "/command" in block.text:
         place.register("Ada")
     console = block.text.startswith("$ ")
@@ -329,16 +316,10 @@ def test_a_shell_example_runs(place: Place, program: Commands, block: Block):
     if console:
         first, _, wanted = block.text.removeprefix("$ ").partition("\n")
         script = f"{first} 2>&1"
-    command = _COMMAND.fullmatch(script)
-    if command:
-        ended = program.run(*shlex.split(command[1]))
-        status, said = ended.status, ended.stdout + ended.stderr
-    else:
-        done = place.run(script)
-        status, said = done.returncode, done.stdout + done.stderr
-    assert status == 0, said
+    done = place.run(script)
+    assert done.returncode == 0, done.stdout + done.stderr
     check = doctest.OutputChecker().check_output
-    assert not console or check(wanted, said, doctest.ELLIPSIS), said
+    assert not console or check(wanted, done.stdout, doctest.ELLIPSIS), done.stdout
 
 
 @pytest.mark.parametrize(("named", "ends"), [(SEARCHED, True), (WATCHED, False)])

@@ -146,7 +146,7 @@ def test_no_hasher_works_without_a_place(
         with pytest.raises(Problem, match="Too many are signing in"):
             hasher.verify("correct horse", stored)
         with pytest.raises(Problem, match="Too many are signing in"):
-            hasher.encode("correct horse", hasher.salt())
+            hasher.encode("correct horse", "salt of 16 signs")
 
 
 def test_who_waits_too_long_for_a_hash_is_told_when_to_come_back(

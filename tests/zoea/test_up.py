@@ -71,7 +71,7 @@ FLEET = "SELECT id, name FROM agents_mysis ORDER BY id"
 @pytest.fixture(scope="module")
 def first(up: Start) -> Flight:
     """The first start on a new folder, with logs as JSON."""
-    words = ("--port=0", "--myses=3", "--tick=0.5")
+    words = ("--port=0", "--myses=3", "--tick=1")
     return Flight.begin(up(*words, seconds=SHARED_SECONDS, ZOEA_LOG_FORMAT="json"))
 
 
@@ -91,7 +91,7 @@ def killed(first: Flight) -> Flight:
 @pytest.fixture(scope="module")
 def second(killed: Flight, up: Start) -> Flight:
     """The start after that, with two workers."""
-    words = ("--port=0", "--tick=0.5", "--workers=2")
+    words = ("--port=0", "--tick=1", "--workers=2")
     return Flight.begin(up(*words, data=killed.up.data, seconds=SHARED_SECONDS))
 
 
@@ -207,7 +207,7 @@ def test_a_worker_started_by_hand_plays_the_game_of_up(first: Flight) -> None:
     data = first.up.data
     port = (data / "sandbox.port").read_text().strip()
     found = _run_by_hand(data, "-c", SETTINGS)
-    assert found.stdout.split() == [f"http://127.0.0.1:{port}/mcp", "0.5"]
+    assert found.stdout.split() == [f"http://127.0.0.1:{port}/mcp", "1.0"]
     worker = first.up.family()["worker"]
     assert eventually(lambda: _hold(worker, data))
     try:
