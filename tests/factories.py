@@ -8,8 +8,9 @@ from typing import Any
 from django.utils import timezone
 
 from agents.events import Item, format_moment
-from agents.models import Account, CreditChange, Mysis, Provider, Turn
-from memory.models import ContextPolicy, Memory
+from agents.models import Account, CreditChange, ModelCall, Mysis, Provider, Turn
+from memory.assembly.prepare import PreparedRequest, record_call
+from memory.models import ContextPolicy, HistorySummary, Memory, SentContext
 
 _numbers = count(1)
 
@@ -27,6 +28,12 @@ def make_memory(mysis: Mysis, **values: Any) -> Memory:
     values.setdefault("origin", origins.get(values["role"], "prompt"))
     values.setdefault("content", "hello")
     return Memory.objects.create(mysis=mysis, **values)
+
+
+def make_call(name: str, arguments: str = "{}", call_id: str = "c") -> dict[str, Any]:
+    """A tool call, as a message keeps it."""
+    function = {"name": name, "arguments": arguments}
+    return {"id": call_id, "type": "function", "function": function}
 
 
 def make_account(**values: Any) -> Account:
@@ -60,6 +67,19 @@ def make_turn(mysis: Mysis, **values: Any) -> Turn:
     values.setdefault("number", mysis.turns.count() + 1)
     values.setdefault("trigger", "start")
     return Turn.objects.create(mysis=mysis, **values)
+
+
+def make_summary(mysis: Mysis, through: int = 9, **values: Any) -> HistorySummary:
+    """A summary of a history up to this message."""
+    values = {"first_id": 1, "generation": 1, "text": "Mined."} | values
+    values.setdefault("history_hash", "0" * 64)
+    return HistorySummary.objects.create(mysis=mysis, through_id=through, **values)
+
+
+def make_sent(mysis: Mysis, prepared: PreparedRequest) -> SentContext:
+    """The record of a call that was sent this."""
+    call = ModelCall.objects.create(turn=make_turn(mysis), number=1, model="pilot")
+    return record_call(call_id=call.pk, prepared=prepared)
 
 
 def bring_in(*turns: Turn) -> None:

@@ -170,7 +170,7 @@ def test_i18_the_newest_unit_is_cut_but_never_its_calls(strategy: str) -> None:
 
 
 GIANT = json.dumps(
-    {"text": 'All the "ore" is at Earth Station. ' * 6_000, "to": "Brahe"}
+    {"text": 'All the "ore" is at Earth Station. ' * 1_500, "to": "Brahe"}
 )
 
 
@@ -185,8 +185,7 @@ def calling(arguments: str, count: int = 1, **more: Any) -> Log:
 
 
 @any_strategy
-@pytest.mark.parametrize("count", [1, 32])
-@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+@pytest.mark.parametrize(("count", "dialect"), [(1, "anthropic"), (16, "openai")])
 def test_giant_arguments_are_cut_where_nothing_else_helps(
     strategy: str, count: int, dialect: Dialect
 ) -> None:
@@ -364,14 +363,6 @@ def test_the_state_block_never_has_more_than_its_bytes(
 
 
 @every_strategy
-def test_the_state_block_comes_after_the_nudge(strategy: str) -> None:
-    log = Log()
-    log.says("Done.")
-    result = view(log, strategy, render_state=render_state)
-    assert kinds(result) == ["filler", "nudge", "state"]
-
-
-@every_strategy
 def test_the_state_block_is_shortened_then_left_out(strategy: str) -> None:
     seen: dict[int, str] = {}
     for tokens in range(1_000, 10, -10):
@@ -429,14 +420,6 @@ def test_a_pinned_message_is_an_order_that_stands() -> None:
     assert 1 not in sent(result)
     assert (fate(result, 1), line(result, 1).handle) == ("pinned", None)
     assert line(result, 1).tokens_out == line(result, 1).tokens_in
-
-
-def test_a_pinned_order_alone_is_answered() -> None:
-    log = Log()
-    log.user("never attack miners", pinned=True)
-    result = view(log, "window")
-    assert [message["role"] for message in result.messages] == ["system", "user"]
-    assert kinds(result) == ["prompt", "nudge"]
 
 
 def test_pins_that_stand_in_the_prompt_already_are_not_repeated() -> None:

@@ -48,21 +48,6 @@ def test_it_runs_without_django_and_loads_little() -> None:
     assert done.stdout.splitlines()[-1].startswith("[]")
 
 
-def test_it_imports_the_standard_library_and_itself_only() -> None:
-    for path in ROOT.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                names = [node.module or ""]
-            for name in names:
-                own = name.startswith(
-                    ("memory.context", "memory.game_calls", "memory.secret_patterns")
-                )
-                assert own or name.split(".")[0] in sys.stdlib_module_names, path
-
-
 def test_it_has_no_clock_no_chance_and_no_files() -> None:
     banned = {"time", "datetime", "random", "secrets", "os", "io", "pathlib", "uuid"}
     for path in ROOT.rglob("*.py"):

@@ -41,19 +41,6 @@ def test_a17_a_missing_result_is_filled_where_it_is_missing(strategy: str) -> No
 
 
 @every_strategy
-def test_a_late_result_goes_back_to_its_call(strategy: str) -> None:
-    log = Log()
-    log.user("go")
-    log.calls(("a", "travel", "{}"))
-    log.says("Waiting.")
-    log.user("well?")
-    log.result("a", "arrived")
-    result = view(log, strategy)
-    assert sent(result) == [1, 2, 5, 3, 4]
-    assert (fate(result, 5), line(result, 5).by) == ("displaced", 2)
-
-
-@every_strategy
 def test_i10_a_broadcast_between_parallel_results_moves_behind_them(
     strategy: str,
 ) -> None:
@@ -69,18 +56,6 @@ def test_i10_a_broadcast_between_parallel_results_moves_behind_them(
     assert sent(result) == [1, 2, 3, 5, 4, 6]
     assert (fate(result, 4), line(result, 4).by) == ("displaced", 2)
     assert result.stats["displaced"] == 1
-
-
-@any_strategy
-def test_a_stray_result_beside_a_valid_one_is_left_out(strategy: str) -> None:
-    log = Log()
-    log.user("go")
-    log.turn("mine", "ore")
-    log.result("nobody", "stray")
-    result = view(log, strategy)
-    assert sent(result) == ([] if strategy == "coalesced" else [1, 2, 3])
-    assert (fate(result, 4), line(result, 4).handle) == ("orphan", "ctx://self/4")
-    assert result.status == "reduced"
 
 
 @every_strategy
@@ -157,19 +132,6 @@ def test_i3_an_id_that_was_made_stays_in_whatever_row_it_comes_back() -> None:
     assert make_call_id(made, 17, 3) == made
     assert make_call_id("abcdefgh1", 4, 0) == made
     assert make_call_id("call_1", 4, 1) != made
-
-
-def test_two_ids_that_would_be_the_same_are_two() -> None:
-    """Such as those that two rows of a log that was fed back bring."""
-    made = make_call_id("call_1", 4, 0)
-    log = Log()
-    log.user("go")
-    for _ in range(3):
-        log.calls((made, "mine", "{}"))
-        log.result(made, "ore")
-    ids = list_ids(view(log, "full"))
-    assert ids[0] == made
-    assert len(set(ids)) == 3
 
 
 @any_strategy

@@ -93,16 +93,6 @@ def test_joined_step_by_step_the_causes_are_the_same(marks):
     assert found is None or len(found.causes) <= MOST_CAUSES
 
 
-def test_who_mines_all_day_is_one_cause():
-    marks = [Stale("mine", tick, ("ship.cargo",)) for tick in range(100)]
-    found = join_marks([Stale("travel", 3, ("ship.fuel",)), *marks], 99)
-    assert found is not None
-    assert [(cause.reason, cause.tick) for cause in found.causes] == [
-        ("travel", 3),
-        ("mine", 99),
-    ]
-
-
 def test_the_block_names_the_action_that_touched_each_fact():
     found = act(["travel", "mine", "mine"], "get_status", STATUS)
     lines = render_block(state(found)).text.splitlines()
@@ -118,13 +108,6 @@ def test_the_block_names_the_action_that_touched_each_fact():
         "**Stale data:** parts of get_status are from before mine at tick 106 - "
         "call get_status."
     )
-
-
-def test_one_line_for_all_facts_names_what_touched_all():
-    marks = Stale("attack", 104), Stale("mine", 106, ("ship.cargo_used",))
-    found = snapshot("get_status", STATUS, stale=join_marks(marks, TICK))
-    text = render_block(state(found), 420).text
-    assert "before attack at tick 104" in text.split("###")[1]
 
 
 def test_a_row_names_the_cause_of_each_field():
@@ -190,25 +173,6 @@ def test_of_very_many_actions_each_fact_names_the_newest_that_touched_it(names, 
         cause = find_cause(found, fact.paths, find_stale_paths(found))
         touched = [n for n in names if any(touches(n, found, p) for p in fact.paths)]
         assert (cause.reason if cause else None) == (touched[-1] if touched else None)
-
-
-OTHERS = [
-    name
-    for name, effects in sorted(ACTIONS.items())
-    if "get_status" in effects
-    and effects["get_status"].fields
-    and not any(paths_overlap("ship.fuel", f) for f in effects["get_status"].fields)
-]
-
-
-@settings(deadline=None)
-@given(st.permutations(OTHERS))
-def test_the_fuel_is_doubted_by_the_flight_whatever_was_done_since(names):
-    assert len(names) > MOST_CAUSES
-    found = act(["travel", *names], "get_status", STATUS)
-    cause = find_cause(found, ["ship.fuel"], find_stale_paths(found))
-    assert cause is not None
-    assert cause.reason == "travel"
 
 
 PATHS = ("ship", "player.stats", *(f"player.note_{n}" for n in range(30)))

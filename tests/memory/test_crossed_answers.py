@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 
 import pytest
@@ -10,12 +9,12 @@ from django.db.models import F
 from django.utils import timezone
 
 from memory.gamestate.confidence import Confidence
-from memory.gamestate.extract import Result, read_result
+from memory.gamestate.extract import read_result
 from memory.models import AccountClock, ActionUnderWay, GameSnapshot
-from memory.snapshots import notifications, reads, under_way, writes
+from memory.snapshots import notifications, reads, under_way
 from memory.snapshots.rows import open_account
 from tests.memory.capturing import (
-    STATUS,
+    LOST,
     act,
     at_tick,
     capture,
@@ -31,10 +30,7 @@ pytestmark = pytest.mark.django_db
 
 def asked(seconds, tool="get_status"):
     """A status that was asked for so many seconds ago and comes only now."""
-    text = json.dumps(STATUS)
-    at = timezone.now() - timedelta(seconds=seconds)
-    return writes.capture_snapshot(username="Ada", tool=tool, args={}, text=text,
-                         result=read_result(text), asked_at=at)  # fmt: skip
+    return capture(tool, ago=seconds)
 
 
 @pytest.mark.parametrize("tick", [None, 100])
@@ -60,13 +56,9 @@ def test_an_older_answer_never_takes_the_place_of_a_newer_one():
 
 # -- answers that are lost --------------------------------------------------------
 
-LOST = Result(content=None, is_unknown=True)
-
 
 def lose(tool):
-    return writes.invalidate_snapshots(
-        username="Ada", tool=tool, args={}, result=LOST, mutation=True
-    )
+    return act(tool, LOST)
 
 
 @pytest.mark.parametrize("era", ["A", "C"])

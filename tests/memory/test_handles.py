@@ -15,7 +15,7 @@ from memory.context import registry
 from memory.context.types import Budget
 from memory.handles import LARGEST_PART, RecallError, cut_part, parse_handle
 from memory.models import Memory
-from tests.factories import make_memory, make_mysis
+from tests.factories import make_call, make_memory, make_mysis
 
 
 @given(st.text(max_size=200), st.integers(1, 50))
@@ -68,11 +68,7 @@ def _history(mysis: Mysis) -> None:
     """Orders, plain answers, and calls with long results in odd characters."""
     for turn in range(30):
         make_memory(mysis, content=f'order {turn}: "go" {{鉄}} | a:b\n')
-        call = {
-            "id": "call_1",
-            "type": "function",
-            "function": {"name": "get_map", "arguments": f'{{"at": "{turn}"}}'},
-        }
+        call = make_call("get_map", f'{{"at": "{turn}"}}', call_id="call_1")
         make_memory(mysis, role="assistant", content="Looking.", tool_calls=[call])
         make_memory(
             mysis,
@@ -128,11 +124,7 @@ def test_a_message_of_another_mysis_is_as_unknown_as_none() -> None:
 def test_calls_of_secret_tools_stay_hidden() -> None:
     """A11."""
     ada = make_mysis()
-    call = {
-        "id": "c",
-        "type": "function",
-        "function": {"name": "set_pin", "arguments": '{"pin": "4711"}'},
-    }
+    call = make_call("set_pin", '{"pin": "4711"}')
     asked = make_memory(ada, role="assistant", content="", tool_calls=[call])
     got = make_memory(ada, role="tool", tool_name="set_pin", content="4711 is set")
     assert "4711" in memory_handles.read_message(ada.pk, asked.pk)

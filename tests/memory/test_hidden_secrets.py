@@ -15,7 +15,7 @@ from agents.models import Broadcast, Mysis, ToolCatalogue
 from agents.tools import own_tool_answers
 from agents.tools.own_tool_answers import Scope
 from memory.models.secret_tools import read_secret_tools
-from tests.factories import make_memory, make_mysis
+from tests.factories import make_call, make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db
 
@@ -26,11 +26,7 @@ SAID = f"iron: session_id={SESSION} end"
 @pytest.fixture
 def ada() -> Mysis:
     ada = make_mysis(name="Ada")
-    call = {
-        "id": "c",
-        "type": "function",
-        "function": {"name": "login", "arguments": f'{{"password": "{SESSION}"}}'},
-    }
+    call = make_call("login", f'{{"password": "{SESSION}"}}')
     make_memory(ada, role="assistant", content=SAID, reasoning=SAID, tool_calls=[call])
     Broadcast.objects.create(text=SAID, sender="x")
     return ada
@@ -41,11 +37,7 @@ def secret(ada: Mysis) -> None:
     """A tool whose calls nobody may read, called once."""
     tools = [{"name": "set_pin", "policy": "secret"}, {"name": "mine", "policy": "x"}]
     ToolCatalogue.objects.create(pk=settings.SPACEMOLT_MCP_URL, tools=tools)
-    call = {
-        "id": "p",
-        "type": "function",
-        "function": {"name": "set_pin", "arguments": '{"pin": 4711}'},
-    }
+    call = make_call("set_pin", '{"pin": 4711}', call_id="p")
     spelt = '{"arguments":{"pin":4711},"command":"set_pin"}'
     other = call | {"via": "game", "original": spelt}
     make_memory(ada, role="assistant", content="", tool_calls=[other])

@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.models import ModelCall, Mysis
-from memory.assembly import history_summaries, prepare
+from agents.models import Mysis
+from memory.assembly import history_summaries
 from memory.assembly import load as assembly_load
 from memory.assembly.hashes import hash_span
 from memory.assembly.log_rows import read_span, to_messages
@@ -17,7 +17,12 @@ from memory.assembly.prepare import Subject, prepare_request
 from memory.context.registry import list_names
 from memory.context.types import Budget
 from memory.models import HistorySummary, Memory
-from tests.factories import make_memory, make_mysis, make_turn
+from tests.factories import (
+    make_call,
+    make_memory,
+    make_mysis,
+    make_sent,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -45,8 +50,7 @@ def remember(subject: Subject) -> tuple[int, ...]:
     """Record the next call, as a turn does; the ids that it was given."""
     prepared = prepare_request(subject)
     mysis = Mysis.objects.get(pk=subject.mysis_id)
-    call = ModelCall.objects.create(turn=make_turn(mysis), number=1, model="m")
-    prepare.record_call(call_id=call.pk, prepared=prepared)
+    make_sent(mysis, prepared)
     return tuple(message.id for message in prepared.request.messages)
 
 
@@ -88,8 +92,7 @@ def test_the_others_read_every_row_up_to_a_limit(strategy: str):
 def test_the_calls_of_a_turn_read_on_what_reading_anew_would_give(strategy: str):
     mysis = make_mysis()
     make_memory(mysis, content="Never sell titanium.")
-    function = {"name": "mine", "arguments": "{}"}
-    call = {"id": "c", "type": "function", "function": function}
+    call = make_call("mine")
     fill(mysis, assembly_load.TAIL_ROWS - 5)
     wish = assembly_load.TailRequest(mysis.pk, strategy, None, SMALL)
     reads = assembly_load.load_tail(wish)
@@ -174,14 +177,6 @@ def test_the_place_where_reading_begins_stays_until_the_limit_is_reached():
     assert remember(subject)[1] > second[-1]
 
 
-def test_another_strategy_begins_for_itself():
-    mysis = make_mysis()
-    fill(mysis, 10)
-    subject = Subject(mysis.pk, "x", None, strategy="window", budget=SMALL)
-    remember(subject)
-    assert len(load(mysis, "full").messages) == 10
-
-
 def test_what_a_summary_covers_is_not_read_but_its_order_and_answer():
     """L5, A15: the order stands at the end of the summary, done or pending."""
     mysis = make_mysis()
@@ -211,10 +206,7 @@ def test_a_strategy_without_summaries_reads_past_them():
 
 def test_a_result_is_never_read_without_its_call():
     mysis = make_mysis()
-    calls = [
-        {"id": f"c{n}", "type": "function", "function": {"name": "x", "arguments": ""}}
-        for n in range(MOST)
-    ]
+    calls = [make_call("x", "", call_id=f"c{n}") for n in range(MOST)]
     make_memory(mysis, role="assistant", content="", tool_calls=calls)
     for call in calls:
         make_memory(mysis, role="tool", tool_call_id=call["id"])
@@ -225,9 +217,7 @@ def test_a_result_is_never_read_without_its_call():
 def test_an_order_is_carried_from_summary_to_summary_until_it_is_answered():
     mysis = make_mysis()
     order = make_memory(mysis, content="Dock now.")
-    calls = [
-        {"id": "c", "type": "function", "function": {"name": "x", "arguments": ""}}
-    ]
+    calls = [make_call("x", "")]
     for _ in range(3):
         make_memory(mysis, role="assistant", content="Calling.", tool_calls=calls)
     first = summarised(mysis, order.pk, order.pk + 2)

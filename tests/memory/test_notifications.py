@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.db import connection
@@ -29,7 +30,7 @@ from memory.models import (
 from memory.snapshots import notifications, reads, writes
 from tests.gamestate.merging import CONTENTS, DATA, ME
 from tests.memory import capturing
-from tests.memory.capturing import read_state_rows
+from tests.memory.capturing import act, at_tick, read_state_rows, row
 from tests.statements import record_statements
 
 pytestmark = pytest.mark.django_db
@@ -41,12 +42,7 @@ CARGO = {
 YIELD = {"resource_id": "ore", "quantity": 5, "remaining": 90}
 
 
-def capture(tool, content):
-    text = json.dumps(content)
-    return writes.capture_snapshot(
-        username="Ada", tool=tool, args={}, text=text, result=read_result(text),
-        asked_at=timezone.now(),
-    )  # fmt: skip
+capture = partial(capturing.capture, ago=0)
 
 
 def item(number, kind, data, at=None):
@@ -64,11 +60,6 @@ def tell(*items, tick=100, username="Ada"):
     )
 
 
-def row(tool):
-    [found] = [r for r in read_state_rows("Ada") if r.tool == tool]
-    return found
-
-
 def shown(tool):
     [found] = [s for s in reads.read_account_state("Ada").snapshots if s.tool == tool]
     return found.current
@@ -76,7 +67,7 @@ def shown(tool):
 
 @pytest.fixture(autouse=True)
 def clock():
-    writes.note_tick(username="Ada", result=read_result({"current_tick": 100}))
+    at_tick(100)
 
 
 def test_a_yield_is_merged_once_however_often_it_is_told():
@@ -96,8 +87,7 @@ def test_a_yield_is_merged_once_however_often_it_is_told():
 def test_mining_and_being_told_leaves_no_doubt():
     capture("get_cargo", CARGO)
     asked = timezone.now()
-    writes.invalidate_snapshots(username="Ada", tool="mine", args={}, mutation=True, asked_at=asked,
-                     result=read_result({"queued": True, "resource_id": "ore"}))  # fmt: skip
+    act("mine", {"queued": True, "resource_id": "ore"}, asked_at=asked)
     assert row("get_cargo").confidence is Confidence.INVALIDATED
     [changed] = tell(item(1, "mining_yield", YIELD), tick=101)
     assert set(changed.merged) == {"cargo", "used", "available"}
@@ -113,8 +103,7 @@ def test_a_later_action_doubts_what_was_merged():
     asked = timezone.now()
     mine = read_result({"queued": True})
     for number in (1, 2):
-        writes.invalidate_snapshots(username="Ada", tool="mine", args={}, mutation=True,
-                         asked_at=asked, result=mine)  # fmt: skip
+        act("mine", mine, asked_at=asked)
         if number == 1:
             tell(item(1, "mining_yield", YIELD), tick=101)
     assert row("get_cargo").fields["used"] is Confidence.INVALIDATED
@@ -197,9 +186,9 @@ def replay(username):
     sizes = Lexicon.objects.get(username=username).sizes
     mergeable = [each for each in known.values() if each.tool in rules.MERGEABLE]
     me = rules.learn_account(username, mergeable, sizes)
-    for row, snapshot in known.items():
+    for stored, snapshot in known.items():
         since = GameEvent.objects.filter(
-            username=username, received_at__gt=row.asked_at or row.captured_at
+            username=username, received_at__gt=stored.asked_at or stored.captured_at
         )
         told = rules.arrange_events(each.to_notice() for each in since.order_by("pk"))
         tick = reads.read_tick(username)
@@ -280,11 +269,10 @@ def test_an_event_that_concerns_many_rows_is_few_statements(count):
 def test_a_reset_of_many_marked_rows_is_few_statements(count):
     for number in range(count):
         capture(f"get_unheard_{number}", {"a": number})
-    writes.invalidate_snapshots(username="Ada", tool="something_new", args={}, mutation=True,
-                     result=read_result({"queued": True}))  # fmt: skip
-    writes.note_tick(username="Ada", result=read_result({"current_tick": 5000}))
+    act("something_new", {"queued": True})
+    at_tick(5000)
     with CaptureQueriesContext(connection) as queries:
-        writes.note_tick(username="Ada", result=read_result({"current_tick": 3}))
+        at_tick(3)
     assert len(queries) < 20
     ticks = {mark["tick"] for row in GameSnapshot.objects.all() for mark in row.marks}
     assert ticks == {None}
@@ -322,7 +310,7 @@ def fight(number, hull, tick, ago=0.0):
 
 
 def test_what_came_before_a_reset_never_stands_over_what_came_after():
-    writes.note_tick(username="Ada", result=read_result({"current_tick": 50_000}))
+    at_tick(50_000)
     capture("get_ship", STATUS)
     GameSnapshot.objects.update(
         captured_at=timezone.now() - timedelta(seconds=60),
@@ -330,26 +318,24 @@ def test_what_came_before_a_reset_never_stands_over_what_came_after():
     )
     tell(fight(1, 90, 50_001, ago=20), tick=50_001)
     assert shown("get_ship")["ship"]["hull"] == 90
-    writes.note_tick(username="Ada", result=read_result({"current_tick": 100}))
+    at_tick(100)
     tell(fight(2, 40, 101), tick=101)
     assert shown("get_ship")["ship"]["hull"] == 40
     assert row("get_ship").fields["ship.hull"] is Confidence.MERGED
     # The next one says nothing of it, and the mark of a repair stays.
-    writes.invalidate_snapshots(username="Ada", tool="repair", args={}, mutation=True,
-                     result=read_result({"action": "repair"}))  # fmt: skip
+    act("repair", {"action": "repair"})
     tell(item(3, "skill_level_up", {"skill_id": "x", "level": 2}), tick=101)
     assert row("get_ship").fields["ship.hull"] is Confidence.INVALIDATED
 
 
 def test_after_a_reset_what_was_merged_ages_by_the_clock_and_marks_stay():
-    writes.note_tick(username="Ada", result=read_result({"current_tick": 50_000}))
+    at_tick(50_000)
     capture("get_ship", STATUS)
     early = timezone.now() - timedelta(seconds=3000)
     GameSnapshot.objects.update(captured_at=early, asked_at=early)
-    writes.invalidate_snapshots(username="Ada", tool="refuel", args={}, mutation=True,
-                     result=read_result({"queued": True}))  # fmt: skip
+    act("refuel", {"queued": True})
     tell(fight(1, 90, 50_001, ago=2000), tick=50_001)
-    writes.note_tick(username="Ada", result=read_result({"current_tick": 3}))
+    at_tick(3)
     fields = row("get_ship").fields
     assert fields["ship.hull"] is Confidence.STALE
     assert fields["ship.fuel"] is Confidence.INVALIDATED

@@ -23,33 +23,16 @@ from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot, Memory, SentContext, fetch_rows
 from memory.snapshots.reads import READ_PER_TOOL, read_account_state
 from memory.snapshots.writes import KEPT_PER_TOOL, capture_snapshot
-from tests.factories import make_memory, make_mysis, make_turn
+from tests.factories import make_call, make_memory, make_mysis, make_turn
 
 pytestmark = pytest.mark.django_db
 
 
 def called(mysis: Mysis, results: int) -> None:
-    calls = [
-        {
-            "id": f"c{n}",
-            "type": "function",
-            "function": {"name": "get_base", "arguments": "{}"},
-        }
-        for n in range(results)
-    ]
+    calls = [make_call("get_base", call_id=f"c{n}") for n in range(results)]
     make_memory(mysis, role="assistant", content="", tool_calls=calls)
     for item in calls:
         make_memory(mysis, role="tool", tool_call_id=item["id"], content="{}")
-
-
-def test_the_tail_starts_with_a_whole_unit():
-    mysis = make_mysis()
-    make_memory(mysis, content="begin")
-    for _ in range(TAIL_ROWS):
-        called(mysis, 2)
-    prepared = context_inputs.preview_context(mysis, strategy="window")
-    assert prepared.request.messages[1].role == "assistant"
-    assert "orphan" not in {line.disposition for line in prepared.assembly.ledger}
 
 
 def test_an_answer_with_very_many_calls_keeps_its_call():
@@ -58,16 +41,6 @@ def test_an_answer_with_very_many_calls_keeps_its_call():
     prepared = prepare_request(context_inputs.build_subject(mysis))
     assert prepared.request.messages[0].role == "assistant"
     assert "assistant" in {m["role"] for m in prepared.assembly.messages}
-
-
-def test_the_newest_order_is_loaded_however_far_back():
-    mysis = make_mysis()
-    order = make_memory(mysis, content="never sell titanium")
-    for _ in range(TAIL_ROWS):
-        make_memory(mysis, role="assistant", content="aye")
-    prepared = context_inputs.preview_context(mysis, strategy="window")
-    assert prepared.request.messages[0].id == order.pk
-    assert "never sell titanium" in str(prepared.assembly.messages)
 
 
 def test_the_cost_does_not_grow_with_the_history():

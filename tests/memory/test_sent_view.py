@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.models import ModelCall
 from memory.assembly.hashes import hash_view
 from memory.assembly.packing import (
     COLUMNS,
@@ -18,12 +17,17 @@ from memory.assembly.packing import (
     unpack_ledger,
     unpack_sources,
 )
-from memory.assembly.prepare import Subject, prepare_request, record_call
+from memory.assembly.prepare import Subject, prepare_request
 from memory.assembly.sent_view import render_sent
 from memory.context.result_types import LedgerLine
 from memory.context.types import Disposition
 from memory.models import SentContext
-from tests.factories import make_memory, make_mysis, make_turn
+from tests.factories import (
+    make_call,
+    make_memory,
+    make_mysis,
+    make_sent,
+)
 
 lines = st.builds(
     LedgerLine,
@@ -83,8 +87,7 @@ def test_a_view_from_before_is_rendered_as_it_was():
     """One with a list of ids and an entry for each message."""
     mysis = make_mysis()
     for number in range(40):
-        call: dict[str, Any] = {"id": f"c{number}", "type": "function"}
-        call |= {"function": {"name": "get_ship", "arguments": "{}"}}
+        call = make_call("get_ship", call_id=f"c{number}")
         make_memory(mysis, role="assistant", content="", tool_calls=[call])
         result = {"tool_call_id": f"c{number}", "content": "ship " * 800}
         make_memory(mysis, role="tool", **result)
@@ -95,8 +98,7 @@ def test_a_view_from_before_is_rendered_as_it_was():
             mysis.pk, "Ada", "You are.", strategy="snapshot-window", options=options
         )
     )
-    opened = ModelCall.objects.create(turn=make_turn(mysis), number=1, model="pilot")
-    sent = record_call(call_id=opened.pk, prepared=prepared)
+    sent = make_sent(mysis, prepared)
     assert 40 < sent.view["messages"].count(None) < 60
     shown = render_sent(SentContext.objects.get())
     assert shown.intact
@@ -118,19 +120,12 @@ def test_a_joined_state_block_is_kept_apart_from_the_result_before_it():
     make_memory(mysis, content="Mine.")
     make_memory(mysis, content="And sell.", origin="broadcast")
     for _ in range(2):
-        calls = [
-            {
-                "id": "call_1",  # the same each time, and twice in each message
-                "type": "function",
-                "function": {"name": "get_ship", "arguments": "{}"},
-            }
-        ]
+        calls = [make_call("get_ship", call_id="call_1")]
         make_memory(mysis, role="assistant", content="", tool_calls=calls * 2)
         make_memory(mysis, role="tool", tool_call_id="call_1", content="ship " * 800)
         make_memory(mysis, role="tool", tool_call_id="call_1", content="hull " * 800)
     prepared = prepare_request(Subject(mysis.pk, "Ada", "You are.", strategy="full"))
-    opened = ModelCall.objects.create(turn=make_turn(mysis), number=1, model="pilot")
-    record_call(call_id=opened.pk, prepared=prepared)
+    make_sent(mysis, prepared)
     sent = SentContext.objects.get()
     assert prepared.assembly.messages[-1]["content"].endswith(
         "hull \n\nNot logged in. Use register or login."
@@ -151,8 +146,7 @@ def test_blocks_of_the_anthropic_dialect_are_no_longer_text_than_the_row():
     make_memory(mysis, content="[{")
     subject = Subject(mysis.pk, "Ada", "You are.", strategy="full", dialect="anthropic")
     prepared = prepare_request(subject)
-    opened = ModelCall.objects.create(turn=make_turn(mysis), number=1, model="pilot")
-    record_call(call_id=opened.pk, prepared=prepared)
+    make_sent(mysis, prepared)
     shown = render_sent(SentContext.objects.get())
     assert shown.intact
     assert shown.messages == prepared.assembly.messages
@@ -162,13 +156,11 @@ def test_blocks_of_the_anthropic_dialect_are_no_longer_text_than_the_row():
 def test_a_call_of_a_version_that_sent_the_providers_ids_keeps_its_hash():
     mysis = make_mysis()
     make_memory(mysis, content="Mine.")
-    call: dict[str, Any] = {"id": "call_1", "type": "function"}
-    call |= {"function": {"name": "get_ship", "arguments": "{}"}}
+    call = make_call("get_ship", call_id="call_1")
     make_memory(mysis, role="assistant", content="", tool_calls=[call])
     make_memory(mysis, role="tool", tool_call_id="call_1", content="{}")
     prepared = prepare_request(Subject(mysis.pk, "Ada", "You are.", strategy="full"))
-    opened = ModelCall.objects.create(turn=make_turn(mysis), number=1, model="pilot")
-    sent = record_call(call_id=opened.pk, prepared=prepared)
+    sent = make_sent(mysis, prepared)
     *begun, asked, answered = render_sent(sent).messages
     was = [
         *begun,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from datetime import timedelta
 
@@ -15,18 +14,14 @@ from memory.gamestate.extract import read_result
 from memory.models import ActionUnderWay, GameSnapshot
 from memory.snapshots import writes
 from memory.snapshots.reads import claim_crossings, find_due_accounts
+from tests.memory import capturing
+from tests.memory.capturing import act, at_tick
 
 pytestmark = pytest.mark.django_db
 
 
 def capture(tool, username="Ada"):
-    writes.capture_snapshot(
-        username=username,
-        tool=tool,
-        args={},
-        text="{}",
-        result=read_result(json.dumps({})),
-    )
+    capturing.capture(tool, {}, username=username)
 
 
 def told(ticks):
@@ -39,7 +34,7 @@ def told(ticks):
 
 @pytest.fixture(autouse=True)
 def clock():
-    writes.note_tick(username="Ada", result=read_result({"current_tick": 100}))
+    at_tick(100)
 
 
 def test_each_limit_is_told_once():
@@ -60,9 +55,7 @@ def test_each_limit_is_told_once():
 def test_what_an_action_made_untrue_is_told_already():
     capture("get_nearby")
     answer = read_result({"action": "arrived"})
-    writes.invalidate_snapshots(
-        username="Ada", tool="travel", args={}, result=answer, mutation=True
-    )
+    act("travel", answer)
     assert told(9) == []
 
 
@@ -84,9 +77,7 @@ def test_a_clock_that_goes_back_tells_nothing_twice():
 
 def test_actions_that_are_over_are_forgotten_where_nobody_plays():
     answer = read_result({"queued": True})
-    writes.invalidate_snapshots(
-        username="Ada", tool="mine", args={}, result=answer, mutation=True
-    )
+    act("mine", answer)
     assert find_due_accounts(["Ada"]) == []
     later = timezone.now() + timedelta(minutes=12)
     assert find_due_accounts(["Ada", "Ben"], later) == ["Ada"]
@@ -117,7 +108,7 @@ def test_a_turn_that_writes_first_is_waited_for_and_looked_at_again():
 
     def turn():
         with transaction.atomic():
-            writes.note_tick(username="Ada", result=read_result({"current_tick": 101}))
+            at_tick(101)
             holds.set()
             waits_for_lock()
             capture("get_nearby")
@@ -169,8 +160,7 @@ def test_passes_and_turns_at_once_neither_lock_up_nor_tell_twice():
     def fly(order):
         try:
             for name in order:
-                writes.invalidate_snapshots(username=name, tool="mine", args={}, mutation=True,
-                                 result=read_result({"queued": True}))  # fmt: skip
+                act("mine", {"queued": True}, username=name)
         except Exception as error:
             failures.append(error)
         finally:

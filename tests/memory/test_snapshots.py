@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -85,7 +85,7 @@ def test_texts_are_stored_as_they_are():
     ("text", "what"),
     [
         (json.dumps({"systems": [{"system_id": f"s{n}", "name": "x" * 90}
-                                 for n in range(90_000)]}), "10 MB"),
+                                 for n in range(9_000)]}), "1 MB"),
         ("[" * 50_000 + "]" * 50_000, "deep"),
         ('{"player": {"credits": NaN, "x": 1e999}, "tick": "NaN"}', "no numbers"),
         ('{"tick": "107", "current_tick": -4, "a": "\\u0000\\ud800"}', "odd"),
@@ -221,16 +221,6 @@ def test_one_action_is_one_mark_whatever_it_touches_twice():
     assert len(GameSnapshot.objects.get().marks) == 1
 
 
-def test_very_many_actions_leave_few_marks():
-    at_tick(100)
-    capture("get_status")
-    for _ in range(50):
-        act("buy", {"action": "buy"})
-    row = GameSnapshot.objects.get()
-    assert len(row.marks) == 20
-    assert row.stale_reason == "buy"
-
-
 # -- login, logout, register ---------------------------------------------------
 
 
@@ -309,51 +299,29 @@ def test_an_operator_sets_the_limits(settings):
 @pytest.mark.django_db(transaction=True)
 def test_accounts_do_not_meet_however_many_write_at_once():
     names = [f"Pilot {n}" for n in range(4)]
-    failures = []
 
     def fly(name):
         try:
-            for turn in range(12):
+            for turn in range(6):
                 at_tick(100 + turn, name)
-                body = {
-                    "player": {"username": name, "credits": turn},
-                    "ship": {"fuel": 1},
-                }
-                capture("get_status", body, username=name)
-                act(
-                    "buy" if turn % 2 else "travel",
-                    {"queued": True, "ticks": 1},
-                    username=name,
-                )
-                told = {
-                    "current_tick": 100 + turn,
-                    "notifications": [
-                        {
-                            "id": f"{name} {turn}",
-                            "msg_type": "trade_complete",
-                            "data": {"tick": 101 + turn, "your_credits": 1000 + turn},
-                        }
-                    ],
-                }
+                player = {"username": name, "credits": turn}
+                capture("get_status", {"player": player}, username=name)
+                act("buy" if turn % 2 else "travel", {"queued": True}, username=name)
+                traded = {"tick": 101 + turn, "your_credits": 1000 + turn}
+                told = {"id": str(turn), "msg_type": "trade_complete", "data": traded}
+                answer = {"current_tick": 100 + turn, "notifications": [told]}
                 notifications.merge_notifications(
-                    username=name, result=read_result(told)
+                    username=name, result=read_result(answer)
                 )
-        except Exception as error:
-            failures.append(error)
         finally:
             connections.close_all()
 
-    threads = [threading.Thread(target=fly, args=(n,)) for n in names * 2]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(fly, names * 2))
     for name in names:
         assert GameSnapshot.objects.filter(username=name).count() == 1
-        assert GameEvent.objects.filter(username=name).count() == 12
+        assert GameEvent.objects.filter(username=name).count() == 6
         [snapshot] = snapshots_reads.read_account_state(name).snapshots
-        assert isinstance(snapshot.content, dict)
         assert snapshot.content["player"]["username"] == name
 
 

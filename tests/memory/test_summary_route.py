@@ -14,18 +14,21 @@ from pytest_django import Settings
 
 from agents.context_inputs import preview_context
 from agents.models import Mysis
-from memory.assembly.prepare import record_call
 from memory.models import (
     AccountClock,
     ActionUnderWay,
     ContextPolicy,
     GameEvent,
     GameSnapshot,
-    HistorySummary,
     Lexicon,
 )
 from memory.snapshots.reads import READ_PER_TOOL
-from tests.factories import make_account, make_mysis, make_turn
+from tests.factories import (
+    make_account,
+    make_mysis,
+    make_sent,
+    make_summary,
+)
 from tests.programs import Program
 
 pytestmark = pytest.mark.django_db
@@ -63,14 +66,8 @@ def ask(viewer_program: Program, etag: str = "", **headers: str) -> Any:
 
 
 def test_summary_as_json_and_markdown(viewer_program: Program, flying: Mysis) -> None:
-    HistorySummary.objects.create(
-        mysis=flying, first_id=1, through_id=9, generation=1, text="Mined a lot.",
-        history_hash="0" * 64,
-    )  # fmt: skip
-    HistorySummary.objects.create(
-        mysis=flying, first_id=1, through_id=12, generation=2, text="Failed.",
-        status="failed", history_hash="0" * 64,
-    )  # fmt: skip
+    make_summary(flying, text="Mined a lot.")
+    make_summary(flying, 12, generation=2, text="Failed.", status="failed")
     body = viewer_program.get("/myses/Ada/summary").json()
     assert body["state"].startswith("## Current Game State")
     assert body["summary"]["text"] == "Mined a lot."
@@ -120,14 +117,7 @@ def event() -> None:
 
 
 def summarized() -> None:
-    HistorySummary.objects.create(
-        mysis=Mysis.objects.get(),
-        first_id=1,
-        through_id=9,
-        generation=1,
-        text="Mined.",
-        history_hash="",
-    )
+    make_summary(Mysis.objects.get())
 
 
 @pytest.mark.parametrize("change", [merged, doubted, event, summarized])
@@ -192,10 +182,7 @@ def test_it_is_what_the_next_call_would_show(
     viewer_program: Program, flying: Mysis, settings: Settings
 ) -> None:
     """With what changed since the last call, the events, and the newest calls only."""
-    turn = make_turn(flying)
-    prepared = preview_context(flying)
-    call = turn.calls.create(number=1, model="pilot")
-    record_call(call_id=call.pk, prepared=prepared)
+    make_sent(flying, preview_context(flying))
     merged()
     event()
     for number in range(READ_PER_TOOL + 4):

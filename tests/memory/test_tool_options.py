@@ -12,12 +12,12 @@ from memory.context.json_fields import DocumentError
 from memory.context.tool_calls import GAME
 from tests.context.cases import STRATEGIES
 from tests.context.tools import OWN, list_described
+from tests.factories import make_call
 from tests.programs import Program
 
 
 def document(**more: Any) -> dict[str, Any]:
-    call: dict[str, Any] = {"id": "c1", "type": "function"}
-    call |= {"function": {"name": "dock", "arguments": "{}"}}
+    call = make_call("dock", call_id="c1")
     log = [
         {"role": "user", "content": "Dock."},
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -56,8 +56,7 @@ def test_calls_of_game_count_as_what_they_call():
     """A newer answer replaces an older one, whichever way they were asked for."""
     log: list[dict[str, Any]] = [{"role": "user", "content": "Look."}]
     for number in range(3):
-        function = {"name": GAME, "arguments": '{"command": "get_ship"}'}
-        call = {"id": f"c{number}", "type": "function", "function": function}
+        call = make_call(GAME, '{"command": "get_ship"}', call_id=f"c{number}")
         log.append({"role": "assistant", "content": None, "tool_calls": [call]})
         answer = {"role": "tool", "tool_call_id": f"c{number}", "content": "{}"}
         log.append(answer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from typing import Any
 
@@ -11,15 +10,14 @@ from django.utils import timezone
 
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.effects import LOST_EVENTS
-from memory.gamestate.extract import Result, read_result
+from memory.gamestate.extract import read_result
 from memory.gamestate.render import render_block
 from memory.models import AccountClock, ActionUnderWay, GameSnapshot
 from memory.snapshots import notifications, reads, under_way, writes
-from tests.memory.capturing import read_state_rows
+from tests.memory.capturing import LOST, act, at_tick, capture, row
 
 pytestmark = pytest.mark.django_db
 
-LOST = Result(content=None, is_unknown=True)
 STATUS: dict[str, Any] = {
     "player": {"username": "Ada", "credits": 5, "current_poi": "sol_belt"},
     "ship": {"fuel": 9, "cargo_used": 5},
@@ -28,38 +26,11 @@ BELT = {"poi": {"id": "sol_belt"}}
 ORE = {"resource_id": "ore_iron", "quantity": 5, "remaining": 90}
 
 
-def capture(tool, content, *, ago=None):
-    """An answer that comes now; asked for so many seconds ago, or nobody knows when."""
-    text = json.dumps(content)
-    return writes.capture_snapshot(
-        username="Ada", tool=tool, args={}, text=text, result=read_result(text),
-        asked_at=None if ago is None else timezone.now() - timedelta(seconds=ago),
-    )  # fmt: skip
-
-
-def act(tool, answer, args=None):
-    result = answer if isinstance(answer, Result) else read_result(answer)
-    return writes.invalidate_snapshots(
-        username="Ada", tool=tool, args=args or {}, result=result, mutation=True
-    )
-
-
-def at_tick(tick):
-    writes.note_tick(username="Ada", result=read_result({"current_tick": tick}))
-
-
-def row(tool):
-    [found] = [r for r in read_state_rows("Ada") if r.tool == tool]
-    return found
-
-
 def test_a_first_snapshot_is_doubted_like_the_older_ones():
-    writes.note_tick(username="Ada", result=read_result({"current_tick": 100}))
+    at_tick(100)
     capture("get_status", {"player": {"credits": 5}})
     answer = {"queued": True, "ticks": 5, "arrival_tick": 105}
-    writes.invalidate_snapshots(
-        username="Ada", tool="travel", args={}, result=read_result(answer)
-    )
+    act("travel", answer)
     here = capture("get_poi", {"poi": {"id": "sol_belt"}})
     hold = capture("get_cargo", {"cargo": []})
     assert (here.stale_reason, here.stale_tick) == ("travel", 105)
@@ -68,17 +39,17 @@ def test_a_first_snapshot_is_doubted_like_the_older_ones():
 
 def test_an_action_under_way_keeps_no_older_doubt_alive():
     """Who acts every tick must not doubt for ever where it flew long ago."""
-    writes.note_tick(username="Ada", result=read_result({"current_tick": 100}))
+    at_tick(100)
     answer = {
         "player": {"credits": 5, "current_poi": "sol_belt"},
         "ship": {"fuel": 9, "cargo_used": 5},
     }
     capture("get_status", answer)
     flown = read_result({"queued": True, "ticks": 1, "arrival_tick": 101})
-    writes.invalidate_snapshots(username="Ada", tool="travel", args={}, result=flown)
-    writes.note_tick(username="Ada", result=read_result({"current_tick": 102}))
+    act("travel", flown)
+    at_tick(102)
     mined = read_result({"queued": True})
-    writes.invalidate_snapshots(username="Ada", tool="mine", args={}, result=mined)
+    act("mine", mined)
     status = capture("get_status", answer)
     assert status.stale_reason == "mine"
     assert "ship.cargo_used" in status.stale_fields

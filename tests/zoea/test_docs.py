@@ -88,14 +88,6 @@ def map_rows() -> list[str]:
     return [row[2] for row in rows[2:]]
 
 
-def test_variables_are_found_in_the_settings():
-    assert variables_read('a = env.str("A", env.int("B"))\nenv.read_env(path)') == {
-        "A",
-        "B",
-    }
-    assert {"DATABASE_URL", "ZOEA_DATA"} <= set(VARIABLES)
-
-
 @pytest.mark.parametrize("name", VARIABLES)
 def test_a_variable_is_in_the_sample_and_in_the_documents(name: str):
     assert name in _SAMPLE_LINE.findall(SAMPLE)

@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 import pytest
 from asgiref.sync import SyncToAsync
 from channels.testing import WebsocketCommunicator
-from django.contrib.auth.hashers import get_hasher, get_hashers, make_password
+from django.contrib.auth.hashers import get_hasher, get_hashers
 from django.contrib.auth.models import User
 from django.db import connection, connections
 from django.test import Client
@@ -90,7 +91,7 @@ def attempt(name: str, password: str = "", door: str = "/sign-in/") -> Any:
     return client.post(door, {"username": name, "password": password or "wrong"})
 
 
-@pytest.mark.parametrize("written", ["ann", WIDE, "nobody"])
+@pytest.mark.parametrize("written", [WIDE, "nobody"])
 def test_ten_tries_are_ten_also_when_they_come_together(
     hashing: Hashing, written: str
 ) -> None:
@@ -107,7 +108,7 @@ def test_all_ways_to_write_a_name_share_its_tries(hashing: Hashing) -> None:
 
 
 def test_what_was_right_is_given_back(hashing: Hashing) -> None:
-    for _ in range(60):
+    for _ in range(12):
         assert attempt("ann", "correct horse").status_code == 302
 
 
@@ -122,65 +123,6 @@ def test_a_flood_hashes_two_at_a_time_and_holds_no_connection(
 def test_the_admin_has_no_door_of_its_own_for_passwords(hashing: Hashing) -> None:
     answer = attempt("ann", "correct horse", door="/admin/login/")
     assert (answer.status_code, hashing.done) == (302, 0)
-
-
-def test_changing_passwords_hashes_two_at_a_time_as_well(hashing: Hashing) -> None:
-    user = User.objects.create_superuser("root")
-
-    def change(number: int) -> int:
-        client = Client()
-        client.force_login(user)
-        words = {"old_password": "x", "new_password1": "y", "new_password2": "y"}
-        return client.post("/password/", words).status_code
-
-    User.objects.filter(pk=user.pk).update(
-        password=User.objects.get(username="ann").password
-    )
-    user.refresh_from_db()
-    assert in_threads(change, 8) == [200] * 8
-    # Where the machine is busy they may come one after the other.
-    assert hashing.most in (1, 2)
-    assert hashing.held == 0
-
-
-@pytest.mark.parametrize(
-    ("page", "form"),
-    [
-        ("{}/password/", {"set-password": "Change password"}),
-        ("add/", {"username": "new-{}"}),
-    ],
-)
-def test_passwords_set_in_the_admin_are_hashed_two_at_a_time_as_well(
-    hashing: Hashing, page: str, form: dict[str, str]
-) -> None:
-    root = User.objects.create_superuser("root")
-    password = dict.fromkeys(["password1", "password2"], "correct horse")
-    hashing.done = hashing.most = 0
-
-    def change(number: int) -> int:
-        user = User.objects.create_user(f"user {number}")
-        client = Client()
-        client.force_login(root)
-        filled = {key: value.format(number) for key, value in form.items()}
-        words = {"usable_password": "true", **password, **filled}
-        path = f"/admin/auth/user/{page.format(user.pk)}"
-        return client.post(path, words).status_code
-
-    assert in_threads(change, 8) == [302] * 8
-    assert (hashing.done, hashing.held) == (8, 0)
-    # Where the machine is busy they may come one after the other.
-    assert hashing.most in (1, 2)
-
-
-def test_passwords_of_another_hasher_count_as_well(hashing: Hashing) -> None:
-    stored = make_password("correct horse", hasher="pbkdf2_sha1")
-    User.objects.filter(username="ann").update(password=stored)
-    hashing.most = 0
-    assert in_threads(lambda _: attempt("ann").status_code, 8) == [422] * 8
-    # Where the machine is busy they may come one after the other.
-    assert hashing.most in (1, 2)
-    assert hashing.held == 0
-    assert attempt("ann", "correct horse").status_code == 302
 
 
 @pytest.mark.parametrize(
@@ -199,8 +141,12 @@ def test_no_hasher_works_without_a_place(
     places = ConcurrencyLimit(1, seconds=0.01, refusal="Too many are signing in.")
     monkeypatch.setattr(rate_limits, "hashes", places)
     assert len(get_hashers()) == 5
-    with places.taken(), pytest.raises(Problem, match="Too many are signing in"):
-        get_hasher(algorithm).verify("correct horse", stored)
+    hasher = get_hasher(algorithm)
+    with places.taken():
+        with pytest.raises(Problem, match="Too many are signing in"):
+            hasher.verify("correct horse", stored)
+        with pytest.raises(Problem, match="Too many are signing in"):
+            hasher.encode("correct horse", "salt of 16 signs")
 
 
 def test_who_waits_too_long_for_a_hash_is_told_when_to_come_back(
@@ -249,34 +195,27 @@ def elsewhere(work: Callable[[], Any]) -> Any:
 
 
 JSON_DOORS = [
-    ("GET", f"{ROOT}/myses"),
-    ("POST", f"{ROOT}/broadcasts"),
-    ("POST", f"{ROOT}/context/assemble"),
+    ("GET", "/metrics", "not_ready"),
+    ("GET", "/readyz", "not_ready"),
+    ("GET", f"{ROOT}/myses", "overloaded"),
+    ("POST", f"{ROOT}/broadcasts", "overloaded"),
+    ("POST", f"{ROOT}/context/assemble", "overloaded"),
 ]
 
 
-def test_metrics_without_a_connection_are_not_ready() -> None:
+def test_programs_and_probes_without_a_connection_are_503() -> None:
     program = Program("admin")
     headers = {"Authorization": f"Bearer {program.secret}"}
     with pool_in_use():
-        answer = elsewhere(lambda: program.client.get("/metrics", headers=headers))
-    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
-    assert answer.json()["code"] == "not_ready"
-
-
-@pytest.mark.parametrize(("method", "path"), JSON_DOORS)
-def test_rest_without_a_connection_is_503(method: str, path: str) -> None:
-    program = Program("admin")
-    headers = {"Authorization": f"Bearer {program.secret}"}
-    with pool_in_use():
-        answer = elsewhere(
-            lambda: program.client.generic(method, path, headers=headers)
-        )
-    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
-    assert answer.json() == {
-        "detail": "The database has no free connection. Try again in 5 s.",
-        "code": "overloaded",
-    }
+        for method, path, code in JSON_DOORS:
+            answer = elsewhere(
+                partial(program.client.generic, method, path, headers=headers)
+            )
+            assert (answer.status_code, answer["Retry-After"]) == (503, "5"), path
+            assert answer.json()["code"] == code
+            if code == "overloaded":
+                said = "The database has no free connection. Try again in 5 s."
+                assert answer.json()["detail"] == said
 
 
 def test_pages_and_sign_in_without_a_connection_are_503(hashing: Hashing) -> None:
@@ -295,14 +234,6 @@ def test_pages_and_sign_in_without_a_connection_are_503(hashing: Hashing) -> Non
         assert (answer.status_code, answer["Retry-After"]) == (503, "5")
         assert b"no free connection. Try again in 5 s." in answer.content
         assert answer["Content-Type"].startswith("text/html")
-
-
-def test_readyz_without_a_connection_is_503() -> None:
-    with pool_in_use():
-        answer = elsewhere(lambda: Client().get("/readyz"))
-    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
-    assert "no free connection" in answer.json()["detail"]
-    assert answer.json()["code"] == "not_ready"
 
 
 def call_tool(secret: str) -> list[Any]:

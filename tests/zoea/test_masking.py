@@ -44,9 +44,15 @@ from agents.models import (
     Provider,
 )
 from memory.assembly.prepare import record_call
-from memory.models import HistorySummary, SentContext
+from memory.models import SentContext
 from memory.redaction import MaskingFormatter, sealed
-from tests.factories import make_memory, make_mysis, make_turn
+from tests.factories import (
+    make_call,
+    make_memory,
+    make_mysis,
+    make_summary,
+    make_turn,
+)
 from tests.programs import ROOT, Program
 from zoea.api import api
 from zoea.api.openapi import list_operations
@@ -144,8 +150,7 @@ def _remember(ada: Mysis) -> None:
     turn = make_turn(ada)
     ModelCall.objects.create(turn=turn, number=1, model="pilot")
     said = json.dumps({"content": TEXT, "pwd": NAMED[0]})
-    function = {"name": "chat", "arguments": said}
-    call = {"id": "c", "type": "function", "function": function}
+    call = make_call("chat", said)
     make_memory(ada, turn=turn, role="assistant", tool_calls=[call])
     make_memory(ada, turn=turn, role="tool", tool_call_id="c", tool_name="chat")
     make_memory(ada, turn=turn, role="assistant", tool_calls=[])
@@ -154,9 +159,7 @@ def _remember(ada: Mysis) -> None:
     notes.save_note(mysis=ada, name="base", text="x", by="x")
     actions.update_mysis(mysis=ada, pins=["x"], by="x")
     actions.save_prompt(prompt=Prompt.objects.get(name="captain"), text="x", by="x")
-    HistorySummary.objects.create(
-        mysis=ada, first_id=1, through_id=2, generation=1, text="x", history_hash="x"
-    )
+    make_summary(ada, text="x")
     Alert.objects.create(
         rule="errored", mysis=ada, name="Ada", cause="x", raised_at=timezone.now()
     )
@@ -339,13 +342,6 @@ def test_no_alert_that_is_sent_has_a_secret(ada: Mysis) -> None:
     assert attempt is not None
     assert WORD in json.loads(attempt.message.body)["data"]["text"]
     assert find_secrets(attempt.message.body.encode()) == set()
-
-
-def test_a_new_secret_is_told_once(admin_program: Program) -> None:
-    body = {"name": "Phone", "kind": "webhook", "url": "http://localhost:9/"}
-    made = admin_program.post("/alerts/targets", body).json()["secret"]
-    assert len(made) > 30
-    assert made not in admin_program.get("/alerts/targets/Phone").content.decode()
 
 
 def test_a_recorded_call_says_where_something_is_hidden(

@@ -127,17 +127,6 @@ def test_newcomers_at_once_share_one_server(tmp_path: Path) -> None:
     assert _servers(tmp_path / "data") == []
 
 
-def test_a_killed_user_stops_counting(used: Path) -> None:
-    killed, other = _use(used), _use(used)
-    server = _pid(killed)
-    assert _pid(other) == server
-    killed.kill()
-    killed.communicate()
-    assert _servers(used) == [server]
-    assert _end(other) == 0
-    assert _servers(used) == []
-
-
 def test_the_next_one_joins_a_server_left_by_a_killed_user(used: Path) -> None:
     killed = _use(used)
     left = _pid(killed)
@@ -312,11 +301,6 @@ def test_a_socket_always_fits(name: str) -> None:
     assert not set(str(folder)) & set(',"\\\n')
 
 
-def test_names_that_shells_and_libpq_mind_are_fine(tmp_path: Path) -> None:
-    with acquire(tmp_path / 'a $HOME, "b" `c`') as server:
-        psycopg.connect(server.conninfo()).close()
-
-
 def _refusal(data: Path) -> str:
     with pytest.raises(PostgresError) as caught:
         acquire(data)
@@ -396,19 +380,3 @@ def test_a_disk_that_filled_up_since_is_named(used: Path, tmp_path: Path) -> Non
         (data / "ballast").unlink()
         with acquire(data) as server:
             assert server.pid is not None
-
-
-def test_settings_start_nothing(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-c", "import django; django.setup()"],
-        check=True,
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": "zoea.settings",
-            "DATABASE_URL": "",
-            "ZOEA_DATA": str(tmp_path),
-        },
-    )
-    assert not data_directory(tmp_path).exists()
-    assert _servers(tmp_path) == []

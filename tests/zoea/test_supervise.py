@@ -6,7 +6,6 @@ import asyncio
 import errno
 import os
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -31,7 +30,6 @@ from zoea.supervise.children import (
     watch_database,
 )
 from zoea.supervise.programs import (
-    PortError,
     Program,
     ProgramError,
     choose_port,
@@ -97,23 +95,6 @@ async def _ends(process: psutil.Process) -> bool:
 async def _end(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-async def test_a_dead_program_is_started_again(tmp_path: Path) -> None:
-    said: list[str] = []
-    async with _beacons() as beacons:
-        task = asyncio.create_task(
-            keep_running(beacons.program(tmp_path), said.append, 5, QUICK)
-        )
-        first = await beacons.pids.get()
-        os.kill(first, signal.SIGKILL)
-        second = await beacons.pids.get()
-        assert second != first
-        await _end(task)
-        assert _is_gone(second)
-    assert said == [
-        "the beacon process ended with signal 9, saying nothing; starting it again in 0.01 s"
-    ]
 
 
 def _read_share(pid: int) -> int | None:
@@ -322,13 +303,6 @@ def test_a_claim_tells_that_the_former_holder_was_killed(tmp_path: Path) -> None
     held.release()
 
 
-def test_a_taken_port_is_refused_in_one_line() -> None:
-    with listen(0) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(PortError, match=f"Port {port} is taken"):
-            listen(port)
-
-
 def test_a_port_is_remembered_while_it_is_free(tmp_path: Path) -> None:
     record = tmp_path / "sandbox.port"
     port = choose_port(record)
@@ -381,17 +355,6 @@ async def test_any_answer_will_do_where_none_is_named() -> None:
                 await wait_for_answer(port, "/readyz")
 
 
-async def test_readiness_waits_for_the_server_to_listen() -> None:
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        port = reserved.getsockname()[1]
-        waiting = asyncio.create_task(wait_for_answer(port, "/readyz"))
-        await asyncio.sleep(0)
-        assert not waiting.done()
-    async with await asyncio.start_server(_server("200 OK"), "127.0.0.1", port):
-        await waiting
-
-
 async def test_a_database_that_cannot_be_started_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -417,13 +380,15 @@ async def test_a_database_that_cannot_be_started_is_tried_again(
 async def test_a_web_server_without_its_database_has_not_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(children, "WEB_SECONDS", 4.0)
+    monkeypatch.setattr(children, "WEB_SECONDS", 2.0)
     answers = asyncio.Queue[str]()
-    asked = asyncio.Event()
+    asked, times = asyncio.Event(), 0
 
     async def answer(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
+        nonlocal times
+        times += 1
         asked.set()
         status = "503 Away" if answers.empty() else answers.get_nowait()
         await _server(status)(reader, writer)
@@ -432,9 +397,10 @@ async def test_a_web_server_without_its_database_has_not_failed(
         web = Program("web", (), tmp_path / "web.log", port=find_port(server))
         fleet = children.Fleet((), web, "welcome", None, {}, None, programs.Console())
         welcome = asyncio.create_task(fleet._welcome())
-        # Long enough for one that does not answer at all.
-        await asyncio.wait([welcome], timeout=children.WEB_SECONDS + 1)
-        assert asked.is_set()
+        # More often than one may be asked that does not answer at all.
+        while times < 30:
+            await asked.wait()
+            asked.clear()
         assert not welcome.done()
         answers.put_nowait("200 OK")
         await welcome

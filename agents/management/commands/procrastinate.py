@@ -27,7 +27,7 @@ import psycopg
 from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import InterfaceError, OperationalError, ProgrammingError, connections
-from procrastinate import JobContext, PsycopgConnector
+from procrastinate import JobContext, PsycopgConnector, cli
 from procrastinate.connector import BaseConnector, Notify
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.management.commands import procrastinate
@@ -426,6 +426,11 @@ class TolerantStream:
         """Nothing is kept back."""
 
 
+def _log_words(*words: object) -> None:
+    """What the queue's own command says, as a line of the log."""
+    logger.info("%s", " ".join(map(str, words)))
+
+
 class Command(procrastinate.Command):
     """Runs workers with it; no check of pages, which a worker does not load."""
 
@@ -452,6 +457,8 @@ class Command(procrastinate.Command):
     def _run_queue(self, *args: Any, **options: Any) -> None:
         db.keeps_connections.set()
         telemetry.start("worker")
+        if settings.ZOEA_LOG_FORMAT == "json":
+            cli.print_stderr = _log_words
         # A line of the log is no reason not to work.
         sys.stderr = cast(TextIO, TolerantStream(sys.stderr))
         # Of its four connections one is kept while nothing is to be done. Who waits for

@@ -16,7 +16,7 @@ from memory.context.documents import parse_request
 from memory.models import Memory
 from memory.transfer import in_out
 from memory.transfer.formats import MessageReader
-from tests.factories import make_memory, make_mysis
+from tests.factories import make_call, make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db
 
@@ -37,11 +37,7 @@ def export(mysis: Any, **options: Any) -> str:
 
 def history(mysis: Any) -> None:
     make_memory(mysis, content='go | "now": é 鉄\u2028', sender="operator:ann", tick=7)
-    call = {
-        "id": "c",
-        "type": "function",
-        "function": {"name": "get_ship", "arguments": '{"a": 1}'},
-    }
+    call = make_call("get_ship", '{"a": 1}')
     make_memory(mysis, role="assistant", content="", tool_calls=[call], reasoning="hm")
     make_memory(
         mysis,

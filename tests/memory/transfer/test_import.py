@@ -18,7 +18,7 @@ from memory.models import Memory
 from memory.transfer import in_out
 from memory.transfer.formats import open_history
 from memory.transfer.line import TransferError, parse_moment
-from tests.factories import make_memory, make_mysis
+from tests.factories import make_call, make_memory, make_mysis
 from tests.memory.transfer.nova_base import PASSWORD, make_base
 
 pytestmark = pytest.mark.django_db
@@ -78,12 +78,8 @@ def test_a_zoea_nova_database(tmp_path: Path) -> None:
     assert got[2].content == ""
     assert got[2].reasoning == "hm"
     assert got[2].tool_calls == [
-        {"id": "c1", "type": "function", "function": {"name": "say", "arguments": SAY}},
-        {
-            "id": "functions.get_ship:0",
-            "type": "function",
-            "function": {"name": "get_ship", "arguments": "{}"},
-        },
+        make_call("say", SAY, call_id="c1"),
+        make_call("get_ship", call_id="functions.get_ship:0"),
     ]
     ship, said = got[3], got[4]
     assert (ship.tool_call_id, ship.tool_name) == ("functions.get_ship:0", "get_ship")
@@ -178,7 +174,7 @@ CHAT: list[dict[str, Any]] = [
     {"role": "developer", "content": "You fly."},
     {"role": "user", "content": [{"type": "text", "text": "Look"}, {"type": "image_url"}], "name": "ann"},
     {"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [
-        {"id": "x", "type": "function", "function": {"name": "get_ship", "arguments": '{"a": 1}'}}]},
+        make_call("get_ship", '{"a": 1}', call_id="x")]},
     {"role": "tool", "tool_call_id": "x", "content": "{}\u2028|"},
     {"role": "assistant", "content": None, "function_call": {"name": "mine", "arguments": "{}"}},
     {"role": "function", "name": "mine", "content": "done"},

@@ -23,13 +23,13 @@ from memory.snapshots import writes
 from memory.transfer import in_out
 from memory.transfer.formats import open_history
 from memory.transfer.line import TransferError
-from tests.factories import make_account, make_memory, make_mysis
+from tests.factories import make_account, make_call, make_memory, make_mysis
 from tests.memory.transfer.nova_base import PASSWORD, make_base
 
 pytestmark = pytest.mark.django_db
 
 ORDERS = [("user", "direct", f"order {n}") for n in range(5)]
-CALL = {"id": "c", "type": "function", "function": {"name": "mine", "arguments": "{}"}}
+CALL = make_call("mine")
 
 
 def run(path: Path, mysis: Mysis, **options: Any) -> str:
