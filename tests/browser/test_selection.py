@@ -21,6 +21,13 @@ def tick(page: Page, *myses: Mysis) -> None:
         page.get_by_role("checkbox", name=f"Select {mysis.name}").check()
 
 
+def hold(page: Page, address: str) -> list[Route]:
+    """The requests to an address, each held until it is continued."""
+    held: list[Route] = []
+    page.route(address, lambda route: held.append(route))
+    return held
+
+
 def test_the_selected_are_stopped_and_the_others_go_on(page: Page):
     ada, brahe, cassini = (
         make_mysis(name=name, state="running") for name in ("Ada", "Brahe", "Cassini")
@@ -232,6 +239,51 @@ def test_the_form_of_a_model_keeps_the_focus_and_what_was_typed(
     expect(page.locator("#editor")).to_contain_text("The order is acknowledged.")
     page.keyboard.press("Escape")
     expect(page.locator("#mysis-head")).to_contain_text("Never attack.")
+
+
+def test_what_is_typed_while_an_answer_is_on_its_way_stays(
+    page: Page, complaints: Complaints
+):
+    complaints.allowed += ("422 (",)
+    make_mysis(name="Ada", state="running")
+    live(page, "/myses/Ada/")
+    page.get_by_role("link", name="Edit the model").click()
+    editor = page.get_by_role("dialog", name="Model of Ada")
+    box, save = editor.get_by_label("Model"), editor.get_by_role("button", name="Save")
+    held = hold(page, "**/edit/model/")
+    box.fill("nobody:gpt")
+    page.keyboard.press("Enter")
+    # The price says the same as the answer will.
+    expect(page.locator("#edit-price")).to_contain_text('No provider is named "nobody"')
+    expect(save).to_be_disabled()
+    box.fill("pilot:mine")
+    page.keyboard.press("ArrowLeft")
+    held.pop().continue_()
+    expect(editor.locator(".field-error")).to_contain_text("No provider is named")
+    expect(box).to_have_value("pilot:mine")
+    expect(box).to_be_focused()
+    page.keyboard.type("-")
+    save.click()
+    held.pop().continue_()
+    expect(page.locator("#mysis-head")).to_contain_text("pilot:min-e")
+    # A message that is begun while another is being sent is not wiped out with that.
+    held = hold(page, "**/send/")
+    text = page.get_by_role("textbox", name="Message to Ada")
+    text.fill("Go mining.")
+    page.keyboard.press("Control+Enter")
+    text.press_sequentially(" Then sell.")
+    held.pop().continue_()
+    expect(page.locator("#composer")).to_contain_text("Sent to Ada.")
+    expect(text).to_have_value("Go mining. Then sell.")
+    # Nor is a new standing order, by what is said of another.
+    page.get_by_role("link", name="Edit the standing orders").click()
+    page.get_by_label("New order").fill("Never attack.")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_label("New order")).to_have_value("")
+    page.get_by_label("New order").fill("Sell ore.")
+    page.get_by_role("button", name="Acknowledge").click()
+    expect(page.locator("#editor")).to_contain_text("The order is acknowledged.")
+    expect(page.get_by_label("New order")).to_have_value("Sell ore.")
 
 
 def test_groups_saved_views_columns_and_dense_rows(page: Page):
