@@ -6,16 +6,17 @@ a console error, a refused resource, a page error, or a request elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.contrib.sessions.backends.db import SessionStore
 from django.test import Client
 from playwright.sync_api import (
-    Browser,
     BrowserContext,
     ConsoleMessage,
     Page,
@@ -68,21 +69,41 @@ class Complaints:
         return [c for c in self.found if not any(a in c for a in self.allowed)]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One Chromium for the tests of a file.
+@pytest.fixture(scope="session")
+def chromium(
+    server: Server,
+) -> Iterator[tuple[BrowserContext, asyncio.AbstractEventLoop]]:
+    """One Chromium for the process, a profile with a warm cache, and Playwright's loop.
 
-    Not for the whole run: as long as it lives, Playwright's event loop runs in the
-    main thread, and no asynchronous test can have one of its own.
+    That loop runs in the main thread as long as the browser lives. Between tests in the
+    browser asyncio does not know, so that asynchronous tests have loops of their own.
     """
     require(
         CHROMIUM.exists(),
         f"there is no {CHROMIUM}: apt-get install chromium-headless-shell",
     )
     with sync_playwright() as playwright:
+        loop = asyncio.get_running_loop()
         started = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield started
+        profile = started.new_context(viewport=WIDE, base_url=server.origin)
+        profile.set_default_timeout(PATIENCE)
+        asyncio._set_running_loop(None)
+        yield profile, loop
+        asyncio._set_running_loop(loop)
         started.close()
+
+
+@pytest.fixture
+def profile(
+    chromium: tuple[BrowserContext, asyncio.AbstractEventLoop],
+) -> Iterator[BrowserContext]:
+    """The profile that all tests share, without an open tab."""
+    shared, loop = chromium
+    asyncio._set_running_loop(loop)
+    yield shared
+    for page in shared.pages:
+        page.close()
+    asyncio._set_running_loop(None)
 
 
 @pytest.fixture
@@ -92,13 +113,32 @@ def admin(transactional_db: None) -> User:
 
 
 @pytest.fixture
-def context(browser: Browser, server: Server, admin: User) -> Iterator[BrowserContext]:
-    """A browser profile with the admin's session."""
-    opened = browser.new_context(viewport=WIDE, base_url=server.origin)
-    opened.set_default_timeout(PATIENCE)
-    sign_in(opened, server, admin)
-    yield opened
-    opened.close()
+def context(profile: BrowserContext, server: Server, admin: User) -> BrowserContext:
+    """The shared profile with the admin's session, and nothing else that it kept."""
+    sign_in(profile, server, admin)
+    return profile
+
+
+@pytest.fixture
+def new_profile(
+    profile: BrowserContext, server: Server
+) -> Iterator[Callable[..., BrowserContext]]:
+    """Makes profiles of their own: for others than the admin, and for a stopped clock."""
+    opened = []
+
+    def make(user: User, **options: Any) -> BrowserContext:
+        browser = profile.browser
+        assert browser is not None
+        own = {"viewport": WIDE, "base_url": server.origin, **options}
+        made = browser.new_context(**own)
+        made.set_default_timeout(PATIENCE)
+        sign_in(made, server, user)
+        opened.append(made)
+        return made
+
+    yield make
+    for made in opened:
+        made.close()
 
 
 @pytest.fixture
@@ -118,13 +158,13 @@ def page(context: BrowserContext, complaints: Complaints) -> Iterator[Page]:
     assert complaints.rest == []
 
 
-def sign_in(context: BrowserContext, server: Server, user: User) -> SessionStore:
-    """Give a browser profile a user's session."""
+def sign_in(context: BrowserContext, server: Server, user: User) -> None:
+    """Give a browser profile a user's session, and take all else that it kept."""
     client = Client()
     client.force_login(user)
-    session = client.session
-    name = settings.SESSION_COOKIE_NAME
-    cookie = {"name": name, "value": str(session.session_key), "url": server.origin}
-    context.add_cookies([cookie])  # type: ignore[list-item]
-    assert isinstance(session, SessionStore)
-    return session
+    cookie = {
+        "name": settings.SESSION_COOKIE_NAME, "value": client.session.session_key,
+        "domain": urlsplit(server.origin).hostname, "path": "/", "expires": -1,
+        "httpOnly": True, "secure": False, "sameSite": "Lax",
+    }  # fmt: skip
+    context.set_storage_state({"cookies": [cookie], "origins": []})  # type: ignore[typeddict-item]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
+import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
-from playwright.sync_api import Page, WebSocketRoute, expect
+from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
 
 from agents import actions, events
 from agents.events import Kind
@@ -66,7 +68,19 @@ def test_a_new_mysis_appears_and_a_deleted_one_goes(page: Page):
     expect(page.locator(".row")).to_have_count(1)
 
 
-def test_stop_and_start(page: Page):
+@pytest.fixture
+def clocked(
+    new_profile: Callable[..., BrowserContext], admin: User, complaints: Complaints
+) -> Iterator[Page]:
+    """A tab whose clock can be moved: a whole profile has one clock."""
+    page = new_profile(admin).new_page()
+    complaints.watch(page)
+    yield page
+    assert complaints.rest == []
+
+
+def test_stop_and_start(clocked: Page):
+    page = clocked
     mysis = make_mysis(name="Ada", state="running")
     live(page)
     page.get_by_role("button", name="Stop Ada").click()
@@ -225,7 +239,8 @@ def test_the_system_theme_is_followed(page: Page):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
 
 
-def test_ages_tick_and_tell_the_exact_time(page: Page):
+def test_ages_tick_and_tell_the_exact_time(clocked: Page):
+    page = clocked
     mysis = make_mysis(name="Ada", state="running")
     make_memory(mysis, role="assistant", content="Hello.")
     page.clock.install()

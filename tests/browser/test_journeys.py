@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.contrib.auth.models import User
 from django.db import connections
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django import Settings
 
 from agents import actions
@@ -21,7 +22,6 @@ from memory.models import Memory
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.browser import scenes
-from tests.browser.conftest import WIDE, sign_in
 from tests.browser.test_fleet import live, row
 from tests.factories import make_mysis
 
@@ -58,21 +58,17 @@ def test_a_real_turn_is_seen_as_it_happens(page: Page, settings: Settings):
 
 
 def test_the_page_comes_back_after_the_server_was_away(
-    browser: Browser, transactional_db: None
+    new_profile: Callable[..., BrowserContext], admin: User
 ):
-    user = User.objects.create_superuser("ann")
     ada = make_mysis(name="Ada", state="running")
     with run_server() as first:
-        context = browser.new_context(viewport=WIDE, base_url=first.origin)
-        sign_in(context, first, user)
-        page = context.new_page()
+        page = new_profile(admin, base_url=first.origin).new_page()
         live(page)
     expect(page.locator("#connection")).to_contain_text("connection is lost")
     actions.stop_mysis(mysis=ada, by="system")
     with run_server(at=first.port):
         expect(page.locator("#connection")).to_be_hidden()
         expect(row(page, ada).locator(".state")).to_have_text("stopped")
-        context.close()
 
 
 def test_keys_alone_stop_a_mysis_and_send_an_order(page: Page):

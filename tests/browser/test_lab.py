@@ -16,6 +16,7 @@ from tests.browser import scenes
 from tests.browser.conftest import PHONE, Complaints
 from tests.browser.test_accessibility import RUN
 from tests.browser.test_accessibility import axe as axe
+from tests.browser.test_fleet import clocked as clocked
 from tests.browser.test_fleet import live
 from tests.browser.test_mysis import say
 from tests.factories import make_mysis
@@ -126,7 +127,8 @@ def test_a_replay_from_the_form_to_the_policy_in_use(
     expect(page.locator(".advice-line")).to_contain_text("narrow")
 
 
-def test_what_was_tried_by_its_address_is_not_drawn_anew(page: Page, ada: Mysis):
+def test_what_was_tried_by_its_address_is_not_drawn_anew(clocked: Page, ada: Mysis):
+    page = clocked
     page.clock.install()
     live(page, "/myses/Ada/context/?strategy=window&window=4")
     expect(page.locator("#hour tbody tr")).to_have_count(3)

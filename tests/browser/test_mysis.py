@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
-from playwright.sync_api import Browser, Page, WebSocketRoute, expect
+from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
 
 from agents import actions, events
 from agents.actions.notes import save_note
@@ -16,7 +17,7 @@ from agents.models import ModelCall, Mysis, Turn
 from bench.processes import Server
 from memory.models import GameSnapshot, Memory
 from tests.browser import scenes
-from tests.browser.conftest import PHONE, Complaints, sign_in
+from tests.browser.conftest import PHONE, Complaints
 from tests.browser.test_fleet import live
 from tests.factories import make_memory, make_mysis, make_turn
 
@@ -277,12 +278,11 @@ def test_the_state_panel_follows_and_keeps_what_is_open(page: Page):
     expect(panel.get_by_text("Asteroid Belt Alpha, Earth, Mars")).to_be_hidden()
 
 
-def test_it_works_without_a_script(browser: Browser, server: Server, admin: User):
+def test_it_works_without_a_script(
+    new_profile: Callable[..., BrowserContext], server: Server, admin: User
+):
     mysis = make_mysis(name="Ada")
-    plain = browser.new_context(
-        java_script_enabled=False, base_url=server.origin, viewport=PHONE
-    )
-    sign_in(plain, server, admin)
+    plain = new_profile(admin, java_script_enabled=False, viewport=PHONE)
     page = plain.new_page()
     page.goto("/myses/Ada/")
     page.locator("#id_text").fill("Go mining.")
@@ -297,7 +297,6 @@ def test_it_works_without_a_script(browser: Browser, server: Server, admin: User
     page.goto("/")
     page.get_by_role("button", name="Start Ada").click()
     expect(page.locator("#notices")).to_contain_text("Ada starts.")
-    plain.close()
 
 
 @pytest.mark.replaces_requests

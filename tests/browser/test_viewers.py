@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from agents import actions
 from agents.actions import notes
 from agents.models import Mysis, Order, SavedView
-from bench.processes import Server
 from memory.models import Memory
-from tests.browser.conftest import PATIENCE, WIDE, Complaints, sign_in
+from tests.browser.conftest import Complaints
 from tests.browser.test_fleet import live
 from tests.factories import make_memory, make_mysis, make_turn
 
@@ -35,26 +34,21 @@ PAGES = (
 
 @pytest.fixture
 def enter(
-    browser: Browser, server: Server, transactional_db: None, complaints: Complaints
+    new_profile: Callable[..., BrowserContext],
+    transactional_db: None,
+    complaints: Complaints,
 ) -> Iterator[Callable[..., Page]]:
     """A tab of somebody with a role, in a browser of their own."""
-    opened = []
 
     def make(name: str, *, operator: bool = False, admin: bool = False) -> Page:
-        context = browser.new_context(viewport=WIDE, base_url=server.origin)
-        context.set_default_timeout(PATIENCE)
-        opened.append(context)
         user = User.objects.create_user(name)
         user.is_staff, user.is_superuser = operator or admin, admin
         user.save()
-        sign_in(context, server, user)
-        page = context.new_page()
+        page = new_profile(user).new_page()
         complaints.watch(page)
         return page
 
     yield make
-    for context in opened:
-        context.close()
     assert complaints.rest == []
 
 
