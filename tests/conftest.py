@@ -66,7 +66,6 @@ LONGEST = (
     "agents/consumers/test_event_stream.py",
     "browser/test_three_clicks.py",
     "zoea/test_proxies.py",
-    "browser/test_sign_in.py",
     "agents/runtime/test_pilot_on_demand.py",
     "browser/test_viewers.py",
     "browser/test_search.py",
@@ -102,7 +101,7 @@ LONGEST = (
     "zoea/test_exhausted_pool.py",
     "context/test_growing_log.py",
     "zoea/test_docs.py",
-    "browser/test_map_and_health.py",
+    "browser/test_map_and_lanes.py",
     "agents/admin/test_lists.py",
     "agents/views/test_lab.py",
     "agents/views/test_forms.py",
@@ -114,7 +113,6 @@ PLACES = {Path(__file__).parent / name: place for place, name in enumerate(LONGE
 # machine that is busy with other things one may fail by a race of its own: it is tried
 # once again, and the summary names it. All others fail at once.
 REAL_TIME_FIXTURES = {
-    "browser",
     "collector",
     "commands",
     "db",

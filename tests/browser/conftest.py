@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
@@ -70,21 +70,27 @@ class Complaints:
 
 
 @pytest.fixture(scope="session")
+def chromium_path() -> Path:
+    """Where the browser is installed."""
+    require(
+        CHROMIUM.exists(),
+        f"there is no {CHROMIUM}: apt-get install chromium-headless-shell",
+    )
+    return CHROMIUM
+
+
+@pytest.fixture(scope="session")
 def chromium(
-    server: Server,
+    chromium_path: Path, server: Server
 ) -> Iterator[tuple[BrowserContext, asyncio.AbstractEventLoop]]:
     """One Chromium for the process, a profile with a warm cache, and Playwright's loop.
 
     That loop runs in the main thread as long as the browser lives. Between tests in the
     browser asyncio does not know, so that asynchronous tests have loops of their own.
     """
-    require(
-        CHROMIUM.exists(),
-        f"there is no {CHROMIUM}: apt-get install chromium-headless-shell",
-    )
     with sync_playwright() as playwright:
         loop = asyncio.get_running_loop()
-        started = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        started = playwright.chromium.launch(executable_path=chromium_path, args=FLAGS)
         profile = started.new_context(viewport=WIDE, base_url=server.origin)
         profile.set_default_timeout(PATIENCE)
         asyncio._set_running_loop(None)
@@ -96,12 +102,19 @@ def chromium(
 @pytest.fixture
 def profile(
     chromium: tuple[BrowserContext, asyncio.AbstractEventLoop],
+    server: Server,
+    transactional_db: None,
 ) -> Iterator[BrowserContext]:
-    """The profile that all tests share, without an open tab."""
+    """The profile that all tests share: no tab, and nothing that one has stored.
+
+    Its tabs are closed before the tables are emptied.
+    """
     shared, loop = chromium
     asyncio._set_running_loop(loop)
     yield shared
     for page in shared.pages:
+        kept = {"origin": server.origin, "storageTypes": "cookies,local_storage"}
+        shared.new_cdp_session(page).send("Storage.clearDataForOrigin", kept)
         page.close()
     asyncio._set_running_loop(None)
 
@@ -114,7 +127,7 @@ def admin(transactional_db: None) -> User:
 
 @pytest.fixture
 def context(profile: BrowserContext, server: Server, admin: User) -> BrowserContext:
-    """The shared profile with the admin's session, and nothing else that it kept."""
+    """The shared profile with the admin's session."""
     sign_in(profile, server, admin)
     return profile
 
@@ -154,17 +167,13 @@ def page(context: BrowserContext, complaints: Complaints) -> Iterator[Page]:
     opened = context.new_page()
     complaints.watch(opened)
     yield opened
-    opened.close()
     assert complaints.rest == []
 
 
 def sign_in(context: BrowserContext, server: Server, user: User) -> None:
-    """Give a browser profile a user's session, and take all else that it kept."""
+    """Give a browser profile a user's session."""
     client = Client()
     client.force_login(user)
-    cookie = {
-        "name": settings.SESSION_COOKIE_NAME, "value": client.session.session_key,
-        "domain": urlsplit(server.origin).hostname, "path": "/", "expires": -1,
-        "httpOnly": True, "secure": False, "sameSite": "Lax",
-    }  # fmt: skip
-    context.set_storage_state({"cookies": [cookie], "origins": []})  # type: ignore[typeddict-item]
+    name = settings.SESSION_COOKIE_NAME
+    value = str(client.session.session_key)
+    context.add_cookies([{"name": name, "value": value, "url": server.origin}])
