@@ -11,7 +11,7 @@ from tests.agents.views import test_html as html
 from tests.agents.views.test_html import judge as judge
 from tests.browser import conftest as chromium
 from tests.browser import test_accessibility as accessibility
-from tests.browser.conftest import browser as browser
+from tests.browser.conftest import chromium_path as chromium_path
 from tests.browser.test_accessibility import axe as axe
 from tests.required import require
 from tests.upgrade import test_side_by_side as side_by_side
@@ -47,7 +47,7 @@ def test_what_is_missing_fails_an_integration_run(
         (proxies, "NGINX", None, "site"),
         (pgbouncer, "POOLER", None, "pooled"),
         (side_by_side, "MISSING", "no history here", "history"),
-        (chromium, "CHROMIUM", NOWHERE, "browser"),
+        (chromium, "CHROMIUM", NOWHERE, "chromium_path"),
         (accessibility, "AXE", NOWHERE, "axe"),
         (html, "JUDGE", NOWHERE, "judge"),
         (conformance, "COMMAND", NOWHERE, "suite"),

@@ -208,6 +208,52 @@
     event.preventDefault();
     box.form.requestSubmit();
   });
+  // -- what is typed while an answer is on its way ------------------------
+  // An answer brings a form as it was sent. What was typed since stays, and so does what
+  // was typed into another form that the answer replaces.
+  var TYPED = ":is(input:not([type=hidden]), select, textarea)[id]";
+  var sent = new WeakMap();
+  var newer = [];
+
+  function readFields(form, target) {
+    var fields = Array.from(target.querySelectorAll(TYPED));
+    if (form) fields = fields.concat(Array.from(form.elements));
+    return new Map(
+      fields.map(function (field) {
+        var isSent = field.form === form || field.defaultValue === undefined;
+        return [field, isSent ? field.value : field.defaultValue];
+      }),
+    );
+  }
+
+  function isNewer(xhr, field) {
+    var fields = sent.get(xhr);
+    return fields.has(field) && fields.get(field) !== field.value;
+  }
+
+  function typeAgain(old) {
+    var field = document.getElementById(old.id);
+    if (!field || field === old) return;
+    field.value = old.value;
+    var place = old.selectionStart;
+    if (typeof place === "number") field.setSelectionRange(place, old.selectionEnd);
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
+  document.addEventListener("htmx:beforeSend", function (event) {
+    var by = event.detail.elt;
+    if (event.detail.requestConfig.verb !== "post") return;
+    sent.set(event.detail.xhr, readFields(by.form || by.closest("form"), event.detail.target));
+  });
+  document.addEventListener("htmx:beforeSwap", function (event) {
+    if (!sent.has(event.detail.xhr)) return;
+    newer = Array.from(event.detail.target.querySelectorAll(TYPED)).filter(
+      isNewer.bind(null, event.detail.xhr),
+    );
+  });
+  document.addEventListener("htmx:afterSwap", function () {
+    newer.splice(0).forEach(typeAgain);
+  });
   document.addEventListener("htmx:afterRequest", function (event) {
     // A button may be outside of its form, and so may the box.
     var form = event.detail.elt.form || event.detail.elt;
@@ -216,7 +262,7 @@
     var box = Array.prototype.find.call(form.elements, function (one) {
       return one.tagName === "TEXTAREA";
     });
-    box.value = "";
+    if (!isNewer(event.detail.xhr, box)) box.value = "";
     drawCount(box);
     toFleet(form.querySelector("select"));
   });
@@ -236,6 +282,8 @@
     var mark = document.getElementById("live-status");
     var write = event.detail.requestConfig && event.detail.requestConfig.verb === "post";
     if (!write || !mark || mark.dataset.state === "live") return;
+    // A price changes nothing, and whoever asks for it is typing.
+    if (event.detail.elt.matches(".price")) return;
     if (event.detail.xhr && event.detail.xhr.status && event.detail.xhr.status < 400) {
       location.reload();
     }

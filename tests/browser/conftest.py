@@ -6,16 +6,17 @@ a console error, a refused resource, a page error, or a request elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.contrib.sessions.backends.db import SessionStore
 from django.test import Client
 from playwright.sync_api import (
-    Browser,
     BrowserContext,
     ConsoleMessage,
     Page,
@@ -68,21 +69,54 @@ class Complaints:
         return [c for c in self.found if not any(a in c for a in self.allowed)]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One Chromium for the tests of a file.
-
-    Not for the whole run: as long as it lives, Playwright's event loop runs in the
-    main thread, and no asynchronous test can have one of its own.
-    """
+@pytest.fixture(scope="session")
+def chromium_path() -> Path:
+    """Where the browser is installed."""
     require(
         CHROMIUM.exists(),
         f"there is no {CHROMIUM}: apt-get install chromium-headless-shell",
     )
+    return CHROMIUM
+
+
+@pytest.fixture(scope="session")
+def chromium(
+    chromium_path: Path, server: Server
+) -> Iterator[tuple[BrowserContext, asyncio.AbstractEventLoop]]:
+    """One Chromium for the process, a profile with a warm cache, and Playwright's loop.
+
+    That loop runs in the main thread as long as the browser lives. Between tests in the
+    browser asyncio does not know, so that asynchronous tests have loops of their own.
+    """
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield started
+        loop = asyncio.get_running_loop()
+        started = playwright.chromium.launch(executable_path=chromium_path, args=FLAGS)
+        profile = started.new_context(viewport=WIDE, base_url=server.origin)
+        profile.set_default_timeout(PATIENCE)
+        asyncio._set_running_loop(None)
+        yield profile, loop
+        asyncio._set_running_loop(loop)
         started.close()
+
+
+@pytest.fixture
+def profile(
+    chromium: tuple[BrowserContext, asyncio.AbstractEventLoop],
+    server: Server,
+    transactional_db: None,
+) -> Iterator[BrowserContext]:
+    """The profile that all tests share: no tab, and nothing that one has stored.
+
+    Its tabs are closed before the tables are emptied.
+    """
+    shared, loop = chromium
+    asyncio._set_running_loop(loop)
+    yield shared
+    for page in shared.pages:
+        kept = {"origin": server.origin, "storageTypes": "cookies,local_storage"}
+        shared.new_cdp_session(page).send("Storage.clearDataForOrigin", kept)
+        page.close()
+    asyncio._set_running_loop(None)
 
 
 @pytest.fixture
@@ -92,13 +126,32 @@ def admin(transactional_db: None) -> User:
 
 
 @pytest.fixture
-def context(browser: Browser, server: Server, admin: User) -> Iterator[BrowserContext]:
-    """A browser profile with the admin's session."""
-    opened = browser.new_context(viewport=WIDE, base_url=server.origin)
-    opened.set_default_timeout(PATIENCE)
-    sign_in(opened, server, admin)
-    yield opened
-    opened.close()
+def context(profile: BrowserContext, server: Server, admin: User) -> BrowserContext:
+    """The shared profile with the admin's session."""
+    sign_in(profile, server, admin)
+    return profile
+
+
+@pytest.fixture
+def new_profile(
+    profile: BrowserContext, server: Server
+) -> Iterator[Callable[..., BrowserContext]]:
+    """Makes profiles of their own: for others than the admin, and for a stopped clock."""
+    opened = []
+
+    def make(user: User, **options: Any) -> BrowserContext:
+        browser = profile.browser
+        assert browser is not None
+        own = {"viewport": WIDE, "base_url": server.origin, **options}
+        made = browser.new_context(**own)
+        made.set_default_timeout(PATIENCE)
+        sign_in(made, server, user)
+        opened.append(made)
+        return made
+
+    yield make
+    for made in opened:
+        made.close()
 
 
 @pytest.fixture
@@ -114,17 +167,13 @@ def page(context: BrowserContext, complaints: Complaints) -> Iterator[Page]:
     opened = context.new_page()
     complaints.watch(opened)
     yield opened
-    opened.close()
     assert complaints.rest == []
 
 
-def sign_in(context: BrowserContext, server: Server, user: User) -> SessionStore:
+def sign_in(context: BrowserContext, server: Server, user: User) -> None:
     """Give a browser profile a user's session."""
     client = Client()
     client.force_login(user)
-    session = client.session
     name = settings.SESSION_COOKIE_NAME
-    cookie = {"name": name, "value": str(session.session_key), "url": server.origin}
-    context.add_cookies([cookie])  # type: ignore[list-item]
-    assert isinstance(session, SessionStore)
-    return session
+    value = str(client.session.session_key)
+    context.add_cookies([{"name": name, "value": value, "url": server.origin}])

@@ -16,7 +16,7 @@ from agents.models import Mysis, Prompt, SavedView
 from memory.models import ContextPolicy
 from tests.browser import scenes
 from tests.browser.conftest import PHONE, Complaints
-from tests.browser.test_map_and_health import chart
+from tests.browser.test_map_and_lanes import chart
 from tests.factories import make_mysis
 from tests.required import require
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import Page, expect
 
 from agents.lab import replay_job
 from agents.models import Mysis, Replay
@@ -16,11 +16,9 @@ from tests.browser import scenes
 from tests.browser.conftest import PHONE, Complaints
 from tests.browser.test_accessibility import RUN
 from tests.browser.test_accessibility import axe as axe
-from tests.browser.test_fleet import live
-from tests.browser.test_mysis import say
+from tests.browser.test_fleet import clocked as clocked
+from tests.browser.test_fleet import live, say
 from tests.factories import make_mysis
-
-SIZES = pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 
 
 @pytest.fixture
@@ -37,23 +35,25 @@ def ada(transactional_db: None) -> Mysis:
 
 
 def find_faults(page: Page, axe: str) -> list[str]:
-    """What axe holds against the page in both themes, and whether it is too wide."""
+    """What axe holds against the page on both screens and in both themes, and its width."""
     page.evaluate(axe)
     found = list(page.evaluate(RUN, []))
     page.emulate_media(color_scheme="dark")
     found += page.evaluate(RUN, ["color-contrast"])
     page.emulate_media(color_scheme="light")
-    wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    return [*found, *(["wider than the window"] if wide else [])]
+    page.set_viewport_size(PHONE)
+    found += page.evaluate(RUN, [])
+    if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+        found.append("wider than the window")
+    page.set_viewport_size(WIDE)
+    return found
 
 
-@SIZES
 @pytest.mark.replaces_requests
 def test_sliders_answer_at_once_and_the_last_hour_follows(
-    page: Page, complaints: Complaints, ada: Mysis, axe: str, size: ViewportSize
+    page: Page, complaints: Complaints, ada: Mysis, axe: str
 ):
     complaints.allowed += ("status of 422",)
-    page.set_viewport_size(size)
     page.goto("/myses/Ada/context/")
     # It stays where the page is not loaded again.
     page.evaluate("window.stays = true")
@@ -85,14 +85,19 @@ def test_sliders_answer_at_once_and_the_last_hour_follows(
     expect(page.locator("#said-lo")).to_contain_text("must not be above options.hi")
     assert page.evaluate("window.stays")
     assert find_faults(page, axe) == []
+    # A mark of nothing is a mark.
+    ada.policy = ContextPolicy.objects.create(
+        name="low", strategy="tiered", options={"lo": 0.0, "hi": 0.5}
+    )
+    ada.save()
+    page.goto("/myses/Ada/context/")
+    expect(page.get_by_label("Lower mark, slider")).to_have_value("0")
 
 
-@SIZES
 def test_a_replay_from_the_form_to_the_policy_in_use(
-    page: Page, complaints: Complaints, ada: Mysis, axe: str, size: ViewportSize
+    page: Page, complaints: Complaints, ada: Mysis, axe: str
 ):
     complaints.allowed += ("status of 422",)
-    page.set_viewport_size(size)
     page.goto("/policies/")
     page.get_by_role("link", name="Lab").click()
     expect(page.get_by_text("No replay yet.")).to_be_visible()
@@ -126,7 +131,8 @@ def test_a_replay_from_the_form_to_the_policy_in_use(
     expect(page.locator(".advice-line")).to_contain_text("narrow")
 
 
-def test_what_was_tried_by_its_address_is_not_drawn_anew(page: Page, ada: Mysis):
+def test_what_was_tried_by_its_address_is_not_drawn_anew(clocked: Page, ada: Mysis):
+    page = clocked
     page.clock.install()
     live(page, "/myses/Ada/context/?strategy=window&window=4")
     expect(page.locator("#hour tbody tr")).to_have_count(3)
@@ -138,22 +144,3 @@ def test_what_was_tried_by_its_address_is_not_drawn_anew(page: Page, ada: Mysis)
     # It looks every half a second whether it may be drawn anew.
     page.clock.run_for(1_000)
     assert asked == []
-
-
-def test_a_mark_of_nothing_stands_at_the_lower_end(page: Page, ada: Mysis):
-    ada.policy = ContextPolicy.objects.create(
-        name="low", strategy="tiered", options={"lo": 0.0, "hi": 0.5}
-    )
-    ada.save()
-    page.goto("/myses/Ada/context/")
-    expect(page.get_by_label("Lower mark, slider")).to_have_value("0")
-
-
-@pytest.mark.replaces_requests
-def test_the_palette_leads_to_the_lab(page: Page, admin: object):
-    page.goto("/")
-    page.keyboard.press("Control+k")
-    page.locator("#palette-q").fill("lab")
-    page.get_by_role("option", name="Lab", exact=True).click()
-    expect(page.get_by_role("heading", name="Lab", exact=True)).to_be_visible()
-    expect(page.get_by_text("No policy is stored")).to_be_visible()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
-import pytest
 from django.contrib.auth.models import User
-from django.db import transaction
-from playwright.sync_api import Browser, Page, WebSocketRoute, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from agents import actions, events
 from agents.actions.notes import save_note
@@ -16,21 +15,12 @@ from agents.models import ModelCall, Mysis, Turn
 from bench.processes import Server
 from memory.models import GameSnapshot, Memory
 from tests.browser import scenes
-from tests.browser.conftest import PHONE, Complaints, sign_in
-from tests.browser.test_fleet import live
+from tests.browser.conftest import PHONE, Complaints
+from tests.browser.test_fleet import live, say
 from tests.factories import make_memory, make_mysis, make_turn
 
 AT_END = "(box => box.scrollHeight - box.scrollTop - box.clientHeight < 2)"
 SCROLL = "document.getElementById('log-scroll')"
-
-
-def say(mysis: Mysis, text: str, **values: object) -> Memory:
-    """A new line, with its event."""
-    with transaction.atomic():
-        values = {"role": "assistant", "content": text, **values}
-        row = make_memory(mysis, **values)
-        events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data={"memory_id": row.pk})
-    return row
 
 
 def fill(mysis: Mysis, count: int) -> None:
@@ -44,113 +34,94 @@ def address(mysis: Mysis) -> str:
     return f"/myses/{mysis.name}/"
 
 
-def test_new_lines_are_followed_at_the_end(page: Page):
+def test_the_log_follows_its_end_and_leaves_a_reader_alone(page: Page):
     mysis = make_mysis(name="Ada", state="running")
-    fill(mysis, 30)
+    fill(mysis, 130)
     live(page, address(mysis))
+    lines, pill = page.locator("#log > [data-id]"), page.locator("#log-pill")
+    expect(lines).to_have_count(50)
     assert page.evaluate(f"{AT_END}({SCROLL})")
     for number in range(5):
         say(mysis, f"news {number} " + "y " * 80)
         expect(page.locator("#log")).to_contain_text(f"news {number}")
     page.wait_for_function(f"{AT_END}({SCROLL})")
-    expect(page.locator("#log-pill")).to_be_hidden()
-
-
-def test_a_reader_further_up_is_left_alone_and_told(page: Page):
-    mysis = make_mysis(name="Ada", state="running")
-    fill(mysis, 30)
-    live(page, address(mysis))
+    expect(pill).to_be_hidden()
     page.evaluate(f"{SCROLL}.scrollTop = 400")
     say(mysis, "first")
     say(mysis, "second")
-    pill = page.locator("#log-pill")
     expect(pill).to_have_text("2 new")
     assert page.evaluate(f"{SCROLL}.scrollTop") == 400
     pill.click()
     expect(pill).to_be_hidden()
     page.wait_for_function(f"{AT_END}({SCROLL})")
-
-
-def test_the_list_does_not_grow_for_ever_above_the_end(page: Page):
-    mysis = make_mysis(name="Ada", state="running")
-    fill(mysis, 30)
-    live(page, address(mysis))
-    page.evaluate("document.getElementById('log').dataset.keep = '15'")
+    # Above the end the list does not grow for ever: new lines are only counted.
+    page.evaluate("document.getElementById('log').dataset.keep = '25'")
     page.evaluate(f"{SCROLL}.scrollTop = 400")
     for number in range(3):
-        say(mysis, f"news {number}")
-    pill = page.locator("#log-pill")
+        say(mysis, f"unseen {number}")
     expect(pill).to_have_text("3 new")
-    expect(page.locator("#log > [data-id]")).to_have_count(30)
+    expect(lines).to_have_count(57)
     pill.click()
-    expect(page.locator("#log")).to_contain_text("news 2")
+    expect(page.locator("#log")).to_contain_text("unseen 2")
     expect(pill).to_be_hidden()
     page.wait_for_function(f"{AT_END}({SCROLL})")
-
-
-def test_the_answer_to_a_message_is_in_sight(page: Page, complaints: Complaints):
-    complaints.allowed += ("409",)
-    mysis = make_mysis(name="Ada", state="errored", last_error="No such model.")
-    scenes.add_conversation(mysis)
-    live(page, address(mysis))
-    expect(page.locator("#mysis-reach")).to_contain_text("takes no messages: start it")
-    page.get_by_role("textbox", name="Message to Ada").fill("Go mining.")
-    page.get_by_role("button", name="Send").click()
-    answer = page.locator(".composer-answer")
-    expect(answer).to_contain_text("Start it, then send again.")
-    expect(answer).to_be_in_viewport(ratio=1)
-    page.get_by_role("button", name="Start", exact=True).click()
-    expect(page.locator("#mysis-reach")).to_be_empty()
-
-
-def test_older_lines_come_while_scrolling_up_and_nothing_jumps(page: Page):
-    mysis = make_mysis(name="Ada")
-    fill(mysis, 130)
-    live(page, address(mysis))
-    lines = page.locator("#log > [data-id]")
+    # Older lines come while scrolling up, and nothing jumps.
     expect(lines).to_have_count(50)
     page.evaluate(f"{SCROLL}.scrollTop = 0")
     expect(lines).to_have_count(100)
     assert page.evaluate(f"{SCROLL}.scrollTop") > 500
     page.evaluate(f"{SCROLL}.scrollTop = 0")
-    expect(lines).to_have_count(130)
+    expect(lines).to_have_count(140)
     expect(page.locator("#log-older")).to_have_count(0)
-    ids = [int(line.get_attribute("data-id") or 0) for line in lines.all()]
+    ids = lines.evaluate_all("lines => lines.map(line => Number(line.dataset.id))")
     assert ids == sorted(set(ids))
 
 
-def test_an_answer_that_was_waited_for_comes_into_its_place(page: Page):
+def test_lines_come_into_their_place_and_are_looked_into(page: Page):
     mysis = make_mysis(name="Ada", state="running")
-    row = say(mysis, "", role="tool", tool_name="mine", tool_call_id="c", pending=True)
+    scenes.add_account(mysis)
     live(page, address(mysis))
+    row = say(mysis, "", role="tool", tool_name="mine", tool_call_id="c", pending=True)
     line = page.locator(f"#line-{row.pk}")
     expect(line).to_contain_text("waiting for the answer")
+    expect(page.locator(".empty-log")).to_have_count(0)
     row.content, row.pending = json.dumps({"ore": 3}), False
     row.save()
     events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data={"memory_id": row.pk})
     expect(line).not_to_contain_text("waiting for the answer")
     expect(line).to_contain_text('"ore": 3')
     expect(page.locator("#log > [data-id]")).to_have_count(1)
-
-
-def test_reasoning_and_results_are_folded(page: Page):
-    mysis = make_mysis(name="Ada")
-    scenes.add_conversation(mysis)
+    # Hostile text stays text.
+    bad = f"{scenes.HOSTILE}<i hx-get='/events/' hx-trigger='load' hx-swap-oob='true'>"
+    calls = [{"id": "c", "function": {"name": bad, "arguments": bad}}]
+    say(mysis, bad, reasoning=bad, tool_calls=calls)
+    say(mysis, bad, role="tool", tool_name=bad, tool_call_id="c")
+    expect(page.locator(".line-tool")).to_have_count(2)
+    assert page.locator("main script, main img, main i").count() == 0
+    # The state panel follows, and keeps what is open.
+    panel = page.locator("#mysis-state")
+    expect(panel).to_contain_text("11,153")
+    panel.get_by_text("System", exact=True).click()
+    expect(panel.get_by_text("Asteroid Belt Alpha, Earth, Mars")).to_be_hidden()
+    GameSnapshot.objects.filter(tool_name="get_status").update(
+        stale_reason="mine", stale_tick=scenes.TICK
+    )
+    data = {"tool": "get_status", "reason": "mine", "tick": scenes.TICK}
+    events.append(Kind.SNAPSHOT_STALE, mysis_id=mysis.pk, data=data)
+    expect(panel).to_contain_text("changed by mine at tick 481516; call get_status")
+    expect(panel.get_by_text("Asteroid Belt Alpha, Earth, Mars")).to_be_hidden()
+    # Reasoning and results are folded, and stay as the reader left them.
+    rows = scenes.add_conversation(mysis)
     live(page, address(mysis))
-    thought = page.locator(".reasoning").first
+    thought = page.locator(".reasoning", has_text="The belt is rich").first
     expect(thought.locator(".prose")).to_be_hidden()
     thought.locator("summary").click()
     expect(thought.locator(".prose")).to_contain_text("The belt is rich")
-    expect(page.locator(".call").first).to_have_text("→ get_status(deep=0)")
+    expect(page.locator(".call").nth(1)).to_have_text("→ get_status(deep=0)")
     say(mysis, "and on")
     expect(page.locator("#log")).to_contain_text("and on")
     expect(thought.locator(".prose")).to_be_visible()
-
-
-def test_a_message_is_inspected_beside_the_talk(page: Page):
-    mysis = make_mysis(name="Ada")
-    rows = scenes.add_conversation(mysis)
-    live(page, address(mysis))
+    # A message is inspected beside the talk.
     page.get_by_role("button", name=f"Inspect message {rows[0].pk}").click()
     pane = page.locator("#inspector")
     expect(pane).to_contain_text("Find out what sells best here.")
@@ -159,57 +130,39 @@ def test_a_message_is_inspected_beside_the_talk(page: Page):
     expect(pane).to_be_empty()
 
 
-def test_a_message_wakes_an_idle_mysis(page: Page):
-    mysis = make_mysis(name="Ada")
+def test_a_mysis_is_woken_stopped_and_gone(page: Page, complaints: Complaints):
+    complaints.allowed += ("409",)
+    mysis = make_mysis(name="Ada", state="errored", last_error="No such model.")
+    scenes.add_conversation(mysis)
     live(page, address(mysis))
+    reach, state = page.locator("#mysis-reach"), page.locator("#mysis-head .state")
+    expect(reach).to_contain_text("takes no messages: start it")
     page.get_by_role("textbox", name="Message to Ada").fill("Go mining.")
     page.get_by_role("button", name="Send").click()
-    expect(page.locator("#log")).to_contain_text("Go mining.")
-    expect(page.locator("#mysis-head .state")).to_have_text("running")
-    expect(page.locator("#composer")).to_contain_text("Sent to Ada.")
-    expect(page.locator(".empty-log")).to_have_count(0)
-
-
-def test_stop_and_start(page: Page):
-    mysis = make_mysis(name="Ada", state="running")
-    live(page, address(mysis))
-    page.get_by_role("button", name="Stop").click()
-    expect(page.locator("#mysis-head .state")).to_have_text("stopped")
+    answer = page.locator(".composer-answer")
+    expect(answer).to_contain_text("Start it, then send again.")
+    expect(answer).to_be_in_viewport(ratio=1)
     page.get_by_role("button", name="Start", exact=True).click()
-    expect(page.locator("#mysis-head .state")).to_have_text("running")
-
-
-def test_an_error_says_what_to_do(page: Page):
-    mysis = make_mysis(name="Ada", state="running")
-    live(page, address(mysis))
+    expect(reach).to_be_empty()
+    expect(state).to_have_text("running")
+    Mysis.objects.update(state="idle")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#log")).to_contain_text("Go mining.")
+    expect(page.locator("#composer")).to_contain_text("Sent to Ada.")
+    mysis.refresh_from_db()
+    assert mysis.state == "running"
+    page.get_by_role("button", name="Stop").click()
+    expect(state).to_have_text("stopped")
+    page.get_by_role("button", name="Start", exact=True).click()
+    expect(state).to_have_text("running")
+    # An error says what to do, and a page whose Mysis is deleted says so.
     error = "The provider refused the key: set a new one in the admin."
     Mysis.objects.filter(pk=mysis.pk).update(state="errored", last_error=error)
     data = {"name": "Ada", "state": "errored", "error": error}
     events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
     expect(page.get_by_role("alert")).to_contain_text(error)
-
-
-def test_what_was_missed_comes_once_after_a_lost_connection(page: Page):
-    mysis = make_mysis(name="Ada", state="running")
-    fill(mysis, 3)
-    sockets: list[WebSocketRoute] = []
-
-    def through(route: WebSocketRoute) -> None:
-        route.connect_to_server()
-        sockets.append(route)
-
-    page.route_web_socket("**/ws/dashboard/**", through)
-    live(page, address(mysis))
-    say(mysis, "before")
-    expect(page.locator("#log")).to_contain_text("before")
-    sockets[-1].close(code=1012)
-    expect(page.locator("#connection")).to_be_visible()
-    say(mysis, "meanwhile")
-    expect(page.locator("#connection")).to_be_hidden()
-    expect(page.get_by_text("meanwhile")).to_have_count(1)
-    expect(page.get_by_text("before")).to_have_count(1)
-    say(mysis, "afterwards")
-    expect(page.get_by_text("afterwards")).to_have_count(1)
+    actions.delete_mysis(mysis=mysis, by="system")
+    expect(page.locator("#mysis-error")).to_contain_text("This Mysis was deleted.")
 
 
 def test_a_link_to_a_message_opens_its_place(page: Page):
@@ -242,47 +195,11 @@ def test_a_link_to_a_message_opens_its_place(page: Page):
     expect(page.locator(".hit-walk")).to_contain_text("2 of 3")
 
 
-def test_hostile_text_stays_text(page: Page):
-    mysis = make_mysis(name="Ada", state="running")
-    live(page, address(mysis))
-    bad = f"{scenes.HOSTILE}<i hx-get='/events/' hx-trigger='load' hx-swap-oob='true'>"
-    calls = [{"id": "c", "function": {"name": bad, "arguments": bad}}]
-    say(mysis, bad, reasoning=bad, tool_calls=calls)
-    say(mysis, bad, role="tool", tool_name=bad, tool_call_id="c")
-    expect(page.locator(".line-tool")).to_have_count(1)
-    assert page.locator("main script, main img, main i").count() == 0
-
-
-def test_a_deleted_mysis_says_so(page: Page):
+def test_it_works_without_a_script(
+    new_profile: Callable[..., BrowserContext], server: Server, admin: User
+):
     mysis = make_mysis(name="Ada")
-    live(page, address(mysis))
-    actions.delete_mysis(mysis=mysis, by="system")
-    expect(page.locator("#mysis-error")).to_contain_text("This Mysis was deleted.")
-
-
-def test_the_state_panel_follows_and_keeps_what_is_open(page: Page):
-    mysis = make_mysis(name="Ada", state="running")
-    scenes.add_account(mysis)
-    live(page, address(mysis))
-    panel = page.locator("#mysis-state")
-    expect(panel).to_contain_text("11,153")
-    panel.get_by_text("System", exact=True).click()
-    expect(panel.get_by_text("Asteroid Belt Alpha, Earth, Mars")).to_be_hidden()
-    GameSnapshot.objects.filter(tool_name="get_status").update(
-        stale_reason="mine", stale_tick=scenes.TICK
-    )
-    data = {"tool": "get_status", "reason": "mine", "tick": scenes.TICK}
-    events.append(Kind.SNAPSHOT_STALE, mysis_id=mysis.pk, data=data)
-    expect(panel).to_contain_text("changed by mine at tick 481516; call get_status")
-    expect(panel.get_by_text("Asteroid Belt Alpha, Earth, Mars")).to_be_hidden()
-
-
-def test_it_works_without_a_script(browser: Browser, server: Server, admin: User):
-    mysis = make_mysis(name="Ada")
-    plain = browser.new_context(
-        java_script_enabled=False, base_url=server.origin, viewport=PHONE
-    )
-    sign_in(plain, server, admin)
+    plain = new_profile(admin, java_script_enabled=False, viewport=PHONE)
     page = plain.new_page()
     page.goto("/myses/Ada/")
     page.locator("#id_text").fill("Go mining.")
@@ -297,26 +214,6 @@ def test_it_works_without_a_script(browser: Browser, server: Server, admin: User
     page.goto("/")
     page.get_by_role("button", name="Start Ada").click()
     expect(page.locator("#notices")).to_contain_text("Ada starts.")
-    plain.close()
-
-
-@pytest.mark.replaces_requests
-def test_the_context_page_shows_what_would_be_sent(page: Page):
-    mysis = make_mysis(name="Ada")
-    scenes.add_account(mysis)
-    scenes.add_conversation(mysis, exchanges=15)
-    page.goto("/myses/Ada/context/")
-    expect(page.locator(".block").first).to_contain_text("system")
-    expect(page.locator(".block").last).to_contain_text("Current Game State")
-    expect(page.locator(".ledger .entry")).to_have_count(31)
-    page.get_by_label("Strategy").select_option("window")
-    page.get_by_label("Window, messages", exact=True).fill("4")
-    page.get_by_role("button", name="Show").click()
-    expect(page.get_by_text("what if, not its policy")).to_be_visible()
-    expect(page.locator(".disp-counts")).to_contain_text("out of window")
-    # It takes none.
-    page.get_by_label("Strategy").select_option("full")
-    expect(page.get_by_label("Window, messages", exact=True)).to_be_disabled()
 
 
 def test_an_outdated_context_is_drawn_anew_when_nobody_has_it_in_hand(page: Page):
@@ -410,16 +307,6 @@ def test_a_running_turn_grows_until_its_end(page: Page):
     line.hover()
     line.get_by_role("button").click()
     expect(page.locator("#inspector")).to_contain_text("3 ore")
-
-
-def test_a_page_says_what_of_it_is_gone(page: Page):
-    turn = make_turn(make_mysis(name="Ada"))
-    gone = 4404
-    page.route_web_socket("**/ws/**", lambda socket: socket.close(code=gone))
-    page.goto(f"/turns/{turn.pk}/")
-    expect(page.locator("#connection")).to_contain_text("This turn is no longer kept.")
-    page.goto("/myses/Ada/")
-    expect(page.locator("#connection")).to_contain_text("This Mysis was deleted.")
 
 
 def test_an_operator_reads_writes_and_forgets_notes(page: Page):

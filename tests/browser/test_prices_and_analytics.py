@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from agents import actions
 from agents.models import Mysis, Prompt, PromptVersion
 from memory.models import ContextPolicy
 from tests.agents.lab import test_analytics, test_prices
 from tests.browser.conftest import PHONE, WIDE
-from tests.browser.test_orders import shoot
 from tests.factories import make_mysis
 
 SPILLS = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
@@ -41,8 +38,6 @@ def test_a_policy_is_priced_as_it_is_chosen(page: Page, ada: Mysis) -> None:
     page.get_by_label("Policy", exact=True).select_option("lean")
     expect(price).to_contain_text("%)")
     expect(price).to_contain_text("With this")
-    if folder := os.environ.get("LAB_SHOTS"):
-        shoot(page, folder, "price")
     page.set_viewport_size(PHONE)
     assert not page.evaluate(SPILLS)
     # Enter saves; it does not ask for the price.
@@ -55,20 +50,6 @@ def test_a_policy_is_priced_as_it_is_chosen(page: Page, ada: Mysis) -> None:
     expect(price).to_contain_text("From 4 calls of the last hour.")
     page.get_by_label("Model", exact=True).fill("openai:gpt-5")
     expect(price).to_contain_text("What its cache would save is not known.")
-
-
-@pytest.mark.replaces_requests
-def test_an_author_sees_the_price_while_writing(page: Page, ada: Mysis) -> None:
-    prompt = actions.get_default_prompt()
-    Mysis.objects.update(prompt=prompt)
-    page.goto(f"/admin/agents/prompt/{prompt.pk}/change/")
-    price = page.locator(".zoea-price")
-    expect(price).to_contain_text("From 4 calls of the last hour.")
-    expect(price).not_to_contain_text("%")
-    page.locator("#id_text").fill("Fly far. " * 2_000)
-    expect(price).to_contain_text("(+")
-    if folder := os.environ.get("LAB_SHOTS"):
-        shoot(page, folder, "author")
 
 
 def test_two_versions_of_a_prompt_are_compared_by_outcome(page: Page) -> None:
@@ -112,7 +93,3 @@ def test_two_versions_of_a_prompt_are_compared_by_outcome(page: Page) -> None:
     for size in (WIDE, PHONE):
         page.set_viewport_size(size)
         assert not page.evaluate(SPILLS)
-    if folder := os.environ.get("LAB_SHOTS"):
-        shoot(page, folder, "analytics")
-        page.goto("/analytics/?since=1h")
-        shoot(page, folder, "analytics-myses")

@@ -61,19 +61,19 @@ PLACES = {
 
 
 def walk(page: Page, kind: str, query: str = "iron") -> Iterator[None]:
-    """Go from the newest hit of a kind to the third and back, and stop at each."""
+    """Go from the newest hit of a kind to the one before it, and stop at each."""
     page.goto(f"/search/?{urlencode({'q': query, 'where': kind})}")
     page.locator(".hit").first.locator("a.sub").click()
     hit = page.locator(f"{PLACES[kind]}:target")
-    for number, way in enumerate(("Next", "Next", "Previous"), 1):
+    for number in (1, 2):
         expect(page.locator(".hit-walk")).to_contain_text(f"{number} of 3")
         expect(page.locator(".hit-walk")).to_be_in_viewport()
         expect(hit.locator("mark").first).to_have_text("iron")
         expect(hit.locator("mark").first).to_be_in_viewport()
         expect(hit).to_have_css("outline-style", "solid")
         yield
-        page.get_by_role("link", name=way).click()
-    expect(page.locator(".hit-walk")).to_contain_text("2 of 3")
+        if number == 1:
+            page.get_by_role("link", name="Next").click()
 
 
 def test_hits_beside_the_log_are_walked_in_sight(
@@ -86,11 +86,10 @@ def test_hits_beside_the_log_are_walked_in_sight(
             # Only a long text, whose hit is far down in it, is scrolled to.
             if kind not in ("summaries", "prompts"):
                 page.wait_for_function("scrollY === 0")
+    page.get_by_role("link", name="Previous").click()
+    expect(page.locator(".hit-walk")).to_contain_text("1 of 3")
     page.get_by_role("link", name="All results").click()
     expect(page.locator(".hit")).to_have_count(3)
-
-
-def test_a_hit_far_down_a_phone_is_in_sight(page: Page, fleet: list[Mysis]) -> None:
     page.set_viewport_size(PHONE)
     for _ in walk(page, "pins"):
         assert page.evaluate("document.documentElement.scrollWidth") == 390

@@ -1,15 +1,14 @@
-"""Several Myses at once, and a feed that waits for its reader."""
+"""Several Myses at once, by hand and by keys, and the forms of one."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Dialog, Page, Route, expect
 
-from agents import actions, events
-from agents.dashboard.fleet import FIRST
-from agents.events import Kind
-from agents.models import Event, Mysis
+from agents import actions
+from agents.models import Mysis
 from memory.models import Memory
+from tests.agents.test_idle import order, rest
 from tests.browser.conftest import Complaints
 from tests.browser.test_fleet import live, row
 from tests.factories import make_mysis
@@ -19,6 +18,13 @@ def tick(page: Page, *myses: Mysis) -> None:
     """Select rows."""
     for mysis in myses:
         page.get_by_role("checkbox", name=f"Select {mysis.name}").check()
+
+
+def hold(page: Page, address: str) -> list[Route]:
+    """The requests to an address, each held until it is continued."""
+    held: list[Route] = []
+    page.route(address, lambda route: held.append(route))
+    return held
 
 
 def test_the_selected_are_stopped_and_the_others_go_on(page: Page):
@@ -48,18 +54,83 @@ def test_the_selected_are_stopped_and_the_others_go_on(page: Page):
     expect(row(page, ada).locator(".state")).to_have_text("stopped")
     expect(row(page, brahe).locator(".state")).to_have_text("stopped")
     expect(row(page, cassini).locator(".state")).to_have_text("running")
+    # What is ticked stays when the rows are drawn anew.
+    new = actions.create_mysis(name="Draper", by="system")
+    expect(row(page, new)).to_contain_text("Draper")
+    expect(page.get_by_role("checkbox", name="Select Ada")).to_be_checked()
+    expect(page.locator("#bulk-count")).to_have_text("2 selected")
+    page.get_by_role("checkbox", name="Select all rows shown").check()
+    expect(page.locator("#bulk-count")).to_have_text("4 selected")
+    page.keyboard.press("Escape")
+    expect(bar).to_be_hidden()
+    # A message to the selected names them.
+    tick(page, cassini, new)
+    bar.get_by_role("button", name="Message").click()
+    send = page.locator("#composer button")
+    expect(send).to_have_text("Send to the 2 selected")
+    expect(page.locator("#id_text")).to_be_focused()
+    page.keyboard.type("Sell the ore.")
+    send.click()
+    expect(page.locator("#composer")).to_contain_text("Sent to 2 Myses.")
+    told = Memory.objects.order_by("mysis").values_list("mysis", flat=True)
+    assert list(told) == [cassini.pk, new.pk]
     bar.get_by_role("button", name="Clear").click()
     expect(bar).to_be_hidden()
+
+
+def test_those_who_idle_are_messaged_all_at_once(
+    page: Page, complaints: Complaints
+) -> None:
+    idle = [rest(name) for name in ("Ada", "Brahe", "Cassini")]
+    make_mysis(name="Drake", state="errored", last_error="No.", last_error_code="model")
+    make_mysis(name="Emil", state="errored", last_error="No.", last_error_code="model")
+    order(*idle, text="All hands: return to base")
+    live(page)
+    line = page.locator(".idles")
+    expect(line).to_contain_text("3 of 5 idle for 2 min")
+    line.get_by_role("link", name="Message them").click()
+    expect(page.locator("#id_to option:checked")).to_have_text("3 Myses")
+    page.locator("#id_text").fill("Go on with mining.")
+    page.locator("#composer").get_by_role("button").last.click()
+    expect(page.locator(".idles")).to_have_count(0)
+    assert Mysis.objects.filter(state="running").count() == 3
 
 
 @pytest.mark.replaces_requests
 def test_hands_stay_on_the_keys(page: Page):
     ada, brahe = (make_mysis(name=name, state="running") for name in ("Ada", "Brahe"))
     live(page)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the first row")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("checkbox", name="Select Ada")).to_be_focused()
+    stop = page.get_by_role("button", name="Stop Ada")
+    for _ in range(40):
+        if stop.evaluate("button => button === document.activeElement"):
+            break
+        page.keyboard.press("Tab")
+    expect(stop).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(row(page, ada).locator(".state")).to_have_text("stopped")
+    box = page.get_by_role("textbox", name="Message", exact=True)
+    for _ in range(40):
+        if box.evaluate("box => box === document.activeElement"):
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.type("Sell the ore.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#composer")).to_contain_text("Sent to 1 Mysis.")
+    assert Memory.objects.get().content == "Sell the ore."
+    # Single keys do the same in fewer steps.
+    actions.start_mysis(mysis=ada, by="system")
+    live(page)
     keys = page.keyboard
     for key in ("j", "j", "k"):
         keys.press(key)
-    expect(page.get_by_role("link", name="Ada", exact=True)).to_be_focused()
+    expect(page.locator(f"#m{ada.pk}-name")).to_be_focused()
     for key in ("x", "j", "x"):
         keys.press(key)
     expect(page.locator("#bulk-count")).to_have_text("2 selected")
@@ -117,59 +188,6 @@ def switch_single_keys_off(page: Page) -> None:
     keys.press("Escape")
     keys.press("m")
     expect(page.locator("#id_text")).to_be_focused()
-
-
-def test_what_is_ticked_stays_when_the_rows_are_drawn_anew(page: Page):
-    ada = make_mysis(name="Ada", state="running")
-    live(page)
-    tick(page, ada)
-    new = actions.create_mysis(name="Brahe", by="system")
-    expect(row(page, new)).to_contain_text("Brahe")
-    expect(page.get_by_role("checkbox", name="Select Ada")).to_be_checked()
-    expect(page.locator("#bulk-count")).to_have_text("1 selected")
-    page.get_by_role("checkbox", name="Select all rows shown").check()
-    expect(page.locator("#bulk-count")).to_have_text("2 selected")
-    page.keyboard.press("Escape")
-    expect(page.locator("#bulk")).to_be_hidden()
-
-
-def test_a_message_to_the_selected_names_them(page: Page):
-    myses = [make_mysis(name=name) for name in ("Ada", "Brahe", "Cassini")]
-    live(page)
-    tick(page, *myses[:2])
-    page.locator("#bulk").get_by_role("button", name="Message").click()
-    send = page.locator("#composer button")
-    expect(send).to_have_text("Send to the 2 selected")
-    expect(page.locator("#id_text")).to_be_focused()
-    page.keyboard.type("Sell the ore.")
-    send.click()
-    expect(page.locator("#composer")).to_contain_text("Sent to 2 Myses.")
-    told = Memory.objects.order_by("mysis").values_list("mysis", flat=True)
-    assert list(told) == [mysis.pk for mysis in myses[:2]]
-
-
-def test_all_that_match_are_named_and_answers_stand_wherever_the_page_is(page: Page):
-    for number in range(FIRST + 2):
-        make_mysis(name=f"M{number:03}", group="miners")
-    make_mysis(name="Zoe")
-    live(page, "/?group=miners")
-    page.get_by_role("checkbox", name="Select M000").check()
-    page.get_by_label("All that match").check()
-    expect(page.locator("#bulk-count")).to_have_text(f"All {FIRST + 2} that match")
-    page.locator("#bulk").get_by_role("button", name="Message").click()
-    expect(page.locator("#composer button")).to_have_text(
-        f"Send to all {FIRST + 2} that match"
-    )
-    page.keyboard.type("Home.")
-    page.keyboard.press("Control+Enter")
-    expect(page.locator("#composer")).to_contain_text(f"Sent to {FIRST + 2} Myses.")
-    # Answers stand on the screen at the bottom of the list as well.
-    last = page.get_by_role("button", name="Stop M059")
-    last.click()
-    expect(page.locator("#notices .notice")).to_contain_text("M059 is stopped.")
-    expect(page.locator("#notices .notice")).to_be_in_viewport()
-    page.locator("#notices [data-close-notice]").click()
-    expect(page.locator("#notices .notice")).to_have_count(0)
 
 
 def heights(page: Page) -> set[float]:
@@ -234,6 +252,60 @@ def test_the_form_of_a_model_keeps_the_focus_and_what_was_typed(
     expect(page.locator("#mysis-head")).to_contain_text("Never attack.")
 
 
+def test_what_is_typed_while_an_answer_is_on_its_way_stays(
+    page: Page, complaints: Complaints
+):
+    complaints.allowed += ("422 (",)
+    make_mysis(name="Ada", state="running")
+    live(page, "/myses/Ada/")
+    page.get_by_role("link", name="Edit the model").click()
+    editor = page.get_by_role("dialog", name="Model of Ada")
+    box, save = editor.get_by_label("Model"), editor.get_by_role("button", name="Save")
+    held = hold(page, "**/edit/model/")
+    box.fill("nobody:gpt")
+    page.keyboard.press("Enter")
+    # The price says the same as the answer will.
+    expect(page.locator("#edit-price")).to_contain_text('No provider is named "nobody"')
+    expect(save).to_be_disabled()
+    box.fill("pilot:mine")
+    page.keyboard.press("ArrowLeft")
+    held.pop().continue_()
+    expect(editor.locator(".field-error")).to_contain_text("No provider is named")
+    expect(box).to_have_value("pilot:mine")
+    expect(box).to_be_focused()
+    page.keyboard.type("-")
+    save.click()
+    held.pop().continue_()
+    expect(page.locator("#mysis-head")).to_contain_text("pilot:min-e")
+    # A message that is begun while another is being sent is not wiped out with that.
+    held = hold(page, "**/send/")
+    text = page.get_by_role("textbox", name="Message to Ada")
+    text.fill("Go mining.")
+    page.keyboard.press("Control+Enter")
+    text.press_sequentially(" Then sell.")
+    held.pop().continue_()
+    expect(page.locator("#composer")).to_contain_text("Sent to Ada.")
+    expect(text).to_have_value("Go mining. Then sell.")
+    # Nor is a new standing order, by what is said of another.
+    page.get_by_role("link", name="Edit the standing orders").click()
+    page.get_by_label("New order").fill("Never attack.")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_label("New order")).to_have_value("")
+    page.get_by_label("New order").fill("Sell ore.")
+    page.get_by_role("button", name="Acknowledge").click()
+    expect(page.locator("#editor")).to_contain_text("The order is acknowledged.")
+    expect(page.get_by_label("New order")).to_have_value("Sell ore.")
+    # Nor does a page without a socket load again because a price was told.
+    page.route_web_socket("**/ws/**", lambda socket: None)
+    page.goto("/myses/Ada/")
+    page.get_by_role("link", name="Edit the model").click()
+    box.fill("nobody:gpt")
+    expect(page.locator("#edit-price")).to_contain_text('No provider is named "nobody"')
+    box.press("End")
+    page.keyboard.type("-5")
+    expect(box).to_have_value("nobody:gpt-5")
+
+
 def test_groups_saved_views_columns_and_dense_rows(page: Page):
     names = ["Ada", "Brahe", "Cassini", "Eratosthenes of Cyrene", "Ibn al-Haytham 2"]
     myses = [make_mysis(name=name, state="running") for name in names]
@@ -273,74 +345,3 @@ def test_groups_saved_views_columns_and_dense_rows(page: Page):
     assert cut_names(page) == []
     page.get_by_role("button", name="Compact", pressed=True).click()
     assert cut_names(page) == []
-
-
-def act(mysis: Mysis, tool: str) -> None:
-    """Something for the feed."""
-    data = {"tool": tool, "arguments": {}, "ok": True, "ms": 3}
-    events.append(Kind.TOOL_CALLED, mysis_id=mysis.pk, data=data)
-
-
-def test_a_paused_feed_counts_and_catches_up(page: Page):
-    ada = make_mysis(name="Ada", state="running")
-    live(page)
-    act(ada, "mine")
-    feed = page.locator("#feed")
-    expect(feed).to_contain_text("mine()")
-    page.get_by_label("Pause").check()
-    act(ada, "sell")
-    act(ada, "refuel")
-    pill = page.locator("#feed-pill")
-    expect(pill).to_have_text("2 new")
-    expect(feed).not_to_contain_text("sell()")
-    pill.click()
-    expect(feed).to_contain_text("sell()")
-    expect(pill).to_be_hidden()
-    act(ada, "dock")
-    expect(feed).to_contain_text("dock()")
-    # What comes while the newest are on their way is not lost with the old list.
-    page.get_by_label("Pause").check()
-    act(ada, "jump")
-    expect(pill).to_have_text("1 new")
-    answer = page.request.get("/feed/").text()
-    asked: list[Route] = []
-    page.route("**/feed/", lambda route: asked.append(route))
-    pill.click()
-    expect(pill).to_be_hidden()
-    act(ada, "scan")
-    newest = str(Event.objects.latest("pk").pk)
-    expect(feed).to_have_attribute("data-newest", newest)
-    asked[0].fulfill(body=answer, content_type="text/html")
-    expect(feed).to_contain_text("jump()")
-    expect(feed.locator(".feed-line").first).to_contain_text("scan()")
-    expect(feed.get_by_text("dock()")).to_have_count(1)
-
-
-def test_the_chips_choose_what_the_feed_shows(page: Page):
-    ada = make_mysis(name="Ada", state="running")
-    live(page)
-    act(ada, "mine")
-    events.append(Kind.ERROR, mysis_id=ada.pk, data={"detail": "It broke."})
-    feed = page.locator("#feed")
-    expect(feed.get_by_text("It broke.")).to_be_visible()
-    page.get_by_role("radio", name="Errors").check(force=True)
-    expect(feed.get_by_text("It broke.")).to_be_visible()
-    expect(feed.get_by_text("mine()")).to_be_hidden()
-    page.get_by_role("radio", name="Actions").check(force=True)
-    expect(feed.get_by_text("It broke.")).to_be_hidden()
-    expect(feed.get_by_text("mine()")).to_be_visible()
-
-
-def test_a_chip_shows_its_lines_though_the_page_waits_for_another_answer(page: Page):
-    ada = make_mysis(name="Ada", state="running")
-    live(page)
-    act(ada, "mine")
-    feed = page.locator("#feed")
-    expect(feed).to_contain_text("mine()")
-    held: list[Route] = []
-    page.route("**/slow/", lambda route: held.append(route))
-    with page.expect_request("**/slow/"):
-        page.evaluate("() => { htmx.ajax('GET', '/slow/', '#notices'); }")
-    page.get_by_role("radio", name="Errors").check(force=True)
-    expect(feed.locator(".feed-line")).to_have_count(0)
-    held[0].fulfill(body="")

@@ -10,7 +10,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.html import escape
 
-from agents.models import Broadcast, Event, Mysis
+from agents import actions
+from agents.actions.notes import save_note
+from agents.models import Broadcast, Event, Mysis, Order
 from agents.models.fleet import RESERVED
 from memory.models import Memory
 from tests.browser import scenes
@@ -163,6 +165,42 @@ def test_roles(sign_in: Callable[..., Client], role: str, allowed: bool):
     assert answer.status_code == 403
     assert "needs an admin" in answer.content.decode()
     assert Mysis.objects.count() == 1
+
+
+def test_a_viewer_writes_nothing(sign_in: Callable[..., Client]):
+    ada = make_mysis(name="Ada", state="running", group="miners")
+    actions.send_order(myses=[ada], text="Sell the iron.", by="operator:ann")
+    save_note(mysis=ada, name="ore", text="iron", by="operator:ann")
+    order = Order.objects.get()
+    writes: dict[str, Any] = {
+        "/send/": {"text": "Come home.", "to": ada.pk},
+        "/bulk/": {"act": "stop", "mysis": ada.pk},
+        "/idle/start/": {},
+        "/idle/restart/": {},
+        f"/orders/{order.pk}/change/": {"state": "done"},
+        "/myses/Ada/stop/": {},
+        "/myses/Ada/edit/model/": {"model": "pilot:other"},
+        "/myses/Ada/edit/group/": {"group": "traders"},
+        "/myses/Ada/edit/pins/": {"text": "Sell all."},
+        "/myses/Ada/edit/budget/": {"tokens": "1"},
+        "/myses/Ada/notes/save/": {"name": "ore", "text": "none"},
+        "/myses/Ada/notes/forget/": {"name": "ore"},
+        "/myses/Ada/command/": {"tool": "undock"},
+    }
+
+    def read() -> tuple[Any, ...]:
+        mysis = Mysis.objects.values().get()
+        return mysis, Memory.objects.count(), Event.objects.count()
+
+    before, viewer = read(), sign_in("viewer")
+    answers = {
+        path: viewer.post(path, sent, headers=HTMX).status_code
+        for path, sent in writes.items()
+    }
+    assert set(answers.values()) == {403}, answers
+    for path in ("/myses/Ada/edit/model/", "/myses/Ada/command/"):
+        assert viewer.get(path, headers=HTMX).status_code == 403, path
+    assert read() == before
 
 
 def test_a_message_to_one_and_to_all(

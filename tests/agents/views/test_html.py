@@ -22,7 +22,7 @@ from agents.models import AlertTarget, ModelCall, Mysis, Order, Rewind, RewindSt
 from memory.assembly.prepare import record_call
 from tests.browser import scenes
 from tests.browser.test_accessibility import administered, everything, of_a_call
-from tests.browser.test_map_and_health import chart
+from tests.browser.test_map_and_lanes import chart
 from tests.factories import make_turn
 from tests.required import require
 from tests.zoea.test_masking import list_routes

@@ -41,6 +41,9 @@ def test_an_operator_is_offered_commands(sign_in: Callable[..., Client]):
     assert "New Mysis" not in offer(client, "")
     assert offer(client, "")[-2:] == ["Alerts", "Keyboard shortcuts"]
     assert offer(client, "KEYBOARD sh")[0] == "Keyboard shortcuts"
+    assert offer(client, "lab")[0] == "Lab"
+    assert 'href="/lab/"' in client.get("/palette/", {"q": "lab"}).content.decode()
+    assert "No policy is stored" in client.get("/lab/").content.decode()
     # A percent sign is a sign, and what marks up is text.
     assert offer(client, "message % go") == ["Search for “message % go”"]
     page = client.get("/palette/", {"q": "<b>\x00"}).content.decode()

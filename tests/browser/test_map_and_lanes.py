@@ -1,4 +1,4 @@
-"""The map, and the pages that stand behind the fleet, in a real browser."""
+"""The map and the lanes in a real browser."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Page, WebSocketRoute, expect
+from playwright.sync_api import Page, expect
 
 from agents.models import Mysis, Turn
 from memory.models import GameSnapshot
 from tests.browser import scenes
+from tests.browser.test_fleet import cut_off_sockets
 from tests.factories import make_memory, make_mysis, make_turn
 
 
@@ -71,23 +72,11 @@ def pinch(page: Page, apart: int) -> None:
     )
 
 
-def watched(page: Page) -> list[WebSocketRoute]:
-    """The sockets that a page opens, to be cut."""
-    opened: list[WebSocketRoute] = []
-
-    def through(route: WebSocketRoute) -> None:
-        route.connect_to_server()
-        opened.append(route)
-
-    page.route_web_socket("**/ws/dashboard/**", through)
-    return opened
-
-
 def test_the_map_shows_ships_and_comes_closer(page: Page):
     call = {"tool_name": "jump", "args": {"target_system": "s1"}}
     make_memory(ship(), role="tool", **call)
     chart(60)
-    sockets = watched(page)
+    sockets = cut_off_sockets(page)
     page.goto("/")
     page.get_by_role("link", name="Map", exact=True).click()
     expect(page.locator("#map circle")).to_have_count(60)
@@ -136,25 +125,6 @@ def test_the_map_shows_ships_and_comes_closer(page: Page):
     expect(page.locator(".map-over")).to_have_attribute("viewBox", closer or "")
     page.locator(".map-list").get_by_role("link", name="Ada").click()
     expect(page.get_by_role("heading", name="Ada")).to_be_visible()
-
-
-def test_accounts_and_health_lead_on(page: Page):
-    ship()
-    error = 'There is no API key for "openai:gpt-5-nano".'
-    make_mysis(
-        name="Brahe",
-        model="openai:gpt-5-nano",
-        state="errored",
-        last_error=error,
-        last_error_code="key",
-    )
-    page.goto("/")
-    page.get_by_role("link", name="Accounts").click()
-    expect(page.get_by_role("table")).to_contain_text("Asteroid Belt Alpha")
-    page.get_by_role("link", name="Health").click()
-    expect(page.get_by_text("No worker runs")).to_be_visible()
-    page.get_by_role("link", name="Add its provider").click()
-    expect(page).to_have_url(re.compile("/admin/agents/provider/add/"))
 
 
 def test_lanes_lead_to_the_message_and_two_are_compared(page: Page):
