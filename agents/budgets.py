@@ -295,11 +295,12 @@ def read_budget_statuses(
 def find_pause(mysis_id: int) -> timedelta:
     """Until a Mysis that is held tries again: after 00:00 UTC, not all at once.
 
-    By the clock that also tells which day is charged.
+    By the clock that also tells which day is charged. The queue counts from the start of
+    its transaction: less than a second later would be yesterday.
     """
     now = timezone.now()
     midnight = datetime.combine(get_day(now) + timedelta(days=1), time(), UTC)
-    return midnight - now + timedelta(seconds=mysis_id % SPREAD_SECONDS)
+    return midnight - now + timedelta(seconds=1 + mysis_id % SPREAD_SECONDS)
 
 
 def _subject(budget: Budget, mysis_id: int) -> int:
