@@ -19,8 +19,7 @@ import psycopg
 from zoea.postgres import data_directory, socket_directory
 
 ROOT = Path(__file__).resolve().parents[2]
-# Also as the message of a line of JSON.
-LINK = re.compile(r'\bDashboard: (http://127\.0\.0\.1:\d+)(/[^\s"]+)')
+LINK = re.compile(r"^Dashboard: (http://127\.0\.0\.1:\d+)(/\S+)$")
 # Generous: a busy machine must not fail a test.
 END_SECONDS = 120
 SECONDS = 240

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,22 @@ def test_what_a_line_says_in_either_form() -> None:
     assert read_line('{"message": "It ended."}') == "It ended."
     assert read_line("{'no': json}") == "{'no': json}"
     assert read_line("It ended.") == "It ended."
+
+
+def test_every_line_of_every_process_is_one_object(tmp_path: Path) -> None:
+    up = Up(tmp_path, "--port", "0", "--myses", "1", ZOEA_LOG_FORMAT="json")
+    try:
+        up.wait_for('"message": "Dashboard: http')
+        status, errors = up.end(signal.SIGTERM)
+    finally:
+        up.clean_up()
+    assert status == 0
+    logs = {path.stem: path.read_text() for path in (tmp_path / "logs").glob("*.log")}
+    assert {"worker", "web", "sandbox", "prepare"} <= set(logs)
+    for text in ("".join(up.lines), errors, *logs.values()):
+        for line in text.splitlines():
+            assert {"time", "level", "logger", "message"} <= set(json.loads(line)), line
+    assert json.loads(logs["sandbox"].splitlines()[0])["message"].startswith("sandbox")
 
 
 def test_a_refusal_is_an_object_too(tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def list_addresses(ada: Mysis) -> list[str]:
     for model in admin.site._registry:
         name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         found.append(reverse(f"{name}_changelist"))
-        for row in model._default_manager.all()[:3]:
+        for row in model._default_manager.all()[:1]:
             found += [
                 reverse(f"{name}_{kind}", args=[row.pk])
                 for kind in ("change", "history")
@@ -276,12 +276,12 @@ def test_no_list_of_the_admin_finds_the_beginning_of_a_secret(
 ) -> None:
     found: dict[str, set[str]] = {WORD: set(), "hunter2": set(), "key-of-a": set()}
     admin.autodiscover()
-    for model in admin.site._registry:
+    for model, page in admin.site._registry.items():
         name = f"{model._meta.app_label}_{model._meta.model_name}"
-        for word, lists in found.items():
+        for word, lists in found.items() if page.search_fields else ():
             url = reverse(f"admin:{name}_changelist")
             rows = admin_client.get(url, {"q": word}).context["cl"].result_list
-            if admin.site._registry[model].search_fields and list(rows):
+            if list(rows):
                 lists.add(name)
     assert (found.pop("hunter2"), found.pop("key-of-a")) == (set(), set())
     assert len(found[WORD]) > 8, found
