@@ -322,7 +322,8 @@ def test_accounts_do_not_meet_however_many_write_at_once():
         assert GameSnapshot.objects.filter(username=name).count() == 1
         assert GameEvent.objects.filter(username=name).count() == 6
         [snapshot] = snapshots_reads.read_account_state(name).snapshots
-        assert snapshot.content["player"]["username"] == name
+        content: Any = snapshot.content
+        assert content["player"]["username"] == name
 
 
 def test_what_is_untrue_already_is_no_news():
