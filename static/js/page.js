@@ -282,6 +282,8 @@
     var mark = document.getElementById("live-status");
     var write = event.detail.requestConfig && event.detail.requestConfig.verb === "post";
     if (!write || !mark || mark.dataset.state === "live") return;
+    // A price changes nothing, and whoever asks for it is typing.
+    if (event.detail.elt.matches(".price")) return;
     if (event.detail.xhr && event.detail.xhr.status && event.detail.xhr.status < 400) {
       location.reload();
     }

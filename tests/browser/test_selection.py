@@ -295,6 +295,16 @@ def test_what_is_typed_while_an_answer_is_on_its_way_stays(
     page.get_by_role("button", name="Acknowledge").click()
     expect(page.locator("#editor")).to_contain_text("The order is acknowledged.")
     expect(page.get_by_label("New order")).to_have_value("Sell ore.")
+    # Nor does a page without a socket load again because a price was told.
+    page.unroute("**/edit/model/")
+    page.route_web_socket("**/ws/**", lambda socket: None)
+    page.goto("/myses/Ada/")
+    page.get_by_role("link", name="Edit the model").click()
+    box.fill("nobody:gpt")
+    expect(page.locator("#edit-price")).to_contain_text('No provider is named "nobody"')
+    box.press("End")
+    page.keyboard.type("-5")
+    expect(box).to_have_value("nobody:gpt-5")
 
 
 def test_groups_saved_views_columns_and_dense_rows(page: Page):
