@@ -296,6 +296,7 @@ def test_what_is_typed_while_an_answer_is_on_its_way_stays(
     expect(page.locator("#editor")).to_contain_text("The order is acknowledged.")
     expect(page.get_by_label("New order")).to_have_value("Sell ore.")
     # Nor does a page without a socket load again because a price was told.
+    page.unroute("**/edit/model/")
     page.route_web_socket("**/ws/**", lambda socket: None)
     page.goto("/myses/Ada/")
     page.get_by_role("link", name="Edit the model").click()
