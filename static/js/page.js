@@ -277,14 +277,22 @@
   });
 
   // What a command changed comes by the socket; without one, the page is loaded
-  // again, or the button would seem to do nothing.
+  // again, or the button would seem to do nothing. What was typed since is not thrown away.
+  function isTyping(xhr) {
+    return Array.from(sent.get(xhr).keys()).some(function (field) {
+      return field.matches("input, textarea") && field.value && isNewer(xhr, field);
+    });
+  }
+
   document.addEventListener("htmx:afterRequest", function (event) {
     var mark = document.getElementById("live-status");
-    var write = event.detail.requestConfig && event.detail.requestConfig.verb === "post";
-    if (!write || !mark || mark.dataset.state === "live") return;
-    // A price changes nothing, and whoever asks for it is typing.
+    if (!sent.has(event.detail.xhr) || !mark || mark.dataset.state === "live") return;
+    // A price changes nothing.
     if (event.detail.elt.matches(".price")) return;
-    if (event.detail.xhr && event.detail.xhr.status && event.detail.xhr.status < 400) {
+    if (!event.detail.xhr.status || event.detail.xhr.status >= 400) return;
+    if (isTyping(event.detail.xhr)) {
+      tell("This page is not live: load it again to see what you changed.");
+    } else {
       location.reload();
     }
   });
