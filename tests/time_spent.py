@@ -11,7 +11,7 @@ SLOWEST = 20
 FLEETS = ("tests/bench/", "tests/upgrade/")
 # What a test asks for tells its kind; the first that fits counts.
 KINDS = {
-    "browser": {"browser", "context", "page"},
+    "browser": {"chromium"},
     "programs": {"commands", "server", "site", "up", "workers", "collector"},
     "game or provider": {"grouped", "provider", "sandbox"},
     "committed database": {"transactional_db"},

@@ -1,8 +1,9 @@
 """How the first migrations write a table down: a line for each column.
 
 Later ones are written by ``makemigrations``. Of the search vectors of `memory.models.vectors`
-it sees no change, as the first migrations call them too: the test in `tests/upgrade` that
-compares a new database with an upgraded one does.
+and of `agents.models.alerts.list_default_rules` it sees no change, as the first migrations
+call them too: the test in `tests/upgrade` that compares a new database with an upgraded one
+does.
 """
 
 from __future__ import annotations
