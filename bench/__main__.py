@@ -131,8 +131,8 @@ def report(found: Found, options: argparse.Namespace, command: str) -> None:
             "found": found.document,
         }
         options.json.write_text(f"{json.dumps(document, indent=2)}\n")
-    if options.docs:
-        write_docs(found.tables, said, list_pages())
+    if options.docs and not write_docs(found.tables, said, list_pages()):
+        console.print("No page of docs/ has a mark of these tables.", style="red")
 
 
 def run_one(words: Sequence[str]) -> int:

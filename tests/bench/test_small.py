@@ -17,7 +17,8 @@ from django.conf import LazySettings
 from agents.game.sessions import get_pool
 from agents.models import Mysis
 from bench import core, surfaces, turns, visitor
-from bench.__main__ import BENCHES, main, parse_options, read_names
+from bench.__main__ import BENCHES, main, parse_options, read_names, report
+from bench.figures import Found, Table
 from bench.fleet import delete_myses, start_myses
 from bench.load import play, run
 from bench.load.watch import BUFFERS, POSTGRES
@@ -67,6 +68,13 @@ def test_what_would_be_dropped_is_refused(
     with pytest.raises(SystemExit):
         choose(line)
     assert said in capsys.readouterr().err
+
+
+def test_tables_that_no_page_takes_are_told(capsys: pytest.CaptureFixture[str]):
+    """As those of ``faults chaos``, beside the mark of the other faults."""
+    options = choose("faults chaos --docs")
+    report(Found([Table("T", ["", ""], mark="faults chaos")]), options, "a test")
+    assert "No page of docs/ has a mark of these tables." in capsys.readouterr().out
 
 
 def test_docs_is_passed_on_to_each(monkeypatch: pytest.MonkeyPatch):
