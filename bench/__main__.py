@@ -27,6 +27,7 @@ from bench.figures import (
     Found,
     describe_machine,
     describe_run,
+    has_mark,
     rich_table,
     show_steps,
     write_docs,
@@ -58,26 +59,45 @@ def read_names(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(words[:count]), list(words[count:])
 
 
+def read_name(word: str) -> str:
+    if word not in BENCHES:
+        raise argparse.ArgumentTypeError(
+            f"nothing is called {word}: use {' or '.join(BENCHES)}"
+        )
+    return word
+
+
 def parse_options(words: Sequence[str]) -> argparse.Namespace:
-    """The options of the benchmark that the first word names."""
+    """The options of the one benchmark that is named, or those that several take."""
     names, rest = read_names(words)
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    if len(names) > 1 or not (names or rest):
-        return argparse.Namespace(names=names or list(USUAL))
-    module = import_module(BENCHES[names[0]]) if names else None
-    if module is None:
-        parser.add_argument("names", nargs="*", choices=BENCHES, metavar="NAME")
-        parser.epilog = f"NAME: {', '.join(BENCHES)}; usually {' '.join(USUAL)}."
-        return parser.parse_args(rest)
-    parser.prog, parser.description = f"python -m bench {names[0]}", module.__doc__
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write it there too")
     parser.add_argument(
         "--docs", action="store_true", help="write its tables into the documents"
     )
-    add_options(module, parser)
-    options = parser.parse_args(rest)
-    options.names = names
+    if len(names) == 1:
+        module = import_module(BENCHES[names[0]])
+        parser.prog, parser.description = f"python -m bench {names[0]}", module.__doc__
+        parser.add_argument(
+            "--json", type=Path, metavar="FILE", help="write it there too"
+        )
+        add_options(module, parser)
+        options = parser.parse_args(rest, argparse.Namespace(names=names))
+    else:
+        parser.add_argument("names", nargs="*", type=read_name, metavar="NAME")
+        parser.epilog = (
+            f"NAME: {', '.join(BENCHES)}; usually {' '.join(USUAL)}. "
+            "One NAME alone takes more options."
+        )
+        options = parser.parse_args(words)
+        options.names = options.names or list(USUAL)
+    homeless = [name for name in options.names if not has_mark(name, list_pages())]
+    if options.docs and homeless:
+        parser.error(f"--docs: no page of docs/ has a mark of {', '.join(homeless)}")
     return options
+
+
+def list_pages() -> list[Path]:
+    return sorted(DOCS.glob("*.md"))
 
 
 def add_options(module: ModuleType, parser: argparse.ArgumentParser) -> None:
@@ -111,8 +131,8 @@ def report(found: Found, options: argparse.Namespace, command: str) -> None:
             "found": found.document,
         }
         options.json.write_text(f"{json.dumps(document, indent=2)}\n")
-    if options.docs:
-        write_docs(found.tables, said, sorted(DOCS.glob("*.md")))
+    if options.docs and not write_docs(found.tables, said, list_pages()):
+        console.print("No page of docs/ has a mark of these tables.", style="red")
 
 
 def run_one(words: Sequence[str]) -> int:
@@ -147,12 +167,14 @@ def main(words: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if len(read_names(words)[0]) == 1:
         return run_one(words)
+    options = parse_options(words)
+    passed_on = ["--docs"] if options.docs else []
     # Django is set up once in a process.
     return max(
         subprocess.run(
-            [*sys.orig_argv[:1], "-m", "bench", name], check=False
+            [*sys.orig_argv[:1], "-m", "bench", name, *passed_on], check=False
         ).returncode
-        for name in parse_options(words).names
+        for name in options.names
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -240,6 +241,12 @@ def markdown_table(table: Table) -> str:
 
 def _row(texts: Iterable[str]) -> str:
     return f"| {' | '.join(text.replace('|', '/') for text in texts)} |"
+
+
+def has_mark(name: str, pages: Iterable[Path]) -> bool:
+    """Whether a page has a place for tables of this benchmark."""
+    begin = re.compile(rf"<!-- bench {name}( [a-z ]+)?: begin -->")
+    return any(begin.search(page.read_text()) for page in pages)
 
 
 def write_docs(tables: Sequence[Table], said: str, pages: Iterable[Path]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,8 @@ from django.conf import LazySettings
 from agents.game.sessions import get_pool
 from agents.models import Mysis
 from bench import core, surfaces, turns, visitor
-from bench.__main__ import BENCHES, parse_options, read_names
+from bench.__main__ import BENCHES, main, parse_options, read_names, report
+from bench.figures import Found, Table
 from bench.fleet import delete_myses, start_myses
 from bench.load import play, run
 from bench.load.watch import BUFFERS, POSTGRES
@@ -47,6 +49,45 @@ def test_a_benchmark_is_named_and_takes_its_own_options(
     told = capsys.readouterr().err
     assert "no fault is called clocks: use postgres or " in told
     assert all(name in told for name in BENCHES)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("core turns --repeats 1", "--repeats 1"),
+        ("turns pages --json found.json", "--json found.json"),
+        ("core turns pgaes", "nothing is called pgaes: use loop or "),
+        ("core --docs", "no page of docs/ has a mark of core\n"),
+        ("turns core --docs", "no page of docs/ has a mark of core\n"),
+        ("--docs", "no page of docs/ has a mark of core\n"),
+    ],
+)
+def test_what_would_be_dropped_is_refused(
+    line: str, said: str, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit):
+        choose(line)
+    assert said in capsys.readouterr().err
+
+
+def test_tables_that_no_page_takes_are_told(capsys: pytest.CaptureFixture[str]):
+    """As those of ``faults chaos``, beside the mark of the other faults."""
+    options = choose("faults chaos --docs")
+    report(Found([Table("T", ["", ""], mark="faults chaos")]), options, "a test")
+    assert "No page of docs/ has a mark of these tables." in capsys.readouterr().out
+
+
+def test_docs_is_passed_on_to_each(monkeypatch: pytest.MonkeyPatch):
+    started: list[list[str]] = []
+
+    def start(words: list[str], check: bool) -> subprocess.CompletedProcess[bytes]:
+        started.append(words[2:])
+        return subprocess.CompletedProcess(words, len(started))
+
+    monkeypatch.setattr(subprocess, "run", start)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    assert main(["turns", "pages", "--docs"]) == 2
+    assert started == [["bench", "turns", "--docs"], ["bench", "pages", "--docs"]]
 
 
 def test_a_short_flight_gives_every_figure(tmp_path: Path):

@@ -28,6 +28,7 @@ from tests.context.cases import render_state
 from tests.context.histories import Log
 from tests.context.tools import list_described
 from tests.context.views import fate, kinds, line, sent, text_of, view
+from tests.long_run import few_or_many
 
 STATE_HEAD = "## Current Game State\n"
 #: All there are.
@@ -334,7 +335,7 @@ def test_a26_the_state_block_is_last_and_made_up(strategy: str) -> None:
 @any_strategy
 @pytest.mark.parametrize("show_results", [False, True])
 @given(size=st.integers(0, 3_000), secrets=st.integers(0, 40))
-@settings(max_examples=8)
+@settings(max_examples=few_or_many(8, 100))
 def test_the_state_block_never_has_more_than_its_bytes(
     strategy: str, show_results: bool, size: int, secrets: int
 ) -> None:

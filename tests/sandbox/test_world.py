@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sandbox.game.config import Config
 from sandbox.game.tools.looking import find_path
 from sandbox.game.world.galaxy import System, make_world
+from tests.long_run import few_or_many
 from tests.sandbox.captains import Captain, make_game
 
 CAPITALS = {"sol", "krynn", "nexus_prime", "haven", "frontier"}
@@ -49,7 +50,7 @@ def test_places_and_bases_are_where_they_say(seed: int, systems: int) -> None:
         assert all(0 < one.remaining == one.max_remaining for one in poi.deposits)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=few_or_many(10, 100), deadline=None)
 @given(**WORLDS)
 def test_a_seed_gives_one_world(seed: int, systems: int) -> None:
     assert make_world(seed, systems) == make_world(seed, systems)
