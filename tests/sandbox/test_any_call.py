@@ -15,7 +15,7 @@ from memory.gamestate.effects import ACTIONS, PREFIXES
 from memory.gamestate.invalidation import is_mutation
 from memory.gamestate.reactions import FAMILIES, REACTIONS
 from sandbox.game import truth
-from sandbox.game.config import GameError, make_dice
+from sandbox.game.config import GameError, Json, make_dice
 from sandbox.game.game import Game
 from sandbox.game.happenings import HAPPENINGS
 from sandbox.game.persistence import dump_game, restore_game
@@ -163,13 +163,31 @@ def test_nothing_that_is_called_breaks_the_game(
     assert dump_game(again) == dump_game(game)
 
 
-def test_the_same_calls_make_the_same_world() -> None:
-    worlds = []
+def _overhear(game: Game, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A list that gets every answer of a game."""
+    told: list[str] = []
+    answer = game.answer
+
+    def tell(name: str, arguments: Json | None = None) -> str:
+        told.append(answer(name, arguments))
+        return told[-1]
+
+    monkeypatch.setattr(game, "answer", tell)
+    return told
+
+
+@pytest.mark.parametrize("era", ["A", "C"])
+def test_the_same_seed_and_calls_give_the_same_game(
+    era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    games = []
     for _ in range(2):
-        game = make_game(raid_chance=0.1)
+        game = make_game(era=era, seed=7, raid_chance=0.1)
+        told = _overhear(game, monkeypatch)
         play(game, 2, 300)
-        worlds.append(dump_game(game))
-    assert worlds[0] == worlds[1]
+        games.append((told, dump_game(game)))
+    assert len(games[0][0]) > 300
+    assert games[0] == games[1]
 
 
 def test_every_event_with_a_reaction_is_told(

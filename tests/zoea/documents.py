@@ -49,6 +49,11 @@ def read_document(name: str) -> str:
     return (ROOT / name).read_text()
 
 
+def read_prose(path: Path) -> str:
+    """A document without its code blocks, whose fences would pass for quotes."""
+    return _BLOCK.sub("", path.read_text())
+
+
 def list_blocks() -> Iterator[Block]:
     """Every code block of every document, in their order."""
     for path in DOCUMENTS:

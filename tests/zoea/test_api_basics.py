@@ -199,6 +199,11 @@ def test_too_many_writes_are_429_with_retry_after(
     assert other.post("/myses/1/stop").status_code == 404
 
 
+def test_the_limits_keep_their_promises() -> None:
+    assert rate_limits.writes.rate >= 50
+    assert rate_limits.wrong_tokens.burst >= 10
+
+
 def test_many_wrong_tokens_are_429_and_a_good_one_still_works(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -28,6 +28,7 @@ from tests.zoea.documents import (
     ROOT,
     find_routes,
     read_document,
+    read_prose,
     read_section,
     read_table,
 )
@@ -239,8 +240,11 @@ def list_functions(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_every_source_file_that_is_named_is_there(path: Path):
-    for name in _QUOTED.findall(path.read_text()):
-        if name.startswith(tuple(f"{app}/" for app in (*OURS, "templates", "tests"))):
+    roots = tuple(
+        f"{root}/" for root in (*OURS, "bench", "sandbox", "templates", "tests")
+    )
+    for name in _QUOTED.findall(read_prose(path)):
+        if name.startswith(roots):
             named, _, test = name.partition("::")
             assert (ROOT / named.split("<")[0]).exists(), name
             assert not test or test in list_functions(ROOT / named), name

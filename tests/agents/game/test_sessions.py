@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -111,13 +112,23 @@ async def test_a_session_in_use_is_not_idle(
         session = await get_pool().session(1)
         # From its first call on: before, it may be idle for so long.
         monkeypatch.setattr(sessions, "IDLE_SECONDS", 0.01)
+        asked: asyncio.Queue[None] = asyncio.Queue()
+        get = session._jobs.get
+
+        def ask() -> Any:
+            asked.put_nowait(None)
+            return get()
+
+        monkeypatch.setattr(session._jobs, "get", ask)
         held = asyncio.Event()
         server.plan.append(
             lambda m: Reply(200, result("late")(m).body, hold=held),
         )
         waiting = asyncio.create_task(session.call("mine", {}))
         await asyncio.wait_for(server.called.wait(), PATIENCE)
-        await asyncio.sleep(0.05)
+        # It asks for work, waits so long in vain, and asks again.
+        for _ in range(2):
+            await asyncio.wait_for(asked.get(), PATIENCE)
         assert session.open
         held.set()
         assert (await waiting).blocks == ("late",)

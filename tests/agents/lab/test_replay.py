@@ -126,6 +126,13 @@ def test_each_policy_has_a_past_of_its_own(ada: Mysis):
         assert same.shared_bytes > call.figures["window"].shared_bytes
 
 
+def test_two_replays_give_one_report(ada: Mysis):
+    first, second = report(replay(ada, OTHERS)), report(replay(ada, OTHERS))
+    assert first == second
+    assert first["equal"] == first["calls"] == 6
+    assert [one["name"] for one in first["policies"]] == [OWN, *registry.BUILT_IN]
+
+
 def test_it_counts_what_a_policy_would_have_cost_and_lost(ada: Mysis):
     narrow = Policy("narrow", "window", {"window": 2, "state_block": False})
     tight = Policy("tight", "window", {"window": 2}, 300, 100)

@@ -13,7 +13,7 @@ from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
 from agents.models import Account, Event, Mysis
 from agents.tools.chain import open_toolbox
-from tests.agents.game.faulty import FaultyServer, Json, Reply, result, rpc_error
+from tests.agents.game.faulty import FaultyServer, Json, Reply, http, result, rpc_error
 from tests.factories import make_mysis
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
@@ -81,6 +81,15 @@ async def test_an_action_whose_reply_was_lost_is_not_repeated(
     assert unknown.is_error
     assert "check get_status" in unknown.text
     assert len(faulty.calls) == 1
+
+
+async def test_a_read_whose_reply_was_lost_is_repeated(
+    faulty: FaultyServer, mysis: Mysis
+) -> None:
+    box = await open_toolbox(mysis.pk)
+    faulty.plan.extend([lambda _: Reply(drop=True), http(502, "bad gateway")])
+    assert (await box.call("get_status", "")).text == "ok"
+    assert faulty.calls == [("get_status", {})] * 3
 
 
 async def test_a_stopped_turn_aborts_its_call_and_leaves_the_session_usable(
